@@ -1,0 +1,37 @@
+"""Daruma: an agent as an explicit, typed state machine on LangGraph.
+
+This module is the public surface; everything else is reached through it or by its full name
+(``daruma.graph``, ``daruma.nodes``, ``daruma.tools``, ``daruma.state``).
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+# In a checkout the four packages lie at the repository's root; in a wheel they lie beside this file.
+if Path(__file__).parent.parent.name == ".src":
+    __path__.insert(0, str(Path(__file__).parents[2]))
+
+if TYPE_CHECKING:
+    from daruma.graph.build import build_graph
+    from daruma.graph.postgres import aopen_postgres, open_postgres
+    from daruma.state.result import TaskResult
+    from daruma.state.settings import Settings
+
+__all__ = ["Settings", "TaskResult", "aopen_postgres", "build_graph", "open_postgres"]
+
+_HOMES = {
+    "Settings": "daruma.state.settings",
+    "TaskResult": "daruma.state.result",
+    "aopen_postgres": "daruma.graph.postgres",
+    "build_graph": "daruma.graph.build",
+    "open_postgres": "daruma.graph.postgres",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: ``daruma --help`` does not wait for LangGraph."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'daruma' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

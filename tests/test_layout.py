@@ -1,0 +1,145 @@
+"""The house: what lies where, and who may know whom."""
+
+import ast
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import run
+
+import pytest
+
+from daruma.graph.machine import TABLE
+
+ROOT = Path(__file__).parents[1]
+ORDER = ["state", "tools", "nodes", "graph"]
+"""Imports go from right to left only."""
+
+TOP_LEVEL = {"graph", "nodes", "tools", "state", "tests", "notebooks"}
+FILES = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "langgraph.json"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the full names of the modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(module: str) -> str | None:
+    """Return the folder that a module lies in, None for one that is not ours."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "daruma" and len(parts) > 1 else None
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_imports_go_one_way(room: str) -> None:
+    """A folder imports from itself and from those before it, never from those after it."""
+    allowed = set(ORDER[: ORDER.index(room) + 1])
+
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in (ROOT / room).rglob("*.py")
+        for module in imports(path)
+        if room_of(module) in set(ORDER) - allowed
+    ]
+
+    assert wrong == []
+
+
+def test_nodes_do_not_import_each_other() -> None:
+    """A node knows no other node: only the table does."""
+    wrong = [
+        f"{path.name} imports {module}"
+        for path in (ROOT / "nodes").glob("*.py")
+        for module in imports(path)
+        if room_of(module) == "nodes"
+    ]
+
+    assert wrong == []
+
+
+def test_every_node_has_one_file_with_its_name() -> None:
+    """File, function and node have one name, and nothing else lies beside the nodes."""
+    files = {path.stem for path in (ROOT / "nodes").glob("*.py")} - {"__init__"}
+
+    functions = {
+        path.stem: [n.name for n in ast.parse(path.read_text()).body if _public_async(n)]
+        for path in (ROOT / "nodes").glob("*.py")
+    }
+
+    assert files == set(TABLE)
+    assert all(functions[name] == [name] for name in TABLE)
+
+
+def _public_async(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AsyncFunctionDef) and not node.name.startswith("_")
+
+
+def test_the_top_level_holds_nothing_else() -> None:
+    """Beside the six folders and the usual files only dotfiles lie at the top."""
+    tracked = run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
+    names = {line.split("/")[0] for line in tracked.stdout.splitlines()}
+
+    assert {name for name in names if not name.startswith(".")} <= TOP_LEVEL | FILES
+
+
+def test_no_file_has_a_name_that_says_nothing() -> None:
+    """Files are named for one idea; these names stand for none."""
+    vague = {"utils", "util", "helpers", "helper", "common", "base", "misc", "manager", "managers"}
+
+    found = [p for room in ORDER for p in (ROOT / room).rglob("*.py") if p.stem in vague]
+
+    assert found == []
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel once."""
+    target = tmp_path_factory.mktemp("wheel")
+    script = f"from hatchling.build import build_wheel; build_wheel({str(target)!r})"
+    run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
+    return next(target.glob("*.whl"))
+
+
+def test_a_wheel_installs_nothing_but_daruma(wheel: Path) -> None:
+    """A top-level ``graph`` or ``state`` in site-packages would be someone else's name."""
+    names = zipfile.ZipFile(wheel).namelist()
+
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"daruma", "daruma_agent"}
+    assert {"daruma/py.typed", "daruma/nodes/main.py", "daruma/state/channels.py"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_the_wheel_works_away_from_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    """What is installed is complete: the public names are there, and they are the wheel's own."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    script = "import daruma; print(*(getattr(daruma, n).__module__ for n in daruma.__all__))"
+    script += "; import daruma.graph.cli; print(daruma.graph.__file__)"
+
+    done = run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert str(tmp_path) in done.stdout.splitlines()[-1]
+
+
+def test_a_package_refuses_another_name() -> None:
+    """A checkpoint written through a top-level ``state`` could not be read elsewhere."""
+    done = run(
+        [sys.executable, "-c", "import state"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert "import daruma.state, not state" in done.stderr
+
