@@ -1,0 +1,78 @@
+"""The state of the machine: what nodes may read, and what they may write."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, TypedDict
+
+from langchain_core.messages import AnyMessage
+from langgraph.channels import DeltaChannel, EphemeralValue
+
+from daruma.state.emergency import EmergencyError
+from daruma.state.failure import Failure
+from daruma.state.messages import Messages, reduce_messages
+from daruma.state.mode import Mode
+from daruma.state.plan import Plan
+from daruma.state.result import TaskResult
+from daruma.state.step import Step, append_steps
+from daruma.state.task import Task
+from daruma.state.tool_task import ToolTask, reduce_calls
+from daruma.state.verification import Verification
+
+MessagesChannel = Annotated[list[AnyMessage], DeltaChannel(reduce_messages, snapshot_frequency=100)]
+StepsChannel = Annotated[list[Step], DeltaChannel(append_steps, snapshot_frequency=100)]
+RequestedMode = Annotated[Mode | None, EphemeralValue]
+RequestedWorkspace = Annotated[str | None, EphemeralValue]
+Result = Annotated[TaskResult | None, EphemeralValue]
+
+
+@dataclass(frozen=True)
+class State:
+    """What nodes and routers read.
+
+    ``mode`` and ``workspace`` are the request's own words and are gone after intake; what was made
+    of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
+    what recovery is working on: the code of a task is that of the first failure (EM-04).
+    """
+
+    messages: MessagesChannel = field(default_factory=list)
+    mode: RequestedMode = None
+    workspace: RequestedWorkspace = None
+    task: Task | None = None
+    plan: Plan | None = None
+    steps: StepsChannel = field(default_factory=list)
+    calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
+    verification: Verification | None = None
+    failure: Failure | None = None
+    origin: Failure | None = None
+    error: EmergencyError | None = None
+    result: Result = None
+
+
+class Update(TypedDict, total=False):
+    """What a node returns: only what it changes."""
+
+    messages: Messages
+    task: Task | None
+    plan: Plan | None
+    steps: list[Step]
+    calls: tuple[ToolTask, ...] | ToolTask
+    verification: Verification | None
+    failure: Failure | None
+    origin: Failure | None
+    error: EmergencyError | None
+    result: TaskResult | None
+
+
+class Input(TypedDict, total=False):
+    """What a caller gives: messages, and optionally the mode and the workspace of the task."""
+
+    messages: MessagesChannel
+    mode: RequestedMode
+    workspace: RequestedWorkspace
+
+
+class Output(TypedDict, total=False):
+    """What a caller gets back; ``result`` is absent while the task waits for a person."""
+
+    messages: MessagesChannel
+    plan: Plan | None
+    result: Result

@@ -1,0 +1,62 @@
+"""How the work of a phase, or of a task without phases, ended: a pure reading of the state."""
+
+from langchain_core.messages import AIMessage
+
+from daruma.state import budget
+from daruma.state.channels import State
+from daruma.state.failure import Failure
+from daruma.state.status import Status
+from daruma.state.verification import excerpt
+
+
+def work_status(state: State) -> Status:
+    """Name the outcome of the work at hand.
+
+    A failure counts first, then what the checks said, then whether there is an answer at all.
+    """
+    if state.failure:
+        return "blocked" if state.failure.code == "approval_denied" else "failed"
+    if state.verification and not state.verification.passed:
+        return _status_of_red(state)
+    if state.verification and state.verification.checks and not turn_is_over(state):
+        return "completed"
+    return "completed" if answer(state) else "max_steps_exceeded"
+
+
+def work_failure(state: State, status: Status) -> Failure | None:
+    """Return the failure behind a status: the first one if there was one, else one made of it."""
+    if status == "completed":
+        return None
+    if state.origin or state.failure:
+        return state.origin or state.failure
+    if state.verification and not state.verification.passed:
+        message = f"verification failed: {state.verification.summary}"
+        detail = excerpt(state.verification)
+        return Failure(code="verification_failed", node="verify", message=message, detail=detail)
+    return Failure(code="max_steps_exceeded", node="main", message=stopped_text(state))
+
+
+def answer(state: State) -> str:
+    """Return the model's candidate answer: the text of a last message without tool calls."""
+    last = state.messages[-1] if state.messages else None
+    if isinstance(last, AIMessage) and not last.tool_calls:
+        return last.text.strip()
+    return ""
+
+
+def stopped_text(state: State) -> str:
+    """Say which limit ended the loop, in the words of TL-16."""
+    return f"Stopped: exceeded {'max_steps_per_turn' if turn_is_over(state) else 'max_steps'}."
+
+
+def turn_is_over(state: State) -> bool:
+    """Whether the turn's limit was reached before the model had answered."""
+    turn = state.task.limits.turn if state.task else None
+    used = budget.spent(budget.of_task(state), "think")
+    return turn is not None and used >= turn and not answer(state)
+
+
+def _status_of_red(state: State) -> Status:
+    if budget.reflected(state):
+        return "gave_up_after_reflections"
+    return "failed" if budget.can_think(state) else "max_steps_exceeded"

@@ -1,0 +1,212 @@
+"""What a run tells while it goes on: one typed event for everything worth showing.
+
+Events are for watching, in ``stream_mode="custom"``; nothing routes on them and nothing is
+remembered in them. What opens (``*_started``, ``*_request``) is closed on every path (PL-04).
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """The base of all events; ``type`` is the name that observers see."""
+
+    type: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able values, with its ``type``."""
+        return {"type": self.type, **asdict(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskStarted(Event):
+    type: ClassVar[str] = "task_started"
+    task_id: str
+    mode: str
+    goal: str
+    workspace: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCallStarted(Event):
+    type: ClassVar[str] = "model_call_started"
+    node: str
+    model: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCallCompleted(Event):
+    """``error`` is None for an answer; ``seconds`` is how long it took."""
+
+    type: ClassVar[str] = "model_call_completed"
+    node: str
+    model: str
+    seconds: float
+    input_tokens: int = 0
+    output_tokens: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanProposed(Event):
+    type: ClassVar[str] = "plan_proposed"
+    plan: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRejected(Event):
+    """A plan that can not be carried out, and why; the model is asked for another."""
+
+    type: ClassVar[str] = "plan_rejected"
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecReviewCompleted(Event):
+    """Closes a ``spec_review_request``; ``decision`` is confirm, reject or edit."""
+
+    type: ClassVar[str] = "spec_review_completed"
+    spec_review_id: str
+    decision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalCompleted(Event):
+    """Closes an ``approval_request`` for one call."""
+
+    type: ClassVar[str] = "approval_completed"
+    approval_id: str
+    decision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseStarted(Event):
+    type: ClassVar[str] = "phase_started"
+    phase_id: str
+    title: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseCompleted(Event):
+    type: ClassVar[str] = "phase_completed"
+    phase_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseFailed(Event):
+    """``fallen`` names the phases that depend on this one and fail with it."""
+
+    type: ClassVar[str] = "phase_failed"
+    phase_id: str
+    outcome: str
+    reason: str
+    fallen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseRollbackStarted(Event):
+    type: ClassVar[str] = "phase_rollback_started"
+    phase_id: str
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseRollbackCompleted(Event):
+    type: ClassVar[str] = "phase_rollback_completed"
+    phase_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseRollbackFailed(Event):
+    type: ClassVar[str] = "phase_rollback_failed"
+    phase_id: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolStarted(Event):
+    type: ClassVar[str] = "tool_started"
+    call_id: str
+    tool: str
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCompleted(Event):
+    """Closes a ``tool_started``; ``ok`` is False for a call whose result is an error."""
+
+    type: ClassVar[str] = "tool_completed"
+    call_id: str
+    tool: str
+    ok: bool
+    seconds: float
+    output: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandRun(Event):
+    """One command that the agent ran for itself: a check, a validation or a rollback."""
+
+    type: ClassVar[str] = "command_run"
+    purpose: str
+    command: str
+    exit_code: int | None
+    timed_out: bool
+    seconds: float
+    sandbox: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationStarted(Event):
+    type: ClassVar[str] = "verification_started"
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationCompleted(Event):
+    type: ClassVar[str] = "verification_completed"
+    passed: bool
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reflected(Event):
+    type: ClassVar[str] = "reflected"
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryStarted(Event):
+    type: ClassVar[str] = "recovery_started"
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryAction(Event):
+    type: ClassVar[str] = "recovery_action"
+    strategy: str
+    reasoning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryCompleted(Event):
+    type: ClassVar[str] = "recovery_completed"
+    strategy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskCompleted(Event):
+    """The end of a task, whatever its status; closes ``task_started``."""
+
+    type: ClassVar[str] = "task_completed"
+    task_id: str
+    status: str
+    output: str
+
+
+EVENTS: dict[str, type[Event]] = {event.type: event for event in Event.__subclasses__()}
+"""All events there are, by the name that observers see."""

@@ -1,0 +1,82 @@
+"""What went wrong, as a value that can be stored, routed on and told."""
+
+import re
+import traceback
+from typing import Literal
+
+from daruma.state.record import record
+
+Code = Literal[
+    "timeout",
+    "loop_detected",
+    "llm_failure",
+    "internal_error",
+    "verification_failed",
+    "max_steps_exceeded",
+    "rollback_failed",
+    "sandbox_violation",
+    "workspace_conflict",
+    "storage_unavailable",
+    "approval_denied",
+    "plan_refused",
+    "bad_request",
+]
+
+
+@record
+class Failure:
+    """One failure: its ``code`` by EM-02, the node it happened in, a line for people.
+
+    ``detail`` keeps a traceback or an excerpt; ``original_error`` names the exception's type.
+    """
+
+    code: Code
+    node: str
+    message: str
+    original_error: str | None = None
+    detail: str = ""
+    schema_version: int = 1
+
+    @property
+    def signature(self) -> str:
+        """Equal for failures that differ only in numbers, such as ids, times and ports."""
+        return f"{self.node}:{self.code}:{re.sub(r'[0-9]+', '#', self.message)[:200]}"
+
+
+class ModelFailed(Exception):
+    """Raised when a model call came to no usable answer; carries the code to report it under."""
+
+    def __init__(self, message: str, *, code: Code = "llm_failure", cause: str | None = None):
+        super().__init__(message)
+        self.code: Code = code
+        self.cause = cause
+
+
+def failure_of(error: ModelFailed, node: str) -> Failure:
+    """Record a model call's failure in ``node``."""
+    return Failure(code=error.code, node=node, message=str(error), original_error=error.cause)
+
+
+def bug_in(node: str, error: BaseException | str) -> Failure:
+    """Record an exception that no node expected, with its traceback.
+
+    After a crash in the handler LangGraph hands over the stored ``repr`` instead of the exception.
+    """
+    if isinstance(error, str):
+        return Failure(code=classify(error), node=node, message=error, original_error=error)
+    return Failure(
+        code=classify(error),
+        node=node,
+        message=f"{type(error).__name__}: {error}",
+        original_error=type(error).__name__,
+        detail="".join(traceback.format_exception(error))[-8000:],
+    )
+
+
+def classify(error: BaseException | str) -> Code:
+    """Name the code of an exception by its type alone, no model asked (EM-02)."""
+    if isinstance(error, TimeoutError) or str(error).startswith("TimeoutError("):
+        return "timeout"
+    if isinstance(error, ModelFailed):
+        return error.code
+    return "internal_error"

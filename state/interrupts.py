@@ -1,0 +1,174 @@
+"""What a person can be asked, and what counts as an answer.
+
+Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix seconds, or null). A reply
+is checked before the graph runs, so one that does not fit changes nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from daruma.state.approval import Approval
+from daruma.state.errors import DarumaError
+from daruma.state.plan import PlanRefused
+from daruma.state.plan_reading import plan_from
+
+
+class ReplyRefused(DarumaError):
+    """Raised when a reply does not fit its question, which stays open; says what would fit."""
+
+
+class SpecReviewRequest(TypedDict):
+    """The plan, before anything is done (PL-02)."""
+
+    type: Literal["spec_review_request"]
+    id: str
+    spec_review_id: str
+    goal: str
+    phases: list[dict[str, Any]]
+    deadline: float | None
+
+
+class ApprovalRequest(TypedDict):
+    """All calls of one answer that need a person (TL-13)."""
+
+    type: Literal["approval_request"]
+    id: str
+    approvals: list[dict[str, Any]]
+    deadline: float | None
+
+
+class Question(TypedDict):
+    """A question that only a person can answer."""
+
+    type: Literal["question"]
+    id: str
+    question: str
+    context: str
+    deadline: float | None
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Confirm(_Reply):
+    decision: Literal["confirm"]
+    spec_review_id: str | None = None
+
+
+class Reject(_Reply):
+    decision: Literal["reject"]
+    feedback: str = Field(min_length=1)
+    spec_review_id: str | None = None
+
+
+class Edit(_Reply):
+    decision: Literal["edit"]
+    plan: dict[str, Any]
+    spec_review_id: str | None = None
+
+
+class Decision(_Reply):
+    approval_id: str
+    digest: str
+    decision: Literal["approve", "deny", "edit"]
+    reason: str = ""
+    args: dict[str, Any] | None = None
+
+
+class Decisions(_Reply):
+    decisions: list[Decision] = Field(min_length=1)
+
+
+class Answer(_Reply):
+    answer: str = Field(min_length=1)
+
+
+ReviewReply = Annotated[Confirm | Reject | Edit, Field(discriminator="decision")]
+
+_REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
+    "spec_review_request": (
+        TypeAdapter(ReviewReply),
+        '{"decision": "confirm"}, {"decision": "reject", "feedback"}, {"decision": "edit", "plan"}',
+    ),
+    "approval_request": (
+        TypeAdapter(Decisions),
+        (
+            '{"decisions": [{"approval_id": "...", "digest": "...", "decision": "approve"}]}, '
+            'or "deny" with a "reason", or "edit" with "args"'
+        ),
+    ),
+    "question": (TypeAdapter(Answer), '{"answer": "..."}'),
+}
+
+
+def read_reply(value: Mapping[str, Any], reply: object) -> Any:
+    """Return a reply in its typed form: a ``ReviewReply``, ``Decisions`` or an ``Answer``.
+
+    Raises :class:`ReplyRefused` when it does not fit the question ``value``.
+    """
+    adapter, form = _REPLIES[value["type"]]
+    try:
+        typed = adapter.validate_python(reply)
+    except ValidationError:
+        raise ReplyRefused(f"a reply to a {value['type']} has the form {form}") from None
+    if isinstance(typed, Decisions):
+        _check_decisions(value, typed)
+    elif not isinstance(typed, Answer):
+        _check_review(value, typed)
+    return typed
+
+
+def _check_review(value: Mapping[str, Any], reply: Confirm | Reject | Edit) -> None:
+    if reply.spec_review_id not in (None, value["spec_review_id"]):
+        raise ReplyRefused(
+            f"the open review is {value['spec_review_id']!r}, not {reply.spec_review_id!r}"
+        )
+    if isinstance(reply, Edit):
+        try:
+            plan_from(reply.plan, plan_id=value["id"], goal=value["goal"])
+        except PlanRefused as error:
+            raise ReplyRefused(f"the edited plan can not be run: {error}") from None
+
+
+def _check_decisions(value: Mapping[str, Any], reply: Decisions) -> None:
+    open_ones = {approval["approval_id"]: approval["digest"] for approval in value["approvals"]}
+    if len({decision.approval_id for decision in reply.decisions}) < len(reply.decisions):
+        raise ReplyRefused("an approval is decided twice in one reply: decide each of them once")
+    for decision in reply.decisions:
+        if decision.approval_id not in open_ones:
+            raise ReplyRefused(
+                f"no approval {decision.approval_id!r} is open; open: {', '.join(open_ones)}"
+            )
+        if decision.digest != open_ones[decision.approval_id]:
+            raise ReplyRefused(
+                f"the digest given for {decision.approval_id!r} is not that of what would run"
+            )
+        if decision.decision == "edit" and decision.args is None:
+            raise ReplyRefused(f"to edit {decision.approval_id!r} give the new args")
+
+
+def approval_request(approvals: tuple[Approval, ...], deadline: float | None) -> ApprovalRequest:
+    """Build the one question for all calls that need a person."""
+    shown = [
+        {
+            "approval_id": approval.approval_id,
+            "digest": approval.digest,
+            "tool": approval.tool,
+            "args": approval.args,
+            "reason": approval.reason,
+            "required": approval.required,
+            "deny_effect": approval.deny_effect,
+            "sandbox": approval.sandbox,
+            **({"command": approval.command, "cwd": approval.cwd} if approval.command else {}),
+        }
+        for approval in approvals
+    ]
+    return ApprovalRequest(
+        type="approval_request",
+        id=":".join(approval.approval_id for approval in approvals),
+        approvals=shown,
+        deadline=deadline,
+    )

@@ -1,0 +1,33 @@
+"""The reducer of the ``messages`` channel, written for a delta channel.
+
+A delta channel stores writes and replays them in batches of any size, so the reducer is a plain
+fold: it invents nothing (no random ids) and handles one message after the other.
+"""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AnyMessage, RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+Messages = list[AnyMessage | RemoveMessage]
+
+
+def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> list[AnyMessage]:
+    """Append messages; a known ``id`` takes the old message's place; ``RemoveMessage`` removes.
+
+    ``RemoveMessage(id=REMOVE_ALL_MESSAGES)`` empties the history, which is how a compaction starts
+    its write. Removing what is not there does nothing: a replay must never fail.
+    """
+    folded: dict[object, AnyMessage] = {_key(message): message for message in messages}
+    for message in (message for write in writes for message in write):
+        if not isinstance(message, RemoveMessage):
+            folded[_key(message)] = message
+        elif message.id == REMOVE_ALL_MESSAGES:
+            folded.clear()
+        else:
+            folded.pop(message.id, None)
+    return list(folded.values())
+
+
+def _key(message: AnyMessage) -> object:
+    return message.id or object()

@@ -1,0 +1,25 @@
+"""The four modes of a task, and how a message asks for one."""
+
+import re
+from typing import Literal, get_args
+
+Mode = Literal["direct_chat", "react", "plan_exec", "team_collab"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+KEEP_WORKING: frozenset[Mode] = frozenset({"plan_exec", "team_collab"})
+"""The modes that plan, verify by default and have quotas for every phase (MO-05)."""
+
+_PREFIX = re.compile(r"\s*@(team|plan|chat)(?::([\w.-]+))?(?:\s+|$)")
+_MODE_OF: dict[str, Mode] = {"team": "team_collab", "plan": "plan_exec", "chat": "direct_chat"}
+
+
+def split_prefix(text: str) -> tuple[Mode | None, str | None, str]:
+    """Split ``@team:web build it`` into its mode, its team template and the goal.
+
+    Without one of the prefixes ``@team``, ``@team:TEMPLATE``, ``@plan`` and ``@chat`` the text is
+    the goal as it stands.
+    """
+    found = _PREFIX.match(text)
+    if not found or (found[2] and found[1] != "team"):
+        return None, None, text
+    return _MODE_OF[found[1]], found[2], text[found.end() :]

@@ -1,0 +1,58 @@
+"""How a plan moves: which phase is next, and what the end of one means for the others."""
+
+from dataclasses import replace
+from typing import Any
+
+from daruma.state.failure import Failure
+from daruma.state.plan import Phase, Plan
+from daruma.state.status import Status
+
+
+def ready(plan: Plan) -> tuple[Phase, ...]:
+    """Return the pending phases whose dependencies are all completed, in the plan's order."""
+    completed = {phase.id for phase in plan.phases if phase.status == "completed"}
+    return tuple(
+        phase
+        for phase in plan.phases
+        if phase.status == "pending" and completed.issuperset(phase.depends_on)
+    )
+
+
+def start(plan: Plan, phase_id: str) -> Plan:
+    """Mark a phase as running; it is the current one from now on."""
+    return replace(_change(plan, phase_id, status="running"), current=phase_id)
+
+
+def close(plan: Plan, phase_id: str, outcome: Status, failure: Failure | None = None) -> Plan:
+    """Mark a phase as ended. One that did not complete fails all that depend on it (PL-05)."""
+    if outcome == "completed":
+        return _change(plan, phase_id, status="completed", outcome=outcome)
+    plan = _change(plan, phase_id, status="failed", outcome=outcome, failure=failure)
+    plan = replace(plan, first_failed=plan.first_failed or phase_id)
+    for phase in dependents(plan, phase_id):
+        if phase.status == "pending":
+            plan = _change(plan, phase.id, status="failed", outcome="failed")
+    return plan
+
+
+def dependents(plan: Plan, phase_id: str) -> tuple[Phase, ...]:
+    """Return the phases that depend on a phase, directly or through others, in the plan's order."""
+    reached = {phase_id}
+    grown = True
+    while grown:
+        more = {phase.id for phase in plan.phases if reached.intersection(phase.depends_on)}
+        grown = not more <= reached
+        reached |= more
+    return tuple(phase for phase in plan.phases if phase.id in reached - {phase_id})
+
+
+def first_failed(plan: Plan) -> Phase | None:
+    """Return the phase whose own failure came first in time, not one that fell with it."""
+    return plan.phase(plan.first_failed)
+
+
+def _change(plan: Plan, phase_id: str, **changes: Any) -> Plan:
+    phases = tuple(
+        replace(phase, **changes) if phase.id == phase_id else phase for phase in plan.phases
+    )
+    return replace(plan, phases=phases)

@@ -1,0 +1,103 @@
+"""The plan of a task: phases, what they depend on, and how far they came."""
+
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
+
+from daruma.state.errors import DarumaError
+from daruma.state.failure import Failure
+from daruma.state.record import record
+from daruma.state.status import Status
+
+Command = Annotated[str | None, AfterValidator(lambda text: (text or "").strip() or None)]
+"""A shell line; a blank one is none."""
+
+PhaseStatus = Literal["pending", "running", "completed", "failed"]
+
+
+class PlanRefused(DarumaError):
+    """Raised when a plan can not be carried out; says which phases are the reason."""
+
+
+@record
+class Phase:
+    """One part of a plan. ``status`` says how far it came, ``outcome`` how it ended."""
+
+    id: str
+    title: str
+    instructions: str = ""
+    depends_on: tuple[str, ...] = ()
+    expert: str | None = None
+    validation_command: Command = None
+    rollback_command: Command = None
+    status: PhaseStatus = "pending"
+    outcome: Status | None = None
+    failure: Failure | None = None
+    schema_version: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the phase as JSON-able values; what is not set is left out."""
+        optional = {
+            "expert": self.expert,
+            "validation_command": self.validation_command,
+            "rollback_command": self.rollback_command,
+            "outcome": self.outcome,
+            "error": self.failure.message if self.failure else None,
+        }
+        return {
+            "id": self.id,
+            "title": self.title,
+            "instructions": self.instructions,
+            "depends_on": list(self.depends_on),
+            "status": self.status,
+            **{key: value for key, value in optional.items() if value is not None},
+        }
+
+
+@record
+class Plan:
+    """The *spec* of a task. ``current`` is the id of the phase that is running or ended last.
+
+    ``first_failed`` is the one that failed first of its own, not with another.
+    """
+
+    id: str
+    goal: str
+    phases: tuple[Phase, ...]
+    confirmed: bool = False
+    current: str | None = None
+    first_failed: str | None = None
+    schema_version: int = 1
+
+    def __post_init__(self) -> None:
+        check_phases(self.phases)
+
+    def phase(self, phase_id: str | None) -> Phase | None:
+        return next((phase for phase in self.phases if phase.id == phase_id), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON-able values."""
+        phases = [phase.to_dict() for phase in self.phases]
+        return {"id": self.id, "goal": self.goal, "phases": phases}
+
+
+def check_phases(phases: Iterable[Phase]) -> None:
+    """Refuse a plan without phases, with an id twice, an unknown dependency or a cycle.
+
+    Raises :class:`PlanRefused` with the ids in question.
+    """
+    phases = tuple(phases)
+    ids = [phase.id for phase in phases]
+    if not ids:
+        raise PlanRefused("the plan has no phases")
+    if twice := sorted({phase_id for phase_id in ids if ids.count(phase_id) > 1}):
+        raise PlanRefused(f"phase ids are used more than once: {', '.join(twice)}")
+    for phase in phases:
+        if unknown := sorted(set(phase.depends_on) - set(ids)):
+            raise PlanRefused(f"phase {phase.id!r} depends on unknown phases: {', '.join(unknown)}")
+    try:
+        TopologicalSorter({phase.id: phase.depends_on for phase in phases}).prepare()
+    except CycleError as error:
+        raise PlanRefused(f"phases depend on each other: {' -> '.join(error.args[1])}") from None

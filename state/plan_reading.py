@@ -1,0 +1,83 @@
+"""Reading a plan out of what a model or a person gave."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import json_repair
+from pydantic import ValidationError
+
+from daruma.state.plan import Phase, Plan, PlanRefused
+
+_FIELDS = frozenset(
+    {
+        "id",
+        "title",
+        "instructions",
+        "depends_on",
+        "expert",
+        "validation_command",
+        "rollback_command",
+    }
+)
+
+
+def plan_from(content: Mapping[str, Any], *, plan_id: str, goal: str) -> Plan:
+    """Build a plan from ``{"goal"?, "phases": [{"id"?, "title", "instructions", ...}]}``.
+
+    Raises :class:`PlanRefused` for a plan that can not be carried out.
+    """
+    phases = content.get("phases")
+    if not isinstance(phases, Sequence) or isinstance(phases, str):
+        raise PlanRefused('a plan has the form {"phases": [{"id", "title", "instructions"}, ...]}')
+    own_goal = content.get("goal")
+    return Plan(
+        id=plan_id,
+        goal=own_goal if isinstance(own_goal, str) and own_goal.strip() else goal,
+        phases=tuple(_phase(number, phase) for number, phase in enumerate(phases, 1)),
+    )
+
+
+def plan_in(text: str, *, plan_id: str, goal: str) -> Plan:
+    """Find the plan in a model's answer: a JSON object, bare, fenced or between words.
+
+    An answer without a plan in it becomes a plan of one phase with the answer as its instructions:
+    a person reviews it before anything is done.
+    """
+    content = _object_in(text)
+    if content is not None:
+        return plan_from(content, plan_id=plan_id, goal=goal)
+    if not text.strip():
+        raise PlanRefused("the answer was empty")
+    phase = Phase(id="p1", title=goal[:80] or "Do the task", instructions=text.strip())
+    return Plan(id=plan_id, goal=goal, phases=(phase,))
+
+
+def _object_in(text: str) -> Mapping[str, Any] | None:
+    start, end = text.find("{"), text.rfind("}")
+    if '"phases"' not in text or not 0 <= start < end:
+        return None
+    found = json_repair.loads(text[start : end + 1])
+    return found if isinstance(found, Mapping) else None
+
+
+def _phase(number: int, content: object) -> Phase:
+    if isinstance(content, str):
+        content = {"title": content}
+    if not isinstance(content, Mapping):
+        raise PlanRefused(f"phase {number} is not an object")
+    given = {key: value for key, value in content.items() if key in _FIELDS and value is not None}
+    title = str(given.get("title") or given.get("instructions") or f"Phase {number}")
+    given |= {"id": str(given.get("id", f"p{number}")), "title": title.splitlines()[0][:120]}
+    if "depends_on" in given:
+        given["depends_on"] = _names(given["depends_on"])
+    try:
+        return Phase(**given)
+    except ValidationError as error:
+        where = ", ".join(str(problem["loc"][-1]) for problem in error.errors())
+        raise PlanRefused(f"phase {number} has a wrong value for: {where}") from None
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(str(name) for name in value) if isinstance(value, Sequence) else (str(value),)

@@ -1,0 +1,22 @@
+"""The kind of value that state is made of: small, frozen, validated whenever it is built."""
+
+from typing import Any, TypeVar, cast, dataclass_transform
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+_CONFIG = ConfigDict(extra="forbid")
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def record(cls: type[T]) -> type[T]:
+    """Make ``cls`` a stored record: frozen, keyword-only, no unknown fields.
+
+    A checkpoint is read back by calling the constructor, so what validates here is validated again
+    on every load. Records carry ``schema_version``; one that changes its fields gets a new number
+    and a classmethod ``migrate(payload) -> payload`` for the older ones.
+    """
+    stored: Any = dataclass(frozen=True, kw_only=True, slots=True, config=_CONFIG)(cls)
+    return cast("type[T]", stored)

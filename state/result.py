@@ -1,0 +1,55 @@
+"""What a task ends with (MO-07)."""
+
+from typing import Any
+
+from daruma.state.emergency import EmergencyError
+from daruma.state.plan import Phase
+from daruma.state.record import record
+from daruma.state.status import Status
+from daruma.state.verification import Verification
+
+
+@record
+class TaskResult:
+    """The one result of a task.
+
+    ``budgets`` counts the steps spent by kind, ``usage`` sums calls and tokens by role, ``timings``
+    holds seconds by kind of step and in ``total``. ``notes`` says what a reader must know of how
+    the work was done.
+    """
+
+    task_id: str
+    status: Status
+    output: str
+    error_message: str | None = None
+    error_struct: EmergencyError | None = None
+    phases: tuple[Phase, ...] = ()
+    verification: Verification | None = None
+    budgets: dict[str, int]
+    usage: dict[str, dict[str, int]]
+    timings: dict[str, float]
+    notes: tuple[str, ...] = ()
+    schema_version: int = 1
+
+    @property
+    def completed(self) -> bool:
+        """Whether the task succeeded; no other status counts as success."""
+        return self.status == "completed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values. ``error_struct`` is left out when there is none."""
+        plain: dict[str, Any] = {
+            "task_id": self.task_id,
+            "status": self.status,
+            "output": self.output,
+            "error_message": self.error_message,
+            "phases": [phase.to_dict() for phase in self.phases],
+            "verification": self.verification.summary if self.verification else None,
+            "budgets": self.budgets,
+            "usage": self.usage,
+            "timings": self.timings,
+            "notes": list(self.notes),
+        }
+        if self.error_struct:
+            plain["error_struct"] = self.error_struct.to_dict()
+        return plain

@@ -1,0 +1,190 @@
+"""Every setting and its default: the graph's context schema, and what ``daruma.yaml`` may hold."""
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from daruma.state.settings_errors import SettingsError, explain
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class LLM(_Section):
+    """Which models are asked."""
+
+    model: str | None = Field(
+        default=None, description="Main model, e.g. openai:NAME or scripted:FILE."
+    )
+    auxiliary_model: str | None = Field(default=None, description="Cheaper model for side tasks.")
+    fallback_models: tuple[str, ...] = Field(
+        default=(), description="Tried when the main model fails."
+    )
+    model_aliases: dict[str, str] = Field(default={}, description="Short names for models.")
+    context_window_tokens: int | None = Field(
+        default=None, ge=1000, description="Budget of a request."
+    )
+
+
+class Recovery(_Section):
+    """What is tried after a failure."""
+
+    enabled: bool = True
+    max_retries: int = Field(
+        default=1, ge=0, description="Recoveries for one and the same failure."
+    )
+    observe_only: bool = Field(
+        default=False, description="Record what would be done, and do nothing."
+    )
+    execute_above: float = Field(
+        default=0.8, ge=0, le=1, description="Confidence to act without asking."
+    )
+    ask_above: float = Field(default=0.5, ge=0, le=1, description="Confidence to ask for approval.")
+
+
+class Emergency(_Section):
+    """How a failure that was not overcome is told."""
+
+    enabled: bool = True
+    language: Literal["en", "zh"] = "en"
+    rules: dict[str, dict[str, Any]] = {}
+
+
+class FallbackChain(_Section):
+    """The tiers behind a failure: recovery, then emergency."""
+
+    enabled: bool = True
+    recovery: Recovery = Recovery()
+    emergency: Emergency = Emergency()
+
+
+class Budgets(_Section):
+    """How much a task may spend: steps per phase, steps per turn, tokens, money, time."""
+
+    think: int = Field(default=7, ge=1, description="Model calls of a phase, in modes that plan.")
+    verify: int = Field(default=2, ge=0, description="Verifications of a phase.")
+    reflect: int = Field(default=1, ge=0, description="Reflections of a phase.")
+    max_steps: int = Field(default=10, ge=1, description="Model calls of a task in react mode.")
+    max_steps_per_turn: int | None = Field(
+        default=None, ge=1, description="Model calls of any task."
+    )
+    tokens: int | None = Field(default=None, ge=1)
+    usd: float | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0)
+
+
+class VerificationSettings(_Section):
+    """How the work is checked before it is called done."""
+
+    enabled: bool | Literal["auto"] = Field(
+        default="auto",
+        description="auto: in plan_exec and team_collab. direct_chat never verifies.",
+    )
+    commands: tuple[str, ...] = Field(
+        default=(), description="Run in addition to what is recognised."
+    )
+    max_reinjections: int = Field(
+        default=1, ge=0, description="Red results returned without reflection."
+    )
+    max_reflections: int = Field(default=2, ge=0)
+    timeout: float = Field(default=300.0, gt=0, description="Seconds for one command.")
+
+
+class RollbackSettings(_Section):
+    """How validation and rollback commands of a phase run."""
+
+    default_timeout: float = Field(default=30.0, gt=0, description="Seconds for one command.")
+
+
+class SpecReview(_Section):
+    """The human gate on the plan."""
+
+    enabled: bool = True
+    timeout: float = Field(
+        default=1800.0, gt=0, description="Seconds until an unanswered plan is parked."
+    )
+
+
+class PolicyRule(_Section):
+    """What becomes of a call that the rule's pattern matches.
+
+    A ``required`` approval that is denied stops the task, unless ``deny_effect`` says continue.
+    """
+
+    decision: Literal["allow", "deny", "confirm"]
+    required: bool = False
+    deny_effect: Literal["block", "continue"] | None = None
+    reason: str = ""
+
+
+class Tools(_Section):
+    """What the model may call, and how its calls are read."""
+
+    normalize_names: bool = True
+    name_aliases: dict[str, str] = {}
+    name_repair_attempts: int = Field(default=1, ge=0)
+    call_repair_attempts: int = Field(default=1, ge=0)
+    validate_schema: bool = True
+    max_calls_per_turn: int | None = Field(default=20, ge=1)
+    profile: str | None = None
+    policy: dict[str, Literal["allow", "deny", "confirm"] | PolicyRule] = Field(
+        default={},
+        description="Tool name or pattern to allow, deny, confirm, or a rule with a reason.",
+    )
+
+
+class Sandbox(_Section):
+    """How commands are confined."""
+
+    require: Literal["namespace", "landlock", "none"] | None = Field(
+        default=None, description="At least this level, else an error; null: the best there is."
+    )
+
+
+class Evolution(_Section):
+    """What is learned from ended tasks."""
+
+    enabled: bool = True
+    success_sample_rate: float = Field(default=0.1, ge=0, le=1)
+    min_confidence: float = Field(default=0.5, ge=0, le=1)
+    min_examples: int = Field(default=3, ge=1)
+    observe_only: bool = True
+    max_concurrent: int = Field(default=2, ge=1)
+
+
+class Settings(_Section):
+    """All settings. Raises :class:`SettingsError`, naming the nearest key, for an unknown one."""
+
+    mode: Literal["direct_chat", "react", "plan_exec", "team_collab"] = Field(
+        default="react", description="Mode of a task whose request names none."
+    )
+    llm: LLM = LLM()
+    fallback_chain: FallbackChain = FallbackChain()
+    budgets: Budgets = Budgets()
+    verification: VerificationSettings = VerificationSettings()
+    rollback: RollbackSettings = RollbackSettings()
+    spec_review: SpecReview = SpecReview()
+    tools: Tools = Tools()
+    sandbox: Sandbox = Sandbox()
+    evolution: Evolution = Evolution()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explained(cls, value: Any, build: Any) -> Self:
+        try:
+            built: Self = build(value)
+        except ValidationError as error:
+            raise SettingsError(explain(error, cls, value)) from None
+        return built
+
+    @classmethod
+    def load(cls, path: str = "daruma.yaml") -> Self:
+        """Read ``daruma.yaml`` in the current folder, if there is one, then ``DARUMA_*`` variables.
+
+        A variable names a key by its path, ``DARUMA_LLM__MODEL``, and wins over the file.
+        Raises :class:`SettingsError` for a file or a value that can not be used.
+        """
+        from daruma.state.settings_sources import merged_sources
+
+        return cls.model_validate(merged_sources(cls, path))

@@ -1,0 +1,57 @@
+"""Turning a validation error of the settings into one clear line."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from daruma.state.errors import DarumaError
+
+
+class SettingsError(DarumaError):
+    """Raised when settings can not be used; says which key, why, and the nearest known one."""
+
+
+def explain(error: ValidationError, model: type[BaseModel], given: object) -> str:
+    """Say what is wrong with the first key that is, and how many others there are."""
+    problems = error.errors(include_url=False)
+    problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
+    paths = list(dict.fromkeys(_written(problem["loc"], given) for problem in problems))
+    first, key = problems[0], ".".join(paths[0]) or "the settings"
+    if first["type"] == "extra_forbidden":
+        text = f"unknown setting {key!r}{_nearest(paths[0], model)}"
+    else:
+        text = f"setting {key!r}: {first['msg']} (given: {first['input']!r})"
+    return text if len(paths) == 1 else f"{text}; and {len(paths) - 1} more"
+
+
+def _written(path: Sequence[int | str], given: object) -> tuple[str, ...]:
+    """Return a path as the user wrote it, without the names of the types that were tried."""
+    keys = []
+    for part in path:
+        if isinstance(given, Mapping) and part in given:
+            given = given[part]
+            keys.append(str(part))
+    return tuple(keys)
+
+
+def _nearest(path: Sequence[str], model: type[BaseModel]) -> str:
+    known = list(section_at(path[:-1], model).model_fields)
+    close = get_close_matches(path[-1], known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(known)}"
+
+
+def section_at(path: Sequence[str], model: type[BaseModel]) -> type[BaseModel]:
+    """Return the section of the settings that a path of keys leads to."""
+    for part in path:
+        if part in model.model_fields:  # else it is a name that the user gave, such as a tool's
+            model = _section_in(model.model_fields[part].annotation) or model
+    return model
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_section_in(argument) for argument in get_args(annotation))
+    return next((section for section in found if section), None)

@@ -1,0 +1,33 @@
+"""The record of steps: the one source that spent budget is computed from."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from daruma.state.record import record
+from daruma.state.usage import Usage
+
+StepKind = Literal["plan", "think", "verify", "reflect", "recover"]
+
+
+@record
+class Step:
+    """One pass of work: who did what, whether it succeeded, when and for how long.
+
+    ``at`` is Unix time in seconds, ``seconds`` the duration. ``signature`` tells equal failures and
+    equal actions apart from others; it is text for comparing, not for showing.
+    """
+
+    kind: StepKind
+    task_id: str
+    phase_id: str | None = None
+    ok: bool = True
+    at: float = 0.0
+    seconds: float = 0.0
+    signature: str = ""
+    usage: Usage | None = None
+    schema_version: int = 1
+
+
+def append_steps(steps: list[Step], writes: Sequence[list[Step]]) -> list[Step]:
+    """Reduce the ``steps`` channel: history only ever grows."""
+    return [*steps, *(step for write in writes for step in write)]

@@ -1,0 +1,30 @@
+"""The types that a checkpoint may hold: what else is found in one is refused.
+
+Their full names are part of the storage format: renaming or moving one needs a migration.
+"""
+
+from daruma.state.emergency import EmergencyError
+from daruma.state.failure import Failure
+from daruma.state.plan import Phase, Plan
+from daruma.state.result import TaskResult
+from daruma.state.step import Step
+from daruma.state.task import Limits, Task
+from daruma.state.tool_task import Dispatch, ToolTask
+from daruma.state.usage import Usage
+from daruma.state.verification import Check, Verification
+
+STORED_TYPES: tuple[type, ...] = (
+    Check,
+    Dispatch,
+    EmergencyError,
+    Failure,
+    Limits,
+    Phase,
+    Plan,
+    Step,
+    Task,
+    TaskResult,
+    ToolTask,
+    Usage,
+    Verification,
+)

@@ -1,0 +1,40 @@
+"""The task: one user request, with everything that was settled about it at intake."""
+
+from daruma.state.mode import Mode
+from daruma.state.record import record
+
+
+@record
+class Limits:
+    """How much of each budgeted kind of step may be spent: per phase, or per task without phases.
+
+    ``turn`` bounds the ``think`` steps of the whole task (TL-16); None means no such bound.
+    """
+
+    think: int
+    verify: int
+    reflect: int
+    reinjections: int = 1
+    turn: int | None = None
+    recoveries: int = 1
+    schema_version: int = 1
+
+
+@record
+class Task:
+    """One request on a thread. ``verify`` and ``review`` say whether those gates stand in its way.
+
+    The limits are copied from the settings, so that a resumed or forked thread has the budget its
+    own history says, whatever the settings are by then.
+    """
+
+    id: str
+    goal: str
+    mode: Mode
+    limits: Limits
+    workspace: str | None = None
+    template: str | None = None
+    verify: bool = False
+    review: bool = False
+    started_at: float = 0.0
+    schema_version: int = 1

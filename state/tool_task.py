@@ -1,0 +1,65 @@
+"""A tool task: one tool call of the model on its way to execution."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal
+
+from daruma.state.record import record
+from daruma.state.task import Task
+
+ToolTaskStatus = Literal["ready", "awaiting", "rejected", "done", "failed"]
+NameResolution = Literal["exact", "unknown", "missing"]
+
+
+@record
+class ToolTask:
+    """One call. ``id`` is the model's own id of the call; results answer to it.
+
+    Models use an id again in a later answer, so ``message_id`` says whose call this one is.
+    ``ready`` may run, ``awaiting`` waits for a person, the others have their result in the history.
+    """
+
+    id: str
+    message_id: str
+    name: str
+    requested_name: str
+    name_resolution: NameResolution = "exact"
+    args: dict[str, Any]
+    status: ToolTaskStatus = "ready"
+    reason: str = ""
+    required: bool = False
+    deny_effect: Literal["block", "continue"] = "continue"
+    schema_version: int = 1
+
+    @property
+    def result_id(self) -> str:
+        """The id of the message that holds this call's result."""
+        return f"{self.message_id}:{self.id}"
+
+
+@record
+class Dispatch:
+    """What the tool node is sent: one call and the task it belongs to."""
+
+    task: Task
+    call: ToolTask
+    schema_version: int = 1
+
+
+def reduce_calls(
+    calls: tuple[ToolTask, ...], write: tuple[ToolTask, ...] | ToolTask
+) -> tuple[ToolTask, ...]:
+    """Reduce the ``calls`` channel: a tuple begins a new turn, a single task updates its own."""
+    if isinstance(write, ToolTask):
+        return tuple(write if call.id == write.id else call for call in calls)
+    return tuple(write)
+
+
+def with_status(calls: Iterable[ToolTask], status: ToolTaskStatus) -> tuple[ToolTask, ...]:
+    """Return those calls that have a status, in their order."""
+    return tuple(call for call in calls if call.status == status)
+
+
+def moved(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
+    """Return the call with another status."""
+    return replace(call, status=status)

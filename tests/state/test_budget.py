@@ -1,0 +1,129 @@
+"""Spent budget is read out of the record of steps, and out of nothing else."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.parts import a_phase, a_plan, a_task, taken
+
+from daruma.state import budget
+from daruma.state.channels import State
+from daruma.state.step import Step
+
+KINDS = ("plan", "think", "verify", "reflect", "recover")
+STEPS = st.lists(
+    st.builds(
+        Step,
+        kind=st.sampled_from(KINDS),
+        task_id=st.sampled_from(["t/1", "t/2"]),
+        phase_id=st.sampled_from([None, "p1", "p2"]),
+        ok=st.booleans(),
+        signature=st.sampled_from(["", "s"]),
+    ),
+    max_size=30,
+)
+LIMITS = st.fixed_dictionaries(
+    {
+        "think": st.integers(1, 7),
+        "verify": st.integers(0, 3),
+        "reflect": st.integers(0, 2),
+        "reinjections": st.integers(0, 2),
+        "turn": st.none() | st.integers(1, 10),
+    }
+)
+
+
+@given(STEPS, LIMITS, st.sampled_from([None, "p1"]), st.data())
+def test_a_fork_has_the_budget_that_its_history_says(
+    steps: list[Step], limits: dict[str, int], phase: str | None, data: st.DataObject
+) -> None:
+    """BU-03: for every prefix of the record the answers follow from counting that prefix alone."""
+    kept = steps[: data.draw(st.integers(0, len(steps)))]
+    plan = a_plan(a_phase("p1"), current=phase) if phase else None
+    state = State(task=a_task("plan_exec", limits=limits), plan=plan, steps=kept)
+
+    own = [s for s in kept if s.task_id == "t/1"]
+    here = [s for s in own if phase is None or s.phase_id == phase]
+    count = {kind: len([s for s in here if s.kind == kind]) for kind in KINDS}
+    turn = limits["turn"] is None or len([s for s in own if s.kind == "think"]) < limits["turn"]
+
+    assert budget.can_think(state) == (count["think"] < limits["think"] and turn)
+    assert budget.can_verify(state) == (count["verify"] < limits["verify"])
+    assert budget.can_reflect(state) == (count["reflect"] < limits["reflect"])
+    assert budget.reflected(state) == count["reflect"]
+    assert budget.of_task(state) == own
+    assert budget.recoveries(state, "s") == len(
+        [s for s in here if s.kind == "recover" and s.signature == "s"]
+    )
+
+
+@given(STEPS, LIMITS)
+def test_spending_never_gives_back(steps: list[Step], limits: dict[str, int]) -> None:
+    """A longer history has no more room than a shorter one."""
+    state = State(task=a_task(limits=limits), steps=steps)
+    longer = replace(state, steps=[*steps, *taken("think", "verify", "reflect")])
+
+    for room in (budget.can_think, budget.can_verify, budget.can_reflect):
+        assert room(state) or not room(longer)
+
+
+def test_without_phases_the_total_is_plain() -> None:
+    """MO-04: in react all thinks of the task count; those of the thread's earlier tasks do not."""
+    task = a_task("react", limits={"think": 3})
+    earlier = taken("think", "think", "think", task="t/0")
+
+    assert budget.can_think(State(task=task, steps=[*earlier, *taken("think", "think")]))
+    assert not budget.can_think(State(task=task, steps=taken("think", "think", "think")))
+
+
+def test_every_phase_has_quotas_of_its_own() -> None:
+    """BU-01: what p1 has spent is not missing in p2."""
+    plan = a_plan(a_phase("p1"), a_phase("p2"), current="p2")
+    spent = taken("think", "think", "think", "verify", "verify", "reflect", phase="p1")
+    state = State(task=a_task("plan_exec"), plan=plan, steps=spent)
+
+    assert budget.can_think(state)
+    assert budget.can_verify(state)
+    assert budget.can_reflect(state)
+
+
+def test_the_turn_counts_the_thinks_of_all_phases() -> None:
+    """TL-16: ``max_steps_per_turn`` bounds the whole task, whatever room its phases have."""
+    plan = a_plan(a_phase("p1"), a_phase("p2"), current="p2")
+    task = a_task("plan_exec", limits={"think": 7, "turn": 2})
+
+    assert not budget.can_think(
+        State(task=task, plan=plan, steps=taken("think", "think", phase="p1"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("red", "reflected", "reinjections", "may"),
+    [
+        (1, 0, 1, True),
+        (2, 0, 1, False),
+        (2, 1, 1, True),
+        (3, 1, 1, False),
+        (1, 0, 0, False),
+        (3, 0, 3, True),
+    ],
+)
+def test_red_results_go_back_at_most_so_often(
+    red: int, reflected: int, reinjections: int, may: bool
+) -> None:
+    """VE-03: those that were reflected on do not count as put back."""
+    verified, thought = taken("verify", ok=False), taken("reflect")
+    steps = [*verified * red, *thought * reflected, *taken("verify")]
+    state = State(task=a_task(limits={"reinjections": reinjections}), steps=steps)
+
+    assert budget.can_reinject(state) is may
+
+
+def test_without_a_task_there_is_no_budget() -> None:
+    """A machine that lost its task stops rather than going on without bounds."""
+    state = State(steps=taken("think"))
+
+    assert not budget.can_think(state)
+    assert not budget.can_verify(state)
+    assert budget.of_task(state) == []

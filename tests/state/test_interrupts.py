@@ -1,0 +1,109 @@
+"""A reply that does not fit its question is refused with one line that says what would."""
+
+from typing import Any
+
+import pytest
+from tests.parts import a_call
+
+from daruma.state.approval import approval_of
+from daruma.state.interrupts import (
+    Answer,
+    Confirm,
+    Decisions,
+    Edit,
+    Reject,
+    ReplyRefused,
+    approval_request,
+    read_reply,
+)
+
+REVIEW = {"type": "spec_review_request", "id": "p:spec_review", "spec_review_id": "p:spec_review"}
+REVIEW |= {"goal": "Do it", "phases": [], "deadline": None}  # type: ignore[dict-item]  # as JSON has it
+QUESTION = {"type": "question", "id": "q", "question": "What now?", "context": ""}
+FIRST, SECOND = (approval_of(a_call(id_, args={"text": id_}), "/w") for id_ in ("c1", "c2"))
+APPROVALS: Any = approval_request((FIRST, SECOND), None)
+
+
+def decided(id_: str = "c1", **changes: Any) -> dict[str, Any]:
+    digest = {"c1": FIRST.digest, "c2": SECOND.digest}.get(id_, "")
+    return {"approval_id": id_, "digest": digest, "decision": "approve"} | changes
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "kind"),
+    [
+        (REVIEW, {"decision": "confirm"}, Confirm),
+        (REVIEW, {"decision": "confirm", "spec_review_id": "p:spec_review"}, Confirm),
+        (REVIEW, {"decision": "reject", "feedback": "smaller"}, Reject),
+        (REVIEW, {"decision": "edit", "plan": {"phases": ["one"]}}, Edit),
+        (QUESTION, {"answer": "go on"}, Answer),
+        (APPROVALS, {"decisions": [decided("c2")]}, Decisions),
+        (APPROVALS, {"decisions": [decided("c2"), decided("c1", decision="deny")]}, Decisions),
+    ],
+)
+def test_a_reply_that_fits_is_read(question: Any, reply: Any, kind: type) -> None:
+    """PL-02 and TL-14: every form of reply there is, in any order."""
+    assert isinstance(read_reply(question, reply), kind)
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "said"),
+    [
+        (REVIEW, "yes", "a reply to a spec_review_request has the form"),
+        (REVIEW, {"decision": "maybe"}, '"confirm"'),
+        (REVIEW, {"decision": "reject"}, "feedback"),
+        (REVIEW, {"decision": "reject", "feedback": ""}, "feedback"),
+        (REVIEW, {"decision": "confirm", "feedback": "but"}, "has the form"),
+        (
+            REVIEW,
+            {"decision": "confirm", "spec_review_id": "other"},
+            "the open review is 'p:spec_review', not 'other'",
+        ),
+        (REVIEW, {"decision": "edit", "plan": {"phases": []}}, "can not be run: the plan has no"),
+        (
+            REVIEW,
+            {"decision": "edit", "plan": {"phases": [{"id": "a", "depends_on": ["a"]}]}},
+            "a -> a",
+        ),
+        (QUESTION, {"answer": ""}, "answer"),
+        (QUESTION, None, "a reply to a question has the form"),
+        (APPROVALS, {"decisions": []}, "has the form"),
+        (APPROVALS, {"decisions": [decided("c9")]}, "no approval 'c9' is open; open: c1, c2"),
+        (APPROVALS, {"decisions": [decided(digest="x")]}, "the digest given for 'c1' is not that"),
+        (APPROVALS, {"decisions": [decided(digest=SECOND.digest)]}, "the digest given for 'c1'"),
+        (APPROVALS, {"decisions": [decided(decision="edit")]}, "to edit 'c1' give the new args"),
+    ],
+)
+def test_a_reply_that_does_not_fit_is_refused(question: Any, reply: Any, said: str) -> None:
+    """TL-13 and PL-02: wrong form, id, digest or plan; one line each."""
+    with pytest.raises(ReplyRefused) as refused:
+        read_reply(question, reply)
+
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_one_approval_can_not_be_decided_twice_at_once() -> None:
+    """One reply per question: which of two contradicting decisions counts must not be guessed."""
+    reply = {"decisions": [decided("c1", decision="deny"), decided("c1")]}
+
+    with pytest.raises(ReplyRefused):
+        read_reply(APPROVALS, reply)
+
+
+def test_the_form_names_every_decision_there_is() -> None:
+    """TL-14: who is told the form of a reply hears of ``edit`` too."""
+    with pytest.raises(ReplyRefused, match="edit"):
+        read_reply(APPROVALS, {})
+
+
+def test_a_request_shows_all_that_would_run() -> None:
+    """TL-13: id, digest, tool, arguments, reason, and for commands the line and the directory."""
+    command = approval_of(a_call("c3", name="run_command", args={"command": "ls"}), "/w")
+    request = approval_request((FIRST, command), 5.0)
+
+    plain, shell = request["approvals"]
+    expected = {"approval_id", "digest", "tool", "args", "reason", "required", "deny_effect"}
+    assert set(plain) == expected | {"sandbox"}
+    assert (shell["command"], shell["cwd"]) == ("ls", "/w")
+    assert (request["type"], request["id"], request["deadline"]) == ("approval_request", "c1:c3", 5)

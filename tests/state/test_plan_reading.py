@@ -1,0 +1,144 @@
+"""A plan is read out of what a model wrote, however it is wrapped."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daruma.state.plan import Plan, PlanRefused
+from daruma.state.plan_reading import plan_from, plan_in
+
+BARE = '{"phases": [{"id": "a", "title": "A", "instructions": "do"}]}'
+
+
+def read(text: str) -> Plan:
+    return plan_in(text, plan_id="t/1/plan-1", goal="Do it")
+
+
+def build(content: dict[str, Any]) -> Plan:
+    return plan_from(content, plan_id="t/1/plan-1", goal="Do it")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BARE,
+        f"```json\n{BARE}\n```",
+        f"Here it is:\n{BARE}\nTell me what you think.",
+        BARE.replace("]}", "],}"),
+        BARE.replace('"do"', '"do",'),
+    ],
+    ids=["bare", "fenced", "between words", "trailing comma", "comma in a phase"],
+)
+def test_a_plan_is_found_in_an_answer(text: str) -> None:
+    """Models wrap and bend their JSON; the plan is the same."""
+    (phase,) = read(text).phases
+
+    assert (phase.id, phase.title, phase.instructions) == ("a", "A", "do")
+
+
+def test_braces_in_the_words_before_do_not_hide_a_plan() -> None:
+    """A set or a template in a model's musings is no part of its plan."""
+    plan = read(f"The set {{a, b}} needs one step.\n{BARE}")
+
+    assert plan.phases[0].instructions == "do"
+
+
+def test_words_without_a_plan_are_one_phase() -> None:
+    """A person reviews it before anything is done."""
+    (phase,) = read("  First look, then fix.  ").phases
+
+    assert (phase.title, phase.instructions) == ("Do it", "First look, then fix.")
+
+
+def test_an_empty_answer_is_no_plan() -> None:
+    """Neither is one of blanks."""
+    with pytest.raises(PlanRefused, match="the answer was empty"):
+        read(" \n")
+
+
+def test_what_is_missing_gets_a_default() -> None:
+    """Ids by number, the title from the instructions' first line; a string is a title."""
+    plan = build({"goal": "G", "phases": ["Look", {"instructions": "fix\nall", "expert": None}]})
+
+    assert [(p.id, p.title, p.instructions) for p in plan.phases] == [
+        ("p1", "Look", ""),
+        ("p2", "fix", "fix\nall"),
+    ]
+    assert plan.goal == "G"
+
+
+def test_ids_and_dependencies_may_be_numbers() -> None:
+    """Models count; a lone dependency is a list of one."""
+    plan = build(
+        {"phases": [{"id": 1, "title": "A"}, {"id": 2, "title": "B", "depends_on": [1]}]}
+        | {"goal": " "}
+    )
+    lone = build({"phases": [{"id": "a", "title": "A"}, {"title": "B", "depends_on": "a"}]})
+
+    assert plan.phases[1].depends_on == ("1",)
+    assert lone.phases[1].depends_on == ("a",)
+    assert plan.goal == "Do it"
+
+
+def test_a_plan_can_not_claim_what_only_a_run_can_say() -> None:
+    """A status or an outcome in the given plan is not taken over."""
+    (phase,) = build(
+        {"phases": [{"title": "A", "status": "completed", "outcome": "failed"}]}
+    ).phases
+
+    assert (phase.status, phase.outcome) == ("pending", None)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({}, "a plan has the form"),
+        ({"phases": "all"}, "a plan has the form"),
+        ({"phases": []}, "no phases"),
+        ({"phases": [7]}, "phase 1 is not an object"),
+        ({"phases": [{"title": "A", "rollback_command": 7}]}, "wrong value for: rollback_command"),
+        ({"phases": [{"title": "A", "depends_on": ["b"]}]}, "unknown phases: b"),
+        ({"phases": [{"id": "a", "depends_on": ["a"]}]}, "depend on each other: a -> a"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_why(content: dict[str, Any], said: str) -> None:
+    """PL-01: the reason is one line that a model or a person can act on."""
+    with pytest.raises(PlanRefused, match=said) as refused:
+        build(content)
+
+    assert "\n" not in str(refused.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "title", "instructions", "depends_on", "phases"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["phases", "goal"]), JSON))
+def test_anything_at_all_is_a_plan_or_refused(content: dict[str, Any]) -> None:
+    """No shape of JSON makes the reading fail in another way."""
+    try:
+        plan = build(content)
+    except PlanRefused:
+        return
+
+    assert all(phase.title for phase in plan.phases)
+
+
+@given(st.text(max_size=40) | st.text(alphabet='{}[]",:phases "', max_size=40))
+def test_any_text_is_a_plan_or_refused(text: str) -> None:
+    """Nor does any answer."""
+    with suppress(PlanRefused):
+        assert read(f'{text}"phases"{text}').phases

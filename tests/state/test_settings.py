@@ -1,0 +1,87 @@
+"""Settings have a default for everything, and errors that say which key and what to do."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from tests.parts import settings
+
+from daruma.state.errors import DarumaError
+from daruma.state.settings import Settings
+from daruma.state.settings_errors import SettingsError
+
+
+def test_the_defaults_are_those_of_the_specification() -> None:
+    """BU-01, MO-04, VE-04, RO-04, PL-03, RE-06, RE-07, TL-16."""
+    given = Settings()
+
+    budgets = given.budgets
+    assert (budgets.think, budgets.verify, budgets.reflect, budgets.max_steps) == (7, 2, 1, 10)
+    assert budgets.max_steps_per_turn is None
+    assert (given.verification.max_reflections, given.verification.timeout) == (2, 300)
+    assert given.rollback.default_timeout == 30
+    assert (given.spec_review.enabled, given.spec_review.timeout) == (True, 1800)
+    recovery = given.fallback_chain.recovery
+    assert (recovery.max_retries, recovery.execute_above, recovery.ask_above) == (1, 0.8, 0.5)
+    assert given.tools.max_calls_per_turn == 20
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"bugets": {}}, "unknown setting 'bugets'; did you mean 'budgets'?"),
+        ({"llm": {"modle": "x"}}, "unknown setting 'llm.modle'; did you mean 'model'?"),
+        (
+            {"fallback_chain": {"recovery": {"max_retrys": 2}}},
+            "unknown setting 'fallback_chain.recovery.max_retrys'; did you mean 'max_retries'?",
+        ),
+        ({"rollback": {"zzz": 1}}, "unknown setting 'rollback.zzz'; known here: default_timeout"),
+        (
+            {"tools": {"policy": {"x": {"decision": "deny", "reasn": ""}}}},
+            "unknown setting 'tools.policy.x.reasn'; did you mean 'reason'?",
+        ),
+        ({"budgets": {"think": 0}}, "setting 'budgets.think': Input should be greater than"),
+        ({"budgets": {"think": "x"}}, "setting 'budgets.think': Input should be a valid integer"),
+        ({"mode": "team"}, "setting 'mode': Input should be 'direct_chat'"),
+        ({"verification": {"enabled": "maybe"}}, "setting 'verification.enabled': Input should"),
+        ({"tools": {"policy": {"x": "perhaps"}}}, "setting 'tools.policy.x': Input should be 'all"),
+    ],
+)
+def test_a_wrong_setting_is_named(sections: dict[str, Any], said: str) -> None:
+    """One line with the key as the user writes it, why, and the nearest known key."""
+    with pytest.raises(SettingsError) as refused:
+        settings(**sections)
+
+    assert str(refused.value).startswith(said)
+    assert "\n" not in str(refused.value)
+
+
+def test_other_problems_are_counted() -> None:
+    """The first is explained, the others are not forgotten."""
+    with pytest.raises(SettingsError, match=r"and 2 more$"):
+        settings(a=1, b=2, c=3)
+
+
+def test_a_wrong_setting_is_an_error_for_people() -> None:
+    """It is told as one line, without a traceback."""
+    assert issubclass(SettingsError, DarumaError)
+
+
+def test_settings_survive_json() -> None:
+    """They are the graph's context schema: Studio shows and sends them as JSON."""
+    given = settings(tools={"policy": {"run_command": {"decision": "deny", "reason": "no"}}})
+
+    assert Settings.model_validate_json(given.model_dump_json()) == given
+
+
+def sections(model: type[BaseModel]) -> list[type[BaseModel]]:
+    annotations = [field.annotation for field in model.model_fields.values()]
+    inner = [a for a in annotations if isinstance(a, type) and issubclass(a, BaseModel)]
+    return [model, *(section for each in inner for section in sections(each))]
+
+
+@pytest.mark.parametrize("section", sections(Settings))
+def test_every_section_is_closed_and_frozen(section: type[BaseModel]) -> None:
+    """A typing error is never ignored, and a run can not change what another one sees."""
+    assert section.model_config["extra"] == "forbid"
+    assert section.model_config["frozen"]

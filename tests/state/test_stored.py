@@ -1,0 +1,82 @@
+"""The full names of stored types are part of the storage format."""
+
+import dataclasses
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from pydantic import ValidationError
+
+from daruma.state import channels
+from daruma.state.stored import STORED_TYPES
+from daruma.state.task import Limits
+
+NAMES = [
+    "daruma.state.emergency.EmergencyError",
+    "daruma.state.failure.Failure",
+    "daruma.state.plan.Phase",
+    "daruma.state.plan.Plan",
+    "daruma.state.result.TaskResult",
+    "daruma.state.step.Step",
+    "daruma.state.task.Limits",
+    "daruma.state.task.Task",
+    "daruma.state.tool_task.Dispatch",
+    "daruma.state.tool_task.ToolTask",
+    "daruma.state.usage.Usage",
+    "daruma.state.verification.Check",
+    "daruma.state.verification.Verification",
+]
+"""Renaming or moving one of them needs a migration of what is stored."""
+
+
+def full_name(type_: type) -> str:
+    return f"{type_.__module__}.{type_.__name__}"
+
+
+def test_the_names_are_pinned() -> None:
+    """DU-05: a checkpoint embeds them."""
+    assert sorted(map(full_name, STORED_TYPES)) == NAMES
+
+
+def records_in(annotation: Any) -> set[type]:
+    """The record types that a type annotation speaks of, at any depth."""
+    if isinstance(annotation, type) and annotation.__module__.startswith("daruma.state"):
+        inner = get_type_hints(annotation).values()
+        return {annotation}.union(*(records_in(hint) for hint in inner))
+    arguments = (
+        get_args(annotation) if not isinstance(annotation, UnionType) else annotation.__args__
+    )
+    return set().union(*(records_in(argument) for argument in arguments))
+
+
+def test_everything_the_state_can_hold_may_be_read_back() -> None:
+    """A type that is written and not declared would make its checkpoint unreadable."""
+    held = set().union(*map(records_in, get_type_hints(channels.State).values()))
+
+    assert held - set(STORED_TYPES) == set()
+
+
+@pytest.mark.parametrize("record", STORED_TYPES, ids=full_name)
+def test_a_record_is_frozen_and_versioned(record: type) -> None:
+    """So that it can be shared and migrated."""
+    names = [field.name for field in dataclasses.fields(record)]
+
+    assert "schema_version" in names
+    assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]  # of every dataclass
+
+
+def test_a_record_validates_and_refuses_what_it_does_not_know() -> None:
+    """A damaged or foreign payload is an error, not half a record."""
+    with pytest.raises(ValidationError, match="think"):
+        Limits(think="many", verify=1, reflect=1)  # type: ignore[arg-type]  # is the point
+    with pytest.raises(ValidationError, match="more"):
+        Limits(think=1, verify=1, reflect=1, more=1)  # type: ignore[call-arg]  # is the point
+
+
+def test_what_is_written_can_be_read() -> None:
+    """LangGraph drops unknown keys silently: every key of an update is a channel of the state."""
+    readable, written = get_type_hints(channels.State), get_type_hints(channels.Update)
+
+    assert set(written) == set(readable) - {"mode", "workspace"}
+    assert set(get_type_hints(channels.Input)) == {"messages", "mode", "workspace"}
+    assert set(get_type_hints(channels.Output)) <= set(readable)
