@@ -1,0 +1,69 @@
+"""Every call gets one result, whose text any database and any provider takes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from tests.parts import a_call
+from tests.scripted_runs import illegal
+
+from daruma.tools.results import LIMIT, storable, tool_result, unanswered
+
+
+def test_a_result_answers_its_call() -> None:
+    """TL-03: by the call's id, under an id of its own."""
+    result = tool_result(a_call("c1"), "fine")
+
+    assert (result.tool_call_id, result.id, result.name) == ("c1", "m1:c1", "shout")
+    assert (result.content, result.status) == ("fine", "success")
+    assert tool_result(a_call("c1"), "bad", ok=False).status == "error"
+
+
+def test_a_call_without_a_name_has_a_result_too() -> None:
+    """Providers refuse a result with an empty name."""
+    assert tool_result(a_call(name="", requested_name=""), "x").name == "unknown"
+
+
+@given(st.text(alphabet=st.characters(), max_size=50) | st.sampled_from(["\ud800", "a\0b"]))
+def test_what_is_stored_is_utf8_without_nul(text: str) -> None:
+    """Postgres takes neither NUL nor lone surrogates; all other text stays as it is."""
+    stored = storable(text)
+
+    assert "\0" not in stored
+    assert stored.encode().decode() == stored
+    if "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text):
+        assert stored == text
+
+
+def test_long_text_keeps_both_ends() -> None:
+    """30,000 characters; the middle is cut and counted."""
+    stored = storable("a" * LIMIT + "b" * LIMIT)
+
+    assert storable("a" * LIMIT) == "a" * LIMIT
+    assert stored.startswith("a" * (LIMIT // 2))
+    assert stored.endswith("b" * (LIMIT // 2))
+    assert "[... 30000 characters cut ...]" in stored
+
+
+ANSWER = AIMessage(
+    "",
+    id="m1",
+    tool_calls=[{"name": "shout", "args": {}, "id": id_} for id_ in ("c1", "c2")],
+    invalid_tool_calls=[{"name": "shout", "args": "{", "id": "c3", "error": None}],
+)
+
+
+def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
+    """TL-03: those that can not be read as well; with them the conversation is legal."""
+    history: list[AnyMessage] = [HumanMessage("hi"), ANSWER, tool_result(a_call("c2"), "fine")]
+
+    missing = unanswered(history)
+
+    assert [m.tool_call_id for m in missing] == ["c1", "c3"]
+    assert illegal([*history, *missing]) == []
+    assert unanswered([*history, *missing]) == []
+
+
+def test_there_is_nothing_to_answer_without_calls() -> None:
+    """An empty history included."""
+    assert unanswered([]) == []
+    assert unanswered([HumanMessage("hi"), AIMessage("Done.", id="m2")]) == []

@@ -1,0 +1,271 @@
+"""The editor shows and edits files as the model is told that it does (ED-01 to ED-03)."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from daruma.tools.edit_history import EditHistory
+from daruma.tools.errors import EditRefused, FileChanged, FileUnavailable, PathRefused, ToolError
+from daruma.tools.str_replace_editor import EditorArgs, str_replace_editor
+from daruma.tools.workspace import Workspace
+
+Run = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The workspace's directory, empty."""
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def run(root: Path, tmp_path: Path) -> Run:
+    """Run one command; each has a workspace and a history of its own, as a new process would."""
+
+    def run(command: str, path: str, **args: object) -> Awaitable[str]:
+        parsed = EditorArgs.model_validate({"command": command, "path": path, **args})
+        return str_replace_editor(parsed, Workspace(root), EditHistory(tmp_path / "edits"))
+
+    return run
+
+
+async def test_a_file_is_viewed_with_line_numbers(run: Run, root: Path) -> None:
+    """As `cat -n` shows it, whole or in a range; -1 and numbers beyond the end mean the end."""
+    (root / "f").write_bytes(b"one\r\ntwo\nthree")
+
+    assert await run("view", "f") == "     1\tone\n     2\ttwo\n     3\tthree"
+    assert await run("view", "f", view_range=[2, 2]) == "     2\ttwo"
+    assert await run("view", "f", view_range=[3, -1]) == "     3\tthree"
+    assert await run("view", "f", view_range=[2, 99]) == "     2\ttwo\n     3\tthree"
+
+
+@pytest.mark.parametrize("view_range", [[0, 1], [3, 2], [4, 5], [4, -1]])
+async def test_a_range_without_lines_is_refused(run: Run, root: Path, view_range: object) -> None:
+    """The error says which lines there are."""
+    (root / "f").write_text("1\n2\n3\n")
+
+    with pytest.raises(EditRefused, match="lines 1 to 3"):
+        await run("view", "f", view_range=view_range)
+
+
+async def test_long_views_are_cut_and_say_so(run: Run, root: Path) -> None:
+    """Neither a long line nor a long file floods the answer; the way on is named."""
+    (root / "wide").write_text("x" * 3000 + "\n")
+    (root / "long").write_text("some text\n" * 100_000)
+
+    assert (await run("view", "wide")).endswith("[cut: 1000 more characters]")
+    shown = await run("view", "long")
+    assert len(shown) < 51_000
+    number = int(shown.splitlines()[-2].split("\t")[0])
+    assert shown.endswith(f"100000 lines in all; go on with view_range [{number + 1}, -1]]")
+
+
+async def test_a_directory_is_viewed_two_levels_deep(run: Run, root: Path) -> None:
+    """Whole relative paths; `.git` is left out, caches are not looked into."""
+    for directory in ("a/b/c", ".git", "node_modules/x"):
+        (root / directory).mkdir(parents=True)
+    (root / "a" / "f.py").touch()
+    (root / "link").symlink_to("a")
+
+    assert (await run("view", ".")).splitlines() == [
+        "a/",
+        "a/b/",
+        "a/f.py",
+        "link@",
+        "node_modules/",
+    ]
+    assert await run("view", "a/b/c") == "(an empty directory)"
+
+
+async def test_many_entries_are_cut(run: Run, root: Path) -> None:
+    """A directory with more than 500 entries is shown in part, and that is said."""
+    for number in range(501):
+        (root / str(number)).touch()
+
+    lines = (await run("view", ".")).splitlines()
+    assert len(lines) == 501
+    assert lines[-1].startswith("[cut:")
+
+
+async def test_create_writes_the_text_as_it_is(run: Run, root: Path) -> None:
+    """No line end is added or changed; directories on the way are made."""
+    said = await run("create", "a/b.txt", file_text="x\r\ny\nz é")
+
+    assert (root / "a" / "b.txt").read_bytes() == "x\r\ny\nz é".encode()
+    assert said == "Created a/b.txt, 9 bytes."
+
+
+async def test_create_never_overwrites(run: Run, root: Path) -> None:
+    """An existing file stays as it is (ED-01)."""
+    (root / "f").write_text("kept")
+
+    with pytest.raises(FileUnavailable, match="already exists"):
+        await run("create", "f", file_text="x")
+    assert (root / "f").read_text() == "kept"
+
+
+async def test_str_replace_shows_what_it_did(run: Run, root: Path) -> None:
+    """The answer holds the changed lines, numbered, with three around them."""
+    (root / "f").write_text("".join(f"line {n}\n" for n in range(1, 21)))
+    said = await run("str_replace", "f", old_str="line 10\n", new_str="ten\n10b\n")
+
+    assert (root / "f").read_text().splitlines()[8:12] == ["line 9", "ten", "10b", "line 11"]
+    assert said.splitlines()[1:4] == ["     7\tline 7", "     8\tline 8", "     9\tline 9"]
+    assert said.splitlines()[4:6] == ["    10\tten", "    11\t10b"]
+    assert len(said.splitlines()) <= 10
+
+
+async def test_insert_at_line_takes_zero_to_the_last_line(run: Run, root: Path) -> None:
+    """Before the first line and after the last (ED-01)."""
+    (root / "f").write_text("b\n")
+    await run("insert_at_line", "f", insert_line=0, insert_text="a")
+    await run("insert_at_line", "f", insert_line=2, insert_text="c\n")
+
+    assert (root / "f").read_text() == "a\nb\nc\n"
+    with pytest.raises(EditRefused, match="from 0 to 3"):
+        await run("insert_at_line", "f", insert_line=4, insert_text="x")
+
+
+async def test_undo_takes_back_edits_one_by_one(run: Run, root: Path) -> None:
+    """Byte for byte, mode included, down to the creation of the file."""
+    await run("create", "f", file_text="a\r\nb")
+    (root / "f").chmod(0o750)
+    await run("str_replace", "f", old_str="a", new_str="x")
+    await run("insert_at_line", "f", insert_line=2, insert_text="c")
+
+    assert (root / "f").read_bytes() == b"x\r\nb\r\nc"
+    assert "2 earlier edits" in await run("undo", "f")
+    assert (root / "f").read_bytes() == b"x\r\nb"
+    await run("undo", "f")
+    assert (root / "f").read_bytes() == b"a\r\nb"
+    assert (root / "f").stat().st_mode & 0o777 == 0o750
+    assert "deleted again" in await run("undo", "f")
+    assert not (root / "f").exists()
+
+
+async def test_undo_without_an_edit_is_refused(run: Run, root: Path) -> None:
+    """A file that was only viewed has nothing to undo."""
+    (root / "f").write_text("x")
+    await run("view", "f")
+
+    with pytest.raises(EditRefused, match="no edit to undo"):
+        await run("undo", "f")
+
+
+async def test_undo_never_takes_back_someone_elses_work(run: Run, root: Path) -> None:
+    """When the file is no longer what the edit left, it stays as it is."""
+    await run("create", "f", file_text="a")
+    await run("str_replace", "f", old_str="a", new_str="b")
+    (root / "f").write_text("by hand")
+
+    with pytest.raises(FileChanged, match="not undone"):
+        await run("undo", "f")
+    assert (root / "f").read_text() == "by hand"
+
+
+async def test_an_edit_that_is_undone_already_is_only_forgotten(run: Run, root: Path) -> None:
+    """A crash before the write, or a hand, may have done it: the edit before stays."""
+    await run("create", "f", file_text="a")
+    await run("str_replace", "f", old_str="a", new_str="b")
+    (root / "f").write_text("a")
+
+    with pytest.raises(EditRefused, match="undone already"):
+        await run("undo", "f")
+    assert (root / "f").read_text() == "a"
+    assert "deleted again" in await run("undo", "f")
+
+
+async def test_a_file_changed_since_it_was_viewed_is_not_edited(run: Run, root: Path) -> None:
+    """A human's edit is not overwritten; viewing it again makes the way free."""
+    (root / "f").write_text("a\nb\n")
+    await run("view", "f", view_range=[1, 1])
+    (root / "f").write_text("a\nc\n")
+    edit = {"old_str": "a", "new_str": "x"}
+
+    with pytest.raises(FileChanged, match="view it again"):
+        await run("str_replace", "f", **edit)
+    assert (root / "f").read_text() == "a\nc\n"
+    await run("view", "f")
+    await run("str_replace", "f", **edit)
+    assert (root / "f").read_text() == "x\nc\n"
+
+
+async def test_parallel_edits_of_one_file_all_land(run: Run, root: Path) -> None:
+    """Several calls of one answer run at once (TL-02): none overwrites another."""
+    (root / "f").write_text("".join(f"<{n}>\n" for n in range(12)))
+    edits = [run("str_replace", "f", old_str=f"<{n}>", new_str=f"[{n}]") for n in range(12)]
+    await asyncio.gather(*edits)
+
+    assert (root / "f").read_text() == "".join(f"[{n}]\n" for n in range(12))
+
+
+async def test_a_link_shares_the_history_of_its_target(run: Run, root: Path) -> None:
+    """An edit through an inner link can be undone by the file's own name."""
+    (root / "real").write_text("a")
+    (root / "link").symlink_to("real")
+    await run("str_replace", "link", old_str="a", new_str="b")
+    await run("undo", "real")
+
+    assert (root / "real").read_text() == "a"
+    assert (root / "link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ("view", {}),
+        ("str_replace", {"old_str": "a", "new_str": "b"}),
+        ("insert_at_line", {"insert_line": 0, "insert_text": "b"}),
+        ("undo", {}),
+    ],
+)
+async def test_no_command_touches_what_is_no_text_inside(
+    run: Run, root: Path, command: str, args: dict[str, object]
+) -> None:
+    """Binary, oversized, special and missing files, git's own, and what lies outside."""
+    (root / "binary").write_bytes(b"a\0")
+    (root / "latin").write_bytes(b"caf\xe9 a")
+    (root / "huge").write_bytes(b"a" * (4 * 1024 * 1024 + 1))
+    os.mkfifo(root / "fifo")
+    (root / "out").symlink_to("/etc/hostname")
+
+    for name in ("binary", "latin", "huge", "fifo", "missing"):
+        with pytest.raises(ToolError) as caught:
+            await run(command, name, **args)
+        assert "\n" not in str(caught.value)
+    for name in ("out", "../x", "/etc/hostname", ".git/config"):
+        with pytest.raises(PathRefused):
+            await run(command, name, **args)
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "missing"),
+    [
+        ("create", {}, "file_text"),
+        ("str_replace", {"new_str": "x"}, "old_str"),
+        ("str_replace", {"old_str": "x"}, "new_str"),
+        ("insert_at_line", {"insert_text": "x"}, "insert_line"),
+        ("insert_at_line", {"insert_line": 0}, "insert_text"),
+    ],
+)
+async def test_a_missing_argument_is_named(
+    run: Run, command: str, args: dict[str, object], missing: str
+) -> None:
+    """The model learns which argument the command needs."""
+    with pytest.raises(EditRefused, match=f"{command} needs {missing}"):
+        await run(command, "f", **args)
+
+
+def test_the_schema_speaks_to_the_model() -> None:
+    """Every argument is described; unknown ones are refused."""
+    schema = EditorArgs.model_json_schema()
+
+    assert all("description" in field for field in schema["properties"].values())
+    assert "overwrites" in schema["description"]
+    with pytest.raises(ValidationError):
+        EditorArgs.model_validate({"command": "view", "path": "f", "content": "x"})

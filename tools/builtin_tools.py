@@ -1,0 +1,83 @@
+"""The tools that ship with Daruma. All of them work in the task's workspace."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from daruma.state.verification import Verification, excerpt
+from daruma.tools.checks import recognised_commands, run_checks
+from daruma.tools.editor_args import EditorArgs
+from daruma.tools.errors import ToolError
+from daruma.tools.run_command import RunCommandArgs, run_command
+from daruma.tools.search import SearchArgs, search
+from daruma.tools.str_replace_editor import str_replace_editor
+from daruma.tools.tool import Effect, Surroundings, Tool
+
+Args = TypeVar("Args", bound=BaseModel)
+
+
+class RunTestsArgs(BaseModel):
+    """Run the workspace's own checks (its tests and linters) and show what fails.
+
+    This is for looking; the final verification runs in any case and is not replaced by it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _builtin(
+    name: str,
+    args_type: type[Args],
+    effect: Effect,
+    run: Callable[[Args, Surroundings], Awaitable[str]],
+) -> Tool:
+    async def checked(args: Mapping[str, Any], surroundings: Surroundings) -> str:
+        return await run(_read(args_type, args), surroundings)
+
+    schema = args_type.model_json_schema()
+    return Tool(
+        name=name,
+        description=schema.pop("description", ""),
+        parameters=schema,
+        run=checked,
+        effect=effect,
+        builtin=True,
+    )
+
+
+def _read(args_type: type[Args], args: Mapping[str, Any]) -> Args:
+    try:
+        return args_type.model_validate(dict(args))
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
+        )
+        raise ToolError(f"invalid arguments: {problems}") from None
+
+
+async def _edit(args: EditorArgs, at: Surroundings) -> str:
+    return await str_replace_editor(args, at.needs_workspace(), at.needs_history())
+
+
+async def _search(args: SearchArgs, at: Surroundings) -> str:
+    return await search(args, at.needs_workspace())
+
+
+async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
+    return await run_command(args, at.needs_workspace(), at.timeout)
+
+
+async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:
+    root = at.needs_workspace().root
+    checks = await run_checks(await recognised_commands(root), root, at.timeout)
+    verification = Verification(checks=tuple(checks))
+    return f"{verification.summary}\n\n{excerpt(verification)}".strip()
+
+
+BUILTIN_TOOLS: tuple[Tool, ...] = (
+    _builtin("str_replace_editor", EditorArgs, "workspace", _edit),
+    _builtin("search", SearchArgs, "none", _search),
+    _builtin("run_command", RunCommandArgs, "workspace", _run_command),
+    _builtin("run_tests", RunTestsArgs, "workspace", _run_tests),
+)

@@ -1,0 +1,40 @@
+"""What a tool may expect to go wrong: one tree, whose texts are written for the model.
+
+::
+
+    ToolError
+    ├── PathRefused          a name that may not be used
+    ├── FileUnavailable      missing, no regular file, too large, binary, disk trouble
+    ├── EditRefused          an edit that does not fit the file
+    │   └── FileChanged      the file is not what was last seen, or last written
+    ├── SearchRefused        a search that can not be carried out, or ran out of time
+    └── CommandRefused       a command that could not be started
+"""
+
+
+class ToolError(Exception):
+    """Raised when a tool can not do what it was asked; its text is one line, told to the model."""
+
+
+class PathRefused(ToolError):
+    """Raised when a path leads out of the workspace, into `.git`, or is no usable name."""
+
+
+class FileUnavailable(ToolError):
+    """Raised when a file is missing, special, binary or too large, or the disk refuses."""
+
+
+class EditRefused(ToolError):
+    """Raised when an edit is incomplete or does not fit the file's text."""
+
+
+class FileChanged(EditRefused):
+    """Raised when a file is no longer what was last seen, so that nobody's work is overwritten."""
+
+
+class SearchRefused(ToolError):
+    """Raised when a search is not understood, or does not end in its time."""
+
+
+class CommandRefused(ToolError):
+    """Raised when a command can not be started at all."""

@@ -1,0 +1,58 @@
+"""What a tool is to Daruma, wherever it comes from."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from daruma.tools.edit_history import EditHistory
+from daruma.tools.errors import ToolError
+from daruma.tools.workspace import Workspace
+
+Effect = Literal["none", "workspace", "external"]
+"""What running a tool changes: nothing, files of the workspace, or the world outside."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a tool may use of the run it is called in. ``timeout`` is in seconds, for commands."""
+
+    workspace: Workspace | None = None
+    history: EditHistory | None = None
+    timeout: float = 120.0
+
+    def needs_workspace(self) -> Workspace:
+        """Return the workspace. Raises :class:`ToolError` for a task that has none."""
+        if self.workspace is None:
+            raise ToolError("this needs a workspace, and the task has none")
+        return self.workspace
+
+    def needs_history(self) -> EditHistory:
+        """Return what remembers edits. Raises :class:`ToolError` for a task without workspace."""
+        if self.history is None:
+            raise ToolError("this needs a workspace, and the task has none")
+        return self.history
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: what the model is shown, and what runs.
+
+    ``parameters`` is a JSON schema. ``run`` gets the arguments and returns the text for the model;
+    it raises :class:`daruma.tools.errors.ToolError` for what the model should hear of.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    run: Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
+    effect: Effect = "external"
+    builtin: bool = False
+
+    def as_function(self) -> dict[str, Any]:
+        """Return the tool in the form that chat models are given."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": dict(self.parameters),
+        }
+        return {"type": "function", "function": function}
