@@ -1,0 +1,37 @@
+"""Classify by rule what the task failed of, and build the structured error. No model is asked."""
+
+from daruma.state import phases
+from daruma.state.channels import State, Update
+from daruma.state.emergency import emergency_of
+from daruma.state.ending import work_failure, work_status
+from daruma.state.failure import Failure
+from daruma.tools.context import Context
+
+
+async def emergency(state: State, context: Context) -> Update:  # noqa: ARG001  # nodes are called alike
+    """State the error under the code of the first failure (EM-04); a running phase ends with it."""
+    failure = first_failure(state)
+    update: Update = {"error": emergency_of(failure)}
+    if state.plan and state.plan.current and state.failure and _running(state):
+        own = state.origin or state.failure
+        update["plan"] = phases.close(state.plan, state.plan.current, "failed", own)
+    return update
+
+
+def first_failure(state: State) -> Failure:
+    """Return the failure that the task is reported under.
+
+    A rollback that failed comes before all: nothing may be built on what it left behind (RO-03).
+    """
+    if state.failure and state.failure.code == "rollback_failed":
+        return state.failure
+    fallen = phases.first_failed(state.plan) if state.plan else None
+    if fallen and fallen.failure:
+        return fallen.failure
+    found = work_failure(state, work_status(state))
+    return found or Failure(code="internal_error", node="emergency", message="the cause is unknown")
+
+
+def _running(state: State) -> bool:
+    current = state.plan.phase(state.plan.current) if state.plan else None
+    return current is not None and current.status == "running"

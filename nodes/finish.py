@@ -1,0 +1,84 @@
+"""Build the one result that a task ends with."""
+
+from typing import get_args
+
+from langchain_core.messages import AIMessage
+
+from daruma.state import budget, phases
+from daruma.state.channels import State, Update
+from daruma.state.ending import answer, stopped_text, work_status
+from daruma.state.events import TaskCompleted
+from daruma.state.messages import Messages
+from daruma.state.result import TaskResult
+from daruma.state.status import Status
+from daruma.state.step import StepKind
+from daruma.state.usage import usage_by_role
+from daruma.tools.context import Context
+from daruma.tools.results import unanswered
+
+IN_ORDER = "team_collab ran its phases one after another: running them in parallel is not built yet"
+
+
+async def finish(state: State, context: Context) -> Update:
+    """End the task: every call has its result, every ending says what it is."""
+    status = task_status(state)
+    output = output_text(state, status)
+    result = _result(state, status, output, context.now())
+    context.emit(TaskCompleted(task_id=result.task_id, status=status, output=output))
+    messages: Messages = [*unanswered(state.messages)]
+    if output != answer(state):
+        messages.append(AIMessage(output, id=f"{result.task_id}:end"))
+    return {"result": result, "messages": messages}
+
+
+def task_status(state: State) -> Status:
+    """Return the status of the whole task: with a plan, that of the phase that failed first."""
+    status = _status_of_plan(state) if state.plan else work_status(state)
+    return "failed" if status == "completed" and state.error else status
+
+
+def output_text(state: State, status: Status) -> str:
+    """Return the answer of a completed task; otherwise what it ended with, in words."""
+    if status == "completed":
+        checked = state.verification.summary if state.verification else ""
+        return answer(state) or f"Done. {checked}".strip()
+    if status == "max_steps_exceeded":
+        return stopped_text(state)
+    reason = state.error.message if state.error else "the cause is unknown"
+    return f"The task ended as {status}: {reason}"
+
+
+def _status_of_plan(state: State) -> Status:
+    parts = state.plan.phases if state.plan else ()
+    if state.failure is None and all(phase.status == "completed" for phase in parts):
+        return "completed"
+    fallen = phases.first_failed(state.plan) if state.plan else None
+    return fallen.outcome if fallen and fallen.outcome else "failed"
+
+
+def _result(state: State, status: Status, output: str, now: float) -> TaskResult:
+    steps = budget.of_task(state)
+    kinds: tuple[StepKind, ...] = get_args(StepKind)
+    seconds: dict[str, float] = {
+        kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
+    }
+    started = state.task.started_at if state.task else now
+    return TaskResult(
+        task_id=state.task.id if state.task else "",
+        status=status,
+        output=output,
+        error_message=state.error.to_error_message() if state.error else None,
+        error_struct=state.error,
+        phases=state.plan.phases if state.plan else (),
+        verification=state.verification,
+        budgets={kind: budget.spent(steps, kind) for kind in kinds},
+        usage=usage_by_role(step.usage for step in steps if step.usage),
+        timings={**seconds, "total": now - started},
+        notes=_notes(state),
+    )
+
+
+def _notes(state: State) -> tuple[str, ...]:
+    team = state.task is not None and state.task.mode == "team_collab"
+    checked = state.verification
+    return (*([IN_ORDER] if team else ()), *([checked.note] if checked and checked.note else ()))

@@ -1,0 +1,89 @@
+"""Read the new request: its mode, its goal, its workspace, and the limits it runs under."""
+
+from langchain_core.messages import HumanMessage
+
+from daruma.state.channels import State, Update
+from daruma.state.events import TaskStarted
+from daruma.state.failure import Failure
+from daruma.state.mode import KEEP_WORKING, Mode, split_prefix
+from daruma.state.settings import Settings
+from daruma.state.task import Limits, Task
+from daruma.tools.context import Context
+
+
+async def intake(state: State, context: Context) -> Update:
+    """Begin a task; what the one before it left on the thread is cleared, but for the history."""
+    spoken, template, goal = split_prefix(_last_request(state))
+    mode = state.mode or spoken or context.settings.mode
+    task = Task(
+        id=_next_task_id(state, context.thread_id),
+        goal=goal.strip(),
+        mode=mode,
+        template=template,
+        limits=limits_of(context.settings, mode),
+        workspace=state.workspace or (state.task.workspace if state.task else None),
+        verify=verifies(context.settings, mode),
+        review=context.settings.spec_review.enabled,
+        started_at=context.now(),
+    )
+    context.emit(TaskStarted(task_id=task.id, mode=mode, goal=task.goal, workspace=task.workspace))
+    return {
+        "task": task,
+        "plan": None,
+        "calls": (),
+        "verification": None,
+        "failure": _refusal(task),
+        "origin": None,
+        "error": None,
+    }
+
+
+def limits_of(settings: Settings, mode: Mode) -> Limits:
+    """Settle the limits of a task: quotas per phase where there is a plan, else a plain total."""
+    budgets, verification = settings.budgets, settings.verification
+    think = {"direct_chat": 1, "react": budgets.max_steps}.get(mode, budgets.think)
+    return Limits(
+        think=think,
+        verify=budgets.verify,
+        reflect=min(budgets.reflect, verification.max_reflections),
+        reinjections=verification.max_reinjections,
+        turn=budgets.max_steps_per_turn,
+        recoveries=recoveries_of(settings),
+    )
+
+
+def recoveries_of(settings: Settings) -> int:
+    """Say how often recovery may deal with one failure; none when a tier above is switched off."""
+    chain = settings.fallback_chain
+    active = chain.enabled and chain.recovery.enabled and not chain.recovery.observe_only
+    return chain.recovery.max_retries if active else 0
+
+
+def verifies(settings: Settings, mode: Mode) -> bool:
+    """Say whether a task is verified: by default in modes that plan, in direct chat never."""
+    if mode == "direct_chat":
+        return False
+    enabled = settings.verification.enabled
+    return mode in KEEP_WORKING if enabled == "auto" else enabled
+
+
+def _last_request(state: State) -> str:
+    last = state.messages[-1] if state.messages else None
+    return last.text if isinstance(last, HumanMessage) else ""
+
+
+def _next_task_id(state: State, thread_id: str) -> str:
+    number = int(state.task.id.rpartition("/")[2]) + 1 if state.task else 1
+    return f"{thread_id}/{number}"
+
+
+def _refusal(task: Task) -> Failure | None:
+    if not task.goal:
+        return _bad("the message is empty: say what is to be done")
+    if task.template:
+        return _bad(f"there is no team template {task.template!r}; there are none yet")
+    return None
+
+
+def _bad(message: str) -> Failure:
+    return Failure(code="bad_request", node="intake", message=message)

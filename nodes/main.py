@@ -1,0 +1,85 @@
+"""Ask the model once; its answer becomes tool tasks, or the candidate for the final answer."""
+
+from langchain_core.messages import SystemMessage
+
+from daruma.state import budget
+from daruma.state.channels import State, Update
+from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.messages import Messages
+from daruma.state.recording import record_step
+from daruma.state.tool_task import with_status
+from daruma.tools.context import Answer, Context
+from daruma.tools.resolution import tool_tasks, with_own_ids
+from daruma.tools.results import tool_result
+from daruma.tools.tool import Tool
+
+CHAT = "Answer the user."
+
+WORK = """\
+You carry out a task with the tools you are given. Look before you change things, change as \
+little as the task needs, and when it is done answer in a few words what you did, without a tool \
+call."""
+
+FILES = """\
+All paths are relative to the workspace, and paths that a tool shows are to be used whole. Your \
+work is verified by running the workspace's own checks; if they fail you are shown what they said.\
+"""
+
+
+async def main(state: State, context: Context) -> Update:
+    """Make one model call, if the budget has room for it."""
+    if not budget.can_think(state):
+        return {"calls": ()}
+    tools = offered(state, context)
+    at = context.now()
+    try:
+        answer = await context.ask(
+            "main",
+            [SystemMessage(prompt(state)), *state.messages],
+            call=budget.spent(state.steps, "think"),
+            tools=tools,
+            emit=context.emit,
+        )
+    except ModelFailed as error:
+        return {
+            "steps": record_step(state, "think", at=at, seconds=context.now() - at, ok=False),
+            "failure": failure_of(error, "main"),
+            "calls": (),
+        }
+    return _read(state, context, answer, at)
+
+
+def offered(state: State, context: Context) -> tuple[Tool, ...]:
+    """Return the tools that the model is shown: none in direct chat."""
+    if state.task is None or state.task.mode == "direct_chat":
+        return ()
+    return context.tools.visible(workspace=state.task.workspace is not None)
+
+
+def prompt(state: State) -> str:
+    """Build the system prompt. It stays the same for a whole task: providers can cache it."""
+    task = state.task
+    if task is None or task.mode == "direct_chat":
+        return CHAT
+    goal = f"Task: {task.goal}"
+    return "\n\n".join((WORK, FILES, goal) if task.workspace else (WORK, goal))
+
+
+def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
+    task_id = state.task.id if state.task else ""
+    number = budget.spent(state.steps, "think")
+    message = with_own_ids(answer.message, f"{task_id}:answer:{number}")
+    calls = tool_tasks(message, offered(state, context), context.settings.tools)
+    blank = not message.text.strip() and not calls
+    step = record_step(
+        state, "think", at=at, seconds=context.now() - at, ok=not blank, usage=answer.usage
+    )
+    if blank:
+        return {"steps": step, "failure": _blank(), "calls": ()}
+    failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
+    messages: Messages = [message, *failed]
+    return {"messages": messages, "steps": step, "calls": calls, "failure": None, "origin": None}
+
+
+def _blank() -> Failure:
+    return Failure(code="llm_failure", node="main", message="the model's answer was empty")

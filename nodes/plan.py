@@ -1,0 +1,67 @@
+"""Ask for a plan, and read it. One that can not be carried out is asked for again, with why."""
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from daruma.state import budget
+from daruma.state.channels import State, Update
+from daruma.state.events import PlanProposed, PlanRejected
+from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.plan import PlanRefused
+from daruma.state.plan_reading import plan_in
+from daruma.state.recording import record_step
+from daruma.tools.context import Answer, Context
+
+PROMPT = """\
+You plan a task; others carry the plan out. Answer with one JSON object and nothing else:
+{"phases": [{"id": "p1", "title": "...", "instructions": "...", "depends_on": []}]}
+- Use as few phases as the task needs; a small task has one.
+- `instructions` say what to achieve and how it will be known to be done.
+- `depends_on` lists ids of phases that must be completed before.
+- Optional for a phase: `validation_command` and `rollback_command`, shell lines run in the
+  workspace; give them only where undoing a failed phase is clearly needed."""
+
+
+async def plan(state: State, context: Context) -> Update:
+    """Ask the main model for a plan of the task."""
+    at = context.now()
+    call = budget.spent(state.steps, "plan")
+    try:
+        answer = await context.ask("plan", request(state), call=call, emit=context.emit)
+    except ModelFailed as error:
+        return {
+            "steps": record_step(state, "plan", at=at, seconds=context.now() - at, ok=False),
+            "failure": failure_of(error, "plan"),
+        }
+    return _read(state, context, answer, at)
+
+
+def request(state: State) -> list[BaseMessage]:
+    """Build the request: the prompt, and the conversation with what reviewers said."""
+    goal = state.task.goal if state.task else ""
+    workspace = state.task.workspace if state.task else None
+    place = f"\nWorkspace: {workspace}" if workspace else ""
+    return [SystemMessage(f"{PROMPT}\n\nTask: {goal}{place}"), *state.messages]
+
+
+def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
+    task_id = state.task.id if state.task else ""
+    number = budget.spent(budget.of_task(state), "plan") + 1
+    goal = state.task.goal if state.task else ""
+    usage, seconds = answer.usage, context.now() - at
+    try:
+        proposed = plan_in(answer.message.text, plan_id=f"{task_id}/plan-{number}", goal=goal)
+    except PlanRefused as error:
+        context.emit(PlanRejected(reason=str(error)))
+        step = record_step(state, "plan", at=at, seconds=seconds, ok=False, usage=usage)
+        return {"steps": step, **_refused(state, str(error), f"{task_id}:replan:{number}")}
+    context.emit(PlanProposed(plan=proposed.to_dict()))
+    step = record_step(state, "plan", at=at, seconds=seconds, usage=usage)
+    return {"plan": proposed, "steps": step, "origin": None}
+
+
+def _refused(state: State, reason: str, message_id: str) -> Update:
+    if budget.failed_plans(state) + 1 >= budget.MAX_FAILED_PLANS:
+        message = f"no plan that can be carried out in {budget.MAX_FAILED_PLANS} tries: {reason}"
+        return {"failure": Failure(code="plan_refused", node="plan", message=message)}
+    note = f"This plan can not be carried out: {reason}. Give a corrected plan."
+    return {"messages": [HumanMessage(note, id=message_id)]}

@@ -1,0 +1,72 @@
+"""Check the work by running the workspace's own checks."""
+
+from langchain_core.messages import HumanMessage
+
+from daruma.state import budget
+from daruma.state.channels import State, Update
+from daruma.state.events import CommandRun, VerificationCompleted, VerificationStarted
+from daruma.state.failure import Failure
+from daruma.state.recording import record_step
+from daruma.state.verification import Verification, excerpt
+from daruma.tools.checks import recognised_commands, run_checks
+from daruma.tools.context import Context
+from daruma.tools.errors import ToolError
+
+
+async def verify(state: State, context: Context) -> Update:
+    """Run the checks once. A red result is told to the model as a short excerpt (VE-03)."""
+    at = context.now()
+    try:
+        verification = await _check(state, context)
+    except ToolError as error:
+        context.emit(VerificationCompleted(passed=False, summary=str(error)))
+        failure = Failure(code="workspace_conflict", node="verify", message=str(error))
+        step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
+        return {"failure": failure, "steps": step}
+    context.emit(VerificationCompleted(passed=verification.passed, summary=verification.summary))
+    return {
+        "verification": verification,
+        "messages": [] if verification.passed else [_report(state, verification)],
+        "steps": record_step(
+            state, "verify", at=at, seconds=context.now() - at, ok=verification.passed
+        ),
+    }
+
+
+async def _check(state: State, context: Context) -> Verification:
+    workspace = state.task.workspace if state.task else None
+    if workspace is None:
+        return Verification(note="nothing to verify: the task has no workspace")
+    timeout = context.settings.verification.timeout
+    opened = (await context.surroundings(workspace)).needs_workspace()
+    commands = (*await recognised_commands(opened.root), *declared(state, context))
+    commands = tuple(dict.fromkeys(commands))
+    context.emit(VerificationStarted(commands=commands))
+    checks = await run_checks(commands, opened.root, timeout)
+    for check in checks:
+        context.emit(
+            CommandRun(
+                purpose="verification",
+                command=check.command,
+                exit_code=check.exit_code,
+                timed_out=check.timed_out,
+                seconds=check.seconds,
+                sandbox=check.sandbox,
+            )
+        )
+    note = "" if checks else "nothing to verify: no checks are known for this workspace"
+    return Verification(checks=tuple(checks), note=note)
+
+
+def declared(state: State, context: Context) -> tuple[str, ...]:
+    """Return the commands that the settings and the current phase declare."""
+    phase = state.plan.phase(state.plan.current) if state.plan else None
+    own = (phase.validation_command,) if phase and phase.validation_command else ()
+    return (*context.settings.verification.commands, *own)
+
+
+def _report(state: State, verification: Verification) -> HumanMessage:
+    number = budget.spent(state.steps, "verify")
+    task_id = state.task.id if state.task else ""
+    text = f"Verification failed. What the checks said:\n\n{excerpt(verification)}"
+    return HumanMessage(text, id=f"{task_id}:verification:{number}")

@@ -1,0 +1,132 @@
+"""A task ends with one result, and with a history in which every call is answered."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from tests.parts import (
+    GREEN,
+    a_context,
+    a_failure,
+    a_phase,
+    a_plan,
+    a_state,
+    a_task,
+    calling,
+    taken,
+)
+from tests.scripted_runs import illegal
+
+from daruma.nodes.finish import finish
+from daruma.state.channels import Update
+from daruma.state.emergency import emergency_of
+from daruma.state.events import Event, TaskCompleted
+from daruma.state.result import TaskResult
+from daruma.state.status import Status
+from daruma.state.verification import Verification
+
+ERROR = emergency_of(a_failure())
+ANSWERED = [HumanMessage("Do it"), AIMessage("Done.")]
+
+
+async def end(**values: Any) -> Update:
+    return await finish(a_state(**{"messages": ANSWERED} | values), a_context())
+
+
+async def result(**values: Any) -> TaskResult:
+    found = (await end(**values))["result"]
+    assert found is not None
+    return found
+
+
+def fallen(outcome: Status) -> Any:
+    phase = a_phase("a", status="failed", outcome=outcome, failure=a_failure())
+    other = a_phase("b", status="completed", outcome="completed")
+    return replace(a_plan(phase, other), first_failed="a")
+
+
+async def test_a_completed_task_says_the_answer() -> None:
+    """MO-07: nothing is added to the history."""
+    update = await end()
+
+    assert (await result()).status == "completed"
+    assert (await result()).output == "Done."
+    assert update["messages"] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "output"),
+    [
+        ({"messages": [], "verification": GREEN}, "completed", "Done. true: passed"),
+        ({"messages": []}, "max_steps_exceeded", "Stopped: exceeded max_steps."),
+        ({"failure": a_failure(), "error": ERROR}, "failed", "The task ended as failed: broken"),
+        (
+            {"failure": a_failure("approval_denied"), "error": ERROR},
+            "blocked",
+            "The task ended as blocked: broken",
+        ),
+        (
+            {"plan": fallen("gave_up_after_reflections"), "error": ERROR},
+            "gave_up_after_reflections",
+            "The task ended as gave_up_after_reflections: broken",
+        ),
+        ({"plan": fallen("blocked"), "error": ERROR}, "blocked", "The task ended as blocked: "),
+        ({"error": ERROR}, "failed", "The task ended as failed: broken"),
+    ],
+)
+async def test_every_ending_says_what_it_is(
+    values: dict[str, Any], status: Status, output: str
+) -> None:
+    """MO-08: the status and the words belong together."""
+    found = await result(**values)
+
+    assert found.status == status
+    assert found.output.startswith(output)
+    assert found.completed == (status == "completed")
+
+
+async def test_an_ending_without_an_answer_is_said_in_the_history() -> None:
+    """The last message is the output, whatever it is."""
+    update = await end(failure=a_failure(), error=ERROR)
+
+    assert update["messages"][-1].text == "The task ended as failed: broken"
+    assert update["messages"][-1].id == "t/1:end"
+
+
+async def test_open_calls_are_answered_before_the_end() -> None:
+    """TL-03."""
+    answer = calling("shout", "shout", text="x")
+    history = [HumanMessage("Do it"), answer.model_copy(update={"id": "m1"})]
+    update = await end(messages=history, failure=a_failure("approval_denied"), error=ERROR)
+
+    assert illegal([*history, *update["messages"]]) == []
+    assert [m.type for m in update["messages"]] == ["tool", "tool", "ai"]
+
+
+async def test_the_result_holds_what_was_spent() -> None:
+    """MO-07: of this task only; the total runs from its start to the clock's now, 100 s."""
+    steps = [*taken("think", "think", "verify"), *taken("think", task="t/0")]
+    found = await result(steps=steps, task=a_task(started_at=40.0), error=ERROR)
+
+    assert found.task_id == "t/1"
+    assert found.budgets == {"plan": 0, "think": 2, "verify": 1, "reflect": 0, "recover": 0}
+    assert found.timings["total"] == 60.0
+    assert found.error_struct == ERROR
+    assert found.error_message == ERROR.to_error_message()
+
+
+async def test_what_a_reader_must_know_is_noted() -> None:
+    """MO-06: a team whose phases did not run in parallel is told; so is an empty verification."""
+    found = await result(task=a_task("team_collab"), verification=Verification(note="nothing run"))
+
+    assert "one after another" in found.notes[0]
+    assert found.notes[1] == "nothing run"
+
+
+async def test_the_end_is_told() -> None:
+    """PL-04: it closes the start."""
+    events: list[Event] = []
+    await finish(a_state(messages=ANSWERED), a_context(events=events))
+
+    assert events == [TaskCompleted(task_id="t/1", status="completed", output="Done.")]

@@ -1,0 +1,113 @@
+"""One question for all calls that need a person; what was decided is what happens."""
+
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from tests.parts import a_call, a_context, a_task, asked
+
+from daruma.nodes.gate import gate
+from daruma.state.approval import approval_of
+from daruma.state.events import ApprovalCompleted, Event
+from daruma.state.tool_task import ToolTask
+
+CALLS = (
+    a_call("c1", "awaiting", args={"text": "one"}, reason="loud"),
+    a_call("c2", "awaiting", args={"text": "two"}),
+    a_call("c3", "ready"),
+    a_call("c4", "failed"),
+)
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+async def decide(
+    calls: tuple[ToolTask, ...], events: list[Event] | None = None, **decisions: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    values = {
+        "messages": [HumanMessage("Do it", id="q")],
+        "task": a_task(workspace="/w"),
+        "calls": calls,
+    }
+    digests = {call.id: approval_of(call, "/w").digest for call in calls}
+    reply = [
+        {"approval_id": id_, "digest": digests[id_]}
+        | (given if isinstance(given, dict) else {"decision": given})
+        for id_, given in decisions.items()
+    ]
+    return await asked(gate, values, {"decisions": reply}, a_context(tools=[shout], events=events))
+
+
+def statuses(after: dict[str, Any]) -> dict[str, str]:
+    return {call.id: call.status for call in after["calls"]}
+
+
+async def test_one_question_shows_all_that_wait() -> None:
+    """TL-13: and nothing that does not."""
+    question, _ = await decide(CALLS, c1="approve")
+
+    assert [a["approval_id"] for a in question["approvals"]] == ["c1", "c2"]
+    assert question["approvals"][0]["args"] == {"text": "one"}
+    assert question["approvals"][0]["reason"] == "loud"
+
+
+async def test_approved_calls_may_run_and_denied_ones_are_answered() -> None:
+    """TL-14 and TL-15: in any order; the model is told the reason."""
+    _, after = await decide(CALLS, c2={"decision": "deny", "reason": "too loud"}, c1="approve")
+
+    assert statuses(after) == {"c1": "ready", "c2": "rejected", "c3": "ready", "c4": "failed"}
+    (result,) = after["messages"][1:]
+    assert (result.tool_call_id, result.status) == ("c2", "error")
+    assert "too loud" in result.text
+    assert after.get("failure") is None
+
+
+async def test_what_is_not_decided_stays_open() -> None:
+    """TL-14: one of several."""
+    _, after = await decide(CALLS, c2="approve")
+
+    assert statuses(after)["c1"] == "awaiting"
+    assert statuses(after)["c2"] == "ready"
+
+
+async def test_a_denied_required_call_blocks() -> None:
+    """TL-15: only one that is required and whose denial is to block."""
+    required = a_call("c1", "awaiting", required=True, deny_effect="block")
+    lenient = a_call("c2", "awaiting", required=True, deny_effect="continue")
+
+    _, blocked = await decide((required, lenient), c1="deny")
+    _, continued = await decide((required, lenient), c2="deny")
+
+    assert blocked["failure"].code == "approval_denied"
+    assert continued.get("failure") is None
+
+
+async def test_an_edited_call_runs_as_edited() -> None:
+    """TL-14: what the person did not want must not run."""
+    _, after = await decide(CALLS, c1={"decision": "edit", "args": {"text": "soft"}})
+
+    (edited,) = [call for call in after["calls"] if call.id == "c1"]
+    assert (edited.args, edited.status) == ({"text": "soft"}, "ready")
+
+
+async def test_an_edited_call_is_checked_again() -> None:
+    """TL-14: arguments that do not fit are answered with what is wrong, and do not run."""
+    _, after = await decide(CALLS, c1={"decision": "edit", "args": {"txt": "soft"}})
+
+    (edited,) = [call for call in after["calls"] if call.id == "c1"]
+    assert edited.status == "failed"
+    assert edited.reason.startswith("invalid_args")
+    assert after["messages"][-1].tool_call_id == "c1"
+
+
+async def test_every_decision_is_told() -> None:
+    """PL-04: what was opened is closed."""
+    events: list[Event] = []
+    await decide(CALLS, events, c2="deny", c1="approve")
+
+    assert events == [
+        ApprovalCompleted(approval_id="c2", decision="deny"),
+        ApprovalCompleted(approval_id="c1", decision="approve"),
+    ]

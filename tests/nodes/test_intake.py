@@ -1,0 +1,140 @@
+"""A new request is read once: mode, goal, workspace, and the limits it runs under."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from tests.parts import a_context, a_failure, a_phase, a_plan, a_task, settings
+
+from daruma.nodes.intake import intake, limits_of, verifies
+from daruma.state.channels import State, Update
+from daruma.state.events import Event, TaskStarted
+from daruma.state.mode import Mode
+from daruma.state.task import Limits, Task
+
+
+async def read(text: str, state: State | None = None, **sections: Any) -> Update:
+    base = state or State()
+    given = replace(base, messages=[*base.messages, HumanMessage(text)])
+    return await intake(given, a_context(given=settings(**sections)))
+
+
+async def task_of(text: str, state: State | None = None, **sections: Any) -> Task:
+    task = (await read(text, state, **sections))["task"]
+    assert task is not None
+    return task
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "configured", "mode"),
+    [
+        ("@plan do it", "direct_chat", "react", "direct_chat"),
+        ("@plan do it", None, "react", "plan_exec"),
+        ("do it", None, "plan_exec", "plan_exec"),
+        ("do it", None, None, "react"),
+    ],
+)
+async def test_the_input_goes_before_the_prefix_before_the_settings(
+    text: str, asked: Mode | None, configured: str | None, mode: Mode
+) -> None:
+    """MO-02: and the prefix is removed from the goal in any case."""
+    sections = {"mode": configured} if configured else {}
+    task = await task_of(text, State(mode=asked), **sections)
+
+    assert (task.mode, task.goal) == (mode, "do it")
+
+
+async def test_the_old_task_is_cleared_away() -> None:
+    """But for the history of messages and steps."""
+    update = await read("do it", State(failure=a_failure(), plan=a_plan(a_phase("a"))))
+
+    assert {key: value for key, value in update.items() if key != "task"} == {
+        "plan": None,
+        "calls": (),
+        "verification": None,
+        "failure": None,
+        "origin": None,
+        "error": None,
+    }
+
+
+async def test_tasks_of_a_thread_are_numbered() -> None:
+    """Their ids tell their steps apart (BU-03)."""
+    first = await task_of("one")
+    second = await task_of("two", State(task=first))
+
+    assert (first.id, second.id) == ("t/1", "t/2")
+
+
+async def test_the_workspace_stays_with_the_thread() -> None:
+    """A request may name another one."""
+    old = State(task=a_task(workspace="/old"))
+
+    assert (await task_of("go on", old)).workspace == "/old"
+    assert (await task_of("go on", replace(old, workspace="/new"))).workspace == "/new"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("@plan  ", "the message is empty"), ("@team:web x", "no team template 'web'")],
+)
+async def test_what_can_not_be_done_is_refused(text: str, said: str) -> None:
+    """MO-06: nothing falls silently back to something else."""
+    failure = (await read(text))["failure"]
+
+    assert failure is not None
+    assert failure.code == "bad_request"
+    assert said in failure.message
+
+
+@pytest.mark.parametrize(
+    ("mode", "think"), [("direct_chat", 1), ("react", 10), ("plan_exec", 7), ("team_collab", 7)]
+)
+def test_each_mode_has_its_limit_of_thinks(mode: Mode, think: int) -> None:
+    """MO-01, MO-04 and BU-01 by default."""
+    assert limits_of(settings(), mode) == Limits(think=think, verify=2, reflect=1)
+
+
+@pytest.mark.parametrize(
+    ("sections", "field", "value"),
+    [
+        ({"budgets": {"max_steps_per_turn": 4}}, "turn", 4),
+        ({"budgets": {"reflect": 5}}, "reflect", 2),
+        ({"budgets": {"reflect": 0}}, "reflect", 0),
+        ({"verification": {"max_reinjections": 3}}, "reinjections", 3),
+        ({"fallback_chain": {"recovery": {"max_retries": 2}}}, "recoveries", 2),
+        ({"fallback_chain": {"recovery": {"enabled": False}}}, "recoveries", 0),
+        ({"fallback_chain": {"recovery": {"observe_only": True}}}, "recoveries", 0),
+        ({"fallback_chain": {"enabled": False}}, "recoveries", 0),
+    ],
+)
+def test_limits_are_copied_from_the_settings(
+    sections: dict[str, Any], field: str, value: int
+) -> None:
+    """VE-04, RE-06 and EM-05: later settings do not change a task that has begun."""
+    assert getattr(limits_of(settings(**sections), "plan_exec"), field) == value
+
+
+@pytest.mark.parametrize(
+    ("enabled", "modes"),
+    [
+        ("auto", {"plan_exec", "team_collab"}),
+        (True, {"react", "plan_exec", "team_collab"}),
+        (False, set()),
+    ],
+)
+def test_who_is_verified(enabled: object, modes: set[Mode]) -> None:
+    """MO-03, MO-04 and MO-05: direct chat never is."""
+    given = settings(verification={"enabled": enabled})
+    every: tuple[Mode, ...] = ("direct_chat", "react", "plan_exec", "team_collab")
+
+    assert {mode for mode in every if verifies(given, mode)} == modes
+
+
+async def test_the_start_is_told() -> None:
+    """With the goal as it will be worked on."""
+    events: list[Event] = []
+    await intake(State(messages=[HumanMessage("@plan  do it ")]), a_context(events=events))
+
+    assert events == [TaskStarted(task_id="t/1", mode="plan_exec", goal="do it", workspace=None)]

@@ -1,0 +1,129 @@
+"""One model call becomes tool tasks, a candidate for the answer, or a failure."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from tests.parts import Says, a_context, a_failure, a_state, a_task, calling, settings, taken
+
+from daruma.nodes.main import CHAT, main, prompt
+from daruma.state.channels import State
+from daruma.state.failure import ModelFailed
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+def state(**values: Any) -> State:
+    return a_state(**{"messages": [HumanMessage("Do it")]} | values)
+
+
+async def test_an_answer_without_calls_is_the_candidate() -> None:
+    """TL-01: under an id of ours, with its cost on record."""
+    update = await main(state(steps=taken("think")), a_context("Done."))
+
+    (message,) = update["messages"]
+    assert (message.text, message.id) == ("Done.", "t/1:answer:1")
+    assert update["calls"] == ()
+    (step,) = update["steps"]
+    assert (step.kind, step.ok, step.at) == ("think", True, 100.0)
+    assert step.usage is not None
+
+
+async def test_calls_become_tool_tasks() -> None:
+    """TL-01 and TL-03: those that can not run are answered at once."""
+    update = await main(state(), a_context(calling("shout", "nope", text="hi"), tools=[shout]))
+
+    assert [(c.name, c.status) for c in update["calls"]] == [  # type: ignore[union-attr]  # a tuple
+        ("shout", "ready"),
+        ("nope", "failed"),
+    ]
+    answer, result = update["messages"]
+    assert isinstance(answer, AIMessage)
+    assert "there is no tool 'nope'" in result.text
+
+
+async def test_a_good_answer_closes_an_earlier_failure() -> None:
+    """The next failure is a first one again."""
+    update = await main(state(origin=a_failure()), a_context("Done."))
+
+    assert (update["failure"], update["origin"]) == (None, None)
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+async def test_a_blank_answer_is_a_failure_and_leaves_no_message(blank: str) -> None:
+    """RE-03: an empty answer in the history would be refused by providers."""
+    update = await main(state(), a_context(blank))
+
+    failure = update["failure"]
+    assert failure is not None
+    assert failure.code == "llm_failure"
+    assert "messages" not in update
+    assert update["steps"][0].ok is False
+
+
+async def test_a_failing_model_is_a_failure() -> None:
+    """The step counts: a model that always fails uses up its budget."""
+    update = await main(state(), a_context(ModelFailed("slow", code="timeout")))
+
+    failure = update["failure"]
+    assert failure is not None
+    assert (failure.code, failure.node) == ("timeout", "main")
+    assert [(s.kind, s.ok) for s in update["steps"]] == [("think", False)]
+
+
+async def test_without_budget_no_model_is_asked() -> None:
+    """BU-01: what is open was finished before; verification comes next."""
+    ask = Says("Done.")
+    update = await main(state(steps=taken("think", "think", "think")), a_context(ask=ask))
+
+    assert update == {"calls": ()}
+    assert ask.requests == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "offered"),
+    [
+        ({"mode": "direct_chat"}, []),
+        ({"mode": "direct_chat", "workspace": "/w"}, []),
+        ({}, ["shout"]),
+        (
+            {"workspace": "/w"},
+            ["str_replace_editor", "search", "run_command", "run_tests", "shout"],
+        ),
+    ],
+)
+async def test_what_is_offered_depends_on_mode_and_workspace(
+    changes: dict[str, Any], offered: list[str]
+) -> None:
+    """MO-01 and TL-06."""
+    ask = Says("Done.")
+    await main(state(task=a_task(**changes)), a_context(ask=ask, tools=[shout]))
+
+    assert ask.offered == [offered]
+
+
+async def test_a_tool_that_was_not_offered_does_not_run() -> None:
+    """MO-01 and TL-06: in direct chat a call of any tool is unknown."""
+    answer = calling("shout", text="hi")
+    update = await main(state(task=a_task("direct_chat")), a_context(answer, tools=[shout]))
+
+    assert [call.status for call in update["calls"]] == ["failed"]  # type: ignore[union-attr]  # a tuple
+
+
+def test_the_prompt_fits_the_task() -> None:
+    """Direct chat says nothing of tools; files are spoken of when there are some."""
+    assert prompt(state(task=a_task("direct_chat"))) == CHAT
+    assert "workspace" not in prompt(state())
+    assert "relative to the workspace" in prompt(state(task=a_task(workspace="/w")))
+    assert "Task: Do it" in prompt(state())
+
+
+async def test_the_policy_of_the_run_decides() -> None:
+    """The settings of the run, not those the graph was built with."""
+    given = settings(tools={"policy": {"shout": "confirm"}})
+    update = await main(state(), a_context(calling("shout", text="x"), tools=[shout], given=given))
+
+    assert [call.status for call in update["calls"]] == ["awaiting"]  # type: ignore[union-attr]  # a tuple

@@ -1,0 +1,90 @@
+"""A plan is asked for, read, and asked for again when it can not be carried out."""
+
+from typing import Any
+
+from langchain_core.messages import HumanMessage, SystemMessage
+from tests.parts import Says, a_context, a_task, taken
+
+from daruma.nodes.plan import plan
+from daruma.state import budget
+from daruma.state.channels import State
+from daruma.state.events import Event
+from daruma.state.failure import ModelFailed
+
+CYCLE = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
+GOOD = '{"phases": [{"id": "a", "title": "A"}]}'
+
+
+def state(**values: Any) -> State:
+    return State(messages=[HumanMessage("Do it")], task=a_task("plan_exec"), **values)
+
+
+async def test_a_usable_plan_is_proposed() -> None:
+    """PL-01: with an id of its own; its cost is on record, and an earlier failure is done with."""
+    events: list[Event] = []
+    update = await plan(state(steps=taken("plan")), a_context(GOOD, events=events))
+
+    proposed = update["plan"]
+    assert proposed is not None
+    assert proposed.id == "t/1/plan-2"
+    assert update["origin"] is None
+    (step,) = update["steps"]
+    assert (step.kind, step.ok, step.usage is not None) == ("plan", True, True)
+    assert "plan_proposed" in [event.type for event in events]
+
+
+async def test_the_request_holds_goal_place_and_conversation() -> None:
+    """What reviewers said is part of the conversation; no tools are offered."""
+    ask = Says(GOOD)
+    given = State(messages=[HumanMessage("smaller!")], task=a_task("plan_exec", workspace="/w"))
+    await plan(given, a_context(ask=ask))
+
+    system, human = ask.requests[0]
+    assert isinstance(system, SystemMessage)
+    assert "Task: Do it\nWorkspace: /w" in system.text
+    assert human.text == "smaller!"
+    assert ask.offered == [[]]
+
+
+async def test_an_unusable_plan_is_told_to_the_model() -> None:
+    """PL-01: with the reason, naming the phases; it counts as a failed try."""
+    update = await plan(state(), a_context(CYCLE))
+
+    assert "plan" not in update
+    assert "failure" not in update
+    assert "depend on each other: a -> a" in update["messages"][0].text
+    assert update["steps"][0].ok is False
+
+
+async def test_the_last_try_ends_the_task() -> None:
+    """Three in a row; the code says that the plan was the reason."""
+    tries = taken("plan", ok=False) * (budget.MAX_FAILED_PLANS - 1)
+    update = await plan(state(steps=tries), a_context(CYCLE))
+
+    failure = update["failure"]
+    assert failure is not None
+    assert failure.code == "plan_refused"
+    assert "messages" not in update
+
+
+def test_tries_are_counted_since_the_last_usable_plan() -> None:
+    """A person's rejection begins the count anew; other tasks do not count."""
+    steps = [
+        *taken("plan", "plan", ok=False, task="t/0"),
+        *taken("plan", ok=False),
+        *taken("plan"),
+        *taken("plan", "think", "plan", ok=False),
+    ]
+
+    assert budget.failed_plans(state(steps=steps)) == 2
+    assert budget.failed_plans(state()) == 0
+
+
+async def test_a_failing_model_is_a_failure() -> None:
+    """It goes to recovery, and its try is on record."""
+    update = await plan(state(), a_context(ModelFailed("down", cause="APIError")))
+
+    failure = update["failure"]
+    assert failure is not None
+    assert (failure.node, failure.code, failure.message) == ("plan", "llm_failure", "down")
+    assert update["steps"][0].ok is False

@@ -1,0 +1,90 @@
+"""A failed phase is undone only if its validation says so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import a_context, a_phase, a_plan, a_task, settings
+
+from daruma.nodes.rollback import rollback
+from daruma.state.channels import State
+from daruma.state.events import Event
+
+OPENED, CLOSED, FAILED = (f"phase_rollback_{how}" for how in ("started", "completed", "failed"))
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace in which a phase has left something."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "left").touch()
+    return tmp_path / "work"
+
+
+def state(work: Path | None, validation: str | None, command: str | None) -> State:
+    phase = a_phase("a", status="failed", validation_command=validation, rollback_command=command)
+    task = a_task("plan_exec", workspace=str(work) if work else None)
+    return State(task=task, plan=a_plan(phase, current="a"))
+
+
+@pytest.mark.parametrize(
+    ("validation", "undone"), [(None, True), ("false", True), ("true", False), ("sleep 9", True)]
+)
+async def test_it_is_undone_unless_the_validation_passes(
+    work: Path, validation: str | None, undone: bool
+) -> None:
+    """RO-02: without a validation command the rollback is run; one that hangs has not passed."""
+    given = settings(rollback={"default_timeout": 0.3})
+    update = await rollback(state(work, validation, "rm left"), a_context(given=given))
+
+    assert update == {}
+    assert (work / "left").exists() is not undone
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("echo no way >&2; exit 3", "(exit 3): no way"), ("sleep 9", "(timed out)")],
+)
+async def test_a_failed_rollback_is_a_failure(work: Path, command: str, said: str) -> None:
+    """RO-03 and RO-04: with what the command said."""
+    given = settings(rollback={"default_timeout": 0.3})
+    failure: Any = (await rollback(state(work, None, command), a_context(given=given)))["failure"]
+
+    assert failure.code == "rollback_failed"
+    assert failure.message.startswith("the rollback of phase 'a' failed")
+    assert said in failure.message
+
+
+async def test_a_rollback_that_can_not_be_run_has_failed(work: Path) -> None:
+    """RO-03: a workspace that is gone, or none at all, was not undone."""
+    gone, none = state(work / "gone", None, "true"), state(None, None, "true")
+
+    for given in (gone, none):
+        failure: Any = (await rollback(given, a_context()))["failure"]
+        assert failure.code == "rollback_failed"
+
+
+@pytest.mark.parametrize(
+    ("validation", "command", "told"),
+    [
+        ("true", "true", ["command_run"]),
+        ("false", "true", ["command_run", OPENED, "command_run", CLOSED]),
+        (None, "false", [OPENED, "command_run", FAILED]),
+        (" ", "true", [OPENED, "command_run", CLOSED]),
+    ],
+)
+async def test_what_is_run_is_told(
+    work: Path, validation: str | None, command: str, told: list[str]
+) -> None:
+    """RO-04 and RO-05: a start for each end; a validation that can not be run has not passed."""
+    events: list[Event] = []
+    await rollback(state(work, validation, command), a_context(events=events))
+
+    assert [event.type for event in events] == told
+
+
+async def test_without_a_command_it_is_a_bug(work: Path) -> None:
+    """RO-01: the table never leads here then."""
+    with pytest.raises(LookupError):
+        await rollback(state(work, "false", None), a_context())

@@ -1,0 +1,59 @@
+"""A phase is closed with its outcome, and with what that means for the others."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from tests.parts import GREEN, RED, a_call, a_context, a_failure, a_phase, a_plan, a_state, a_task
+
+from daruma.nodes.settle import settle
+from daruma.state.channels import State
+from daruma.state.events import Event, PhaseCompleted, PhaseFailed
+
+PLAN = a_plan(
+    a_phase("a", status="running"), a_phase("b", "a"), a_phase("c", "b"), a_phase("d"), current="a"
+)
+
+
+def state(**values: Any) -> State:
+    answered = {"messages": [AIMessage("Done.")]}
+    return a_state(**{"task": a_task("plan_exec"), "plan": PLAN} | answered | values)
+
+
+async def test_a_completed_phase_lets_the_others_go_on() -> None:
+    """PL-05."""
+    events: list[Event] = []
+    update = await settle(state(verification=GREEN), a_context(events=events))
+
+    plan = update["plan"]
+    assert plan is not None
+    assert [p.status for p in plan.phases] == ["completed", "pending", "pending", "pending"]
+    assert events == [PhaseCompleted(phase_id="a")]
+
+
+async def test_a_failed_phase_keeps_its_reason_and_fails_its_dependents() -> None:
+    """PL-05, and the event names those that fell with it."""
+    events: list[Event] = []
+    update = await settle(state(verification=RED), a_context(events=events))
+
+    plan = update["plan"]
+    assert plan is not None
+    assert [p.status for p in plan.phases] == ["failed", "failed", "failed", "pending"]
+    assert plan.phases[0].failure is not None
+    assert plan.phases[0].failure.code == "verification_failed"
+    (failed,) = events
+    assert isinstance(failed, PhaseFailed)
+    assert (failed.phase_id, failed.outcome, failed.fallen) == ("a", "failed", ("b", "c"))
+
+
+@pytest.mark.parametrize("failed", [{"failure": a_failure()}, {"origin": a_failure()}])
+async def test_nothing_of_it_is_left_for_the_next_phase(failed: dict[str, Any]) -> None:
+    """The reason lives on in the phase."""
+    update = await settle(state(calls=(a_call(),), **failed), a_context())
+
+    assert (update["failure"], update["origin"], update["calls"]) == (None, None, ())
+
+
+async def test_a_task_without_phases_has_nothing_to_close() -> None:
+    """Its failure has to reach the end."""
+    assert await settle(state(plan=None, failure=a_failure()), a_context()) == {}

@@ -1,0 +1,113 @@
+"""One call is run and answered, whatever becomes of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.errors import GraphInterrupt
+from tests.parts import a_call, a_context, a_task
+
+from daruma.nodes.tool import summary, tool
+from daruma.state.channels import Update
+from daruma.state.events import Event
+from daruma.state.tool_task import Dispatch
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+def fall() -> str:
+    """Fall over."""
+    raise KeyError("absent")
+
+
+def ask() -> str:
+    """Ask a person."""
+    raise GraphInterrupt
+
+
+async def run(
+    name: str, *, workspace: str | None = None, events: list[Event] | None = None, **args: Any
+) -> Update:
+    call = a_call("c1", name=name, args=args)
+    context = a_context(tools=[shout, fall, ask], events=events)
+    return await tool(Dispatch(task=a_task(workspace=workspace), call=call), context)
+
+
+def outcome(update: Update) -> tuple[str, str, str]:
+    (message,), call = update["messages"], update["calls"]
+    assert not isinstance(call, tuple)
+    return call.status, message.status, message.text  # type: ignore[union-attr]  # a ToolMessage
+
+
+async def test_a_call_is_answered_with_its_result() -> None:
+    """TL-03: exactly one message."""
+    assert outcome(await run("shout", text="hi")) == ("done", "success", "HI")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "said"),
+    [
+        ("fall", {}, "KeyError: 'absent'"),
+        ("shout", {}, "text"),
+        ("gone", {}, "the tool 'gone' is no longer there"),
+        ("search", {"pattern": "x"}, "the tool 'search' is no longer there"),
+    ],
+)
+async def test_a_call_that_fails_is_answered_with_its_error(
+    name: str, args: dict[str, Any], said: str
+) -> None:
+    """TL-03: the loop goes on, also after a bug of the tool."""
+    status, shown, text = outcome(await run(name, **args))
+
+    assert (status, shown) == ("failed", "error")
+    assert said in text
+
+
+async def test_an_expected_error_is_told_in_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of ``ToolError`` is written for the model; its name says nothing."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "work").mkdir()
+    work = str(tmp_path / "work")
+    update = await run("str_replace_editor", workspace=work, command="view", path="../x")
+
+    assert outcome(update)[2].startswith("Error: ")
+    assert "PathRefused" not in outcome(update)[2]
+
+
+async def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
+    """It is the model's to hear, not a bug."""
+    update = await run("search", workspace=str(tmp_path / "gone"), pattern="x")
+
+    assert outcome(update)[0] == "failed"
+
+
+async def test_an_interrupt_of_a_tool_is_not_swallowed() -> None:
+    """LangGraph's own control flow passes through."""
+    with pytest.raises(GraphInterrupt):
+        await run("ask")
+
+
+async def test_start_and_end_are_told() -> None:
+    """PL-04: with what was called, and whether it went well."""
+    events: list[Event] = []
+    await run("shout", events=events, text="hi")
+
+    started, completed = (event.to_dict() for event in events)
+    assert (started["type"], started["call_id"], started["summary"]) == ("tool_started", "c1", "hi")
+    assert (completed["type"], completed["ok"], completed["output"]) == (
+        "tool_completed",
+        True,
+        "HI",
+    )
+
+
+def test_the_summary_is_short() -> None:
+    """For one line of progress: long, multi-line and structured arguments are left out."""
+    args = {"path": "a.py", "text": "x" * 81, "more": "a\nb", "line": 3, "list": ["x"]}
+
+    assert summary(a_call(args=args)) == "a.py 3"

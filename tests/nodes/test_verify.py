@@ -1,0 +1,101 @@
+"""The workspace's own checks and the declared ones are run once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import a_context, a_phase, a_plan, a_task, settings, taken
+
+from daruma.nodes.verify import declared, verify
+from daruma.state.channels import State
+from daruma.state.events import Event
+
+STARTED, COMPLETED = "verification_started", "verification_completed"
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace without anything that is recognised."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+async def run(work: Path | None, *commands: str, events: list[Event] | None = None) -> Any:
+    context = a_context(given=settings(verification={"commands": commands}), events=events)
+    task = a_task("plan_exec", workspace=str(work) if work else None)
+    return await verify(State(task=task, steps=taken("verify")), context)
+
+
+async def test_green_checks_pass(work: Path) -> None:
+    """VE-01: nothing is told to the model."""
+    update = await run(work, "true")
+
+    assert update["verification"].passed
+    assert update["messages"] == []
+    assert [(s.kind, s.ok) for s in update["steps"]] == [("verify", True)]
+
+
+async def test_red_checks_are_told_to_the_model(work: Path) -> None:
+    """VE-03: as an excerpt of what they said."""
+    update = await run(work, "true", "echo it is red; false")
+
+    (report,) = update["messages"]
+    assert not update["verification"].passed
+    assert "it is red" in report.text
+    assert report.id == "t/1:verification:1"
+    assert update["steps"][0].ok is False
+
+
+async def test_nothing_to_run_passes_and_says_so(work: Path) -> None:
+    """VE-02: with and without a workspace."""
+    for place in (work, None):
+        update = await run(place)
+
+        assert update["verification"].passed
+        assert "nothing to verify" in update["verification"].note
+
+
+async def test_a_command_named_twice_is_run_once(work: Path) -> None:
+    """By settings and phase, for example."""
+    update = await run(work, "echo x >> log", "echo x >> log")
+
+    assert len(update["verification"].checks) == 1
+    assert (work / "log").read_text() == "x\n"
+
+
+def test_settings_and_phase_declare_commands() -> None:
+    """VE-02: only the phase at hand."""
+    plan = a_plan(
+        a_phase("a", validation_command="check a"),
+        a_phase("b", validation_command="check b"),
+        current="b",
+    )
+    context = a_context(given=settings(verification={"commands": ["all"]}))
+
+    assert declared(State(task=a_task(), plan=plan), context) == ("all", "check b")
+
+
+async def test_a_workspace_that_is_gone_is_a_failure(work: Path) -> None:
+    """It is no red result: nothing can be said about the work."""
+    update = await run(work / "gone", "true")
+
+    assert update["failure"].code == "workspace_conflict"
+    assert "verification" not in update
+    assert [(s.kind, s.ok) for s in update["steps"]] == [("verify", False)]
+
+
+async def test_every_command_is_told(work: Path) -> None:
+    """Between start and end (PL-04)."""
+    events: list[Event] = []
+    await run(work, "true", "false", events=events)
+
+    assert [e.type for e in events] == [STARTED, "command_run", "command_run", COMPLETED]
+
+
+async def test_a_verification_that_breaks_off_is_closed(work: Path) -> None:
+    """PL-04: a command that can not be started at all ends it, too."""
+    events: list[Event] = []
+    await run(work, "true", " ", events=events)
+
+    assert [e.type for e in events if e.type in {STARTED, COMPLETED}] == [STARTED, COMPLETED]
