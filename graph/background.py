@@ -1,0 +1,53 @@
+"""The one event loop that serves synchronous callers, alive from its first use to the exit."""
+
+import asyncio
+import atexit
+import threading
+from contextlib import suppress
+from functools import cache
+
+_EXIT_SECONDS = 5.0
+
+_starting = threading.Lock()
+
+
+def background_loop() -> asyncio.AbstractEventLoop:
+    """Return the one background loop, started in a daemon thread on first use."""
+    with _starting:
+        return _background_loop()
+
+
+@cache
+def _background_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=_keep_running, args=[loop], name="daruma", daemon=True)
+    thread.start()
+    atexit.register(_stop, loop, thread)
+    return loop
+
+
+def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):
+            continue  # raised by a task: it is that task's caller who gets it
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Cancel what is under way, so that it can clean up; leave behind what does not end."""
+    ended = asyncio.run_coroutine_threadsafe(_cancel_all(), loop)
+    with suppress(TimeoutError):
+        ended.result(_EXIT_SECONDS)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_EXIT_SECONDS)
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

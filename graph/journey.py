@@ -1,0 +1,56 @@
+"""One coroutine on its way through a loop that is not its caller's."""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Journey(Generic[T]):
+    """A coroutine for ``loop``. ``end`` receives whatever becomes of it, also once cancelled.
+
+    It is begun by hand, so that whoever begins it is already prepared to be interrupted.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+        self.end: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self.end.set_running_or_notify_cancel()  # no cancelling but by `cancel`, which cleans up
+        self._coroutine = coroutine
+        self._loop = loop
+        self._task: asyncio.Task[T] | None = None
+
+    def begin(self) -> None:
+        """Start it, in the context of the caller; callable from every thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._start)
+        except RuntimeError as error:  # the loop is closed
+            self._coroutine.close()
+            self.end.set_exception(error)
+
+    def cancel(self) -> None:
+        """Ask it to end; callable from every thread, at any time."""
+        with suppress(RuntimeError):  # a closed loop has cancelled it already
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _start(self) -> None:
+        if not self.end.done():
+            self._task = self._loop.create_task(self._coroutine)
+            self._task.add_done_callback(self._finish)
+
+    def _cancel(self) -> None:
+        if self._task:
+            self._task.cancel()
+        elif not self.end.done():
+            self._coroutine.close()
+            self.end.set_exception(asyncio.CancelledError())
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.end.set_exception(asyncio.CancelledError())
+        elif error := task.exception():
+            self.end.set_exception(error)
+        else:
+            self.end.set_result(task.result())

@@ -1,0 +1,60 @@
+"""One real Postgres for the session, and a fresh database for each test that asks for one."""
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from daruma.graph.embedded import embedded_postgres
+from daruma.graph.postgres import open_postgres
+
+TEMPLATE = "daruma_template"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Connection string of a server in a temporary folder; under xdist each worker has its own."""
+    folder = Path(tempfile.mkdtemp(prefix="daruma-tests-"))
+    folder.chmod(0o755)  # as root, Postgres runs as an account that has to get in
+    with embedded_postgres(folder) as server:
+        yield server
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def _administrator(postgres_server: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+        connection.execute(f"CREATE DATABASE {TEMPLATE}")
+        with open_postgres(make_conninfo(postgres_server, dbname=TEMPLATE)):
+            pass  # makes the tables
+        yield connection
+
+
+@pytest.fixture
+def empty_postgres_url(_administrator: psycopg.Connection[Any]) -> Iterator[str]:
+    """Connection string of a new database in which nothing was made yet."""
+    yield from _database(_administrator, "template1")
+
+
+@pytest.fixture
+def postgres_url(_administrator: psycopg.Connection[Any]) -> Iterator[str]:
+    """Connection string of a new database that has the tables."""
+    yield from _database(_administrator, TEMPLATE)
+
+
+def _database(administrator: psycopg.Connection[Any], template: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex}"
+    names = {"name": sql.Identifier(name), "template": sql.Identifier(template)}
+    create = "CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy"
+    administrator.execute(sql.SQL(create).format(**names))
+    yield make_conninfo(administrator.info.dsn, dbname=name)
+    administrator.execute(sql.SQL("DROP DATABASE {name} WITH (FORCE)").format(**names))
