@@ -5,16 +5,18 @@ from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of
 from daruma.state.ending import work_failure, work_status
 from daruma.state.failure import Failure
+from daruma.state.phase_events import phase_failed
 from daruma.tools.context import Context
 
 
-async def emergency(state: State, context: Context) -> Update:  # noqa: ARG001  # nodes are called alike
+async def emergency(state: State, context: Context) -> Update:
     """State the error under the code of the first failure (EM-04); a running phase ends with it."""
     failure = first_failure(state)
     update: Update = {"error": emergency_of(failure)}
     if state.plan and state.plan.current and state.failure and _running(state):
         own = state.origin or state.failure
-        update["plan"] = phases.close(state.plan, state.plan.current, "failed", own)
+        update["plan"] = closed = phases.close(state.plan, state.plan.current, "failed", own)
+        context.emit(phase_failed(state.plan, closed))
     return update
 
 

@@ -1,10 +1,11 @@
 """The state of the machine: what nodes may read, and what they may write."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel, EphemeralValue
+from typing_extensions import TypedDict  # Pydantic makes schemas of this one on Python 3.11 too
 
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure

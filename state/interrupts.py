@@ -104,6 +104,11 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
 }
 
 
+def is_question(value: object) -> bool:
+    """Whether an interrupt's value is one of the questions of this module."""
+    return isinstance(value, Mapping) and value.get("type") in _REPLIES
+
+
 def read_reply(value: Mapping[str, Any], reply: object) -> Any:
     """Return a reply in its typed form: a ``ReviewReply``, ``Decisions`` or an ``Answer``.
 
@@ -146,8 +151,8 @@ def _check_decisions(value: Mapping[str, Any], reply: Decisions) -> None:
             raise ReplyRefused(
                 f"the digest given for {decision.approval_id!r} is not that of what would run"
             )
-        if decision.decision == "edit" and decision.args is None:
-            raise ReplyRefused(f"to edit {decision.approval_id!r} give the new args")
+        if (decision.decision == "edit") != (decision.args is not None):
+            raise ReplyRefused(f"{decision.approval_id!r}: args go with edit, and only with it")
 
 
 def approval_request(approvals: tuple[Approval, ...], deadline: float | None) -> ApprovalRequest:

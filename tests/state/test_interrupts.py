@@ -71,7 +71,7 @@ def test_a_reply_that_fits_is_read(question: Any, reply: Any, kind: type) -> Non
         (APPROVALS, {"decisions": [decided("c9")]}, "no approval 'c9' is open; open: c1, c2"),
         (APPROVALS, {"decisions": [decided(digest="x")]}, "the digest given for 'c1' is not that"),
         (APPROVALS, {"decisions": [decided(digest=SECOND.digest)]}, "the digest given for 'c1'"),
-        (APPROVALS, {"decisions": [decided(decision="edit")]}, "to edit 'c1' give the new args"),
+        (APPROVALS, {"decisions": [decided(decision="edit")]}, "'c1': args go with edit"),
     ],
 )
 def test_a_reply_that_does_not_fit_is_refused(question: Any, reply: Any, said: str) -> None:
