@@ -1,7 +1,5 @@
 """The human gate on the plan: nothing is done before a person has seen what will be."""
 
-from dataclasses import replace
-
 from langchain_core.messages import HumanMessage
 from langgraph.types import interrupt
 
@@ -20,10 +18,10 @@ async def spec_review(state: State, context: Context) -> Update:
     review_id = question["spec_review_id"]
     context.emit(SpecReviewCompleted(spec_review_id=review_id, decision=reply.decision))
     if isinstance(reply, Confirm):
-        return {"plan": replace(proposed(state), confirmed=True)}
+        return {"plan": proposed(state)}
     if isinstance(reply, Edit):
-        edited = plan_from(reply.plan, plan_id=question["id"], goal=question["goal"])
-        return {"plan": replace(edited, id=proposed(state).id, confirmed=True)}
+        plan_id, goal = proposed(state).id, question["goal"]
+        return {"plan": plan_from(reply.plan, plan_id=plan_id, goal=goal, strict=True)}
     note = f"The plan was rejected: {reply.feedback}. Plan anew."
     return {"plan": None, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
 

@@ -133,7 +133,7 @@ def _check_review(value: Mapping[str, Any], reply: Confirm | Reject | Edit) -> N
         )
     if isinstance(reply, Edit):
         try:
-            plan_from(reply.plan, plan_id=value["id"], goal=value["goal"])
+            plan_from(reply.plan, plan_id=value["id"], goal=value["goal"], strict=True)
         except PlanRefused as error:
             raise ReplyRefused(f"the edited plan can not be run: {error}") from None
 

@@ -5,8 +5,14 @@ fold: it invents nothing (no random ids) and handles one message after the other
 """
 
 from collections.abc import Sequence
+from typing import Any
 
-from langchain_core.messages import AnyMessage, RemoveMessage
+from langchain_core.messages import (
+    AnyMessage,
+    BaseMessage,
+    RemoveMessage,
+    convert_to_messages,
+)
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 Messages = list[AnyMessage | RemoveMessage]
@@ -18,8 +24,8 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
     ``RemoveMessage(id=REMOVE_ALL_MESSAGES)`` empties the history, which is how a compaction starts
     its write. Removing what is not there does nothing: a replay must never fail.
     """
-    folded: dict[object, AnyMessage] = {_key(message): message for message in messages}
-    for message in (message for write in writes for message in write):
+    folded: dict[object, Any] = {_key(message): message for message in messages}
+    for message in (message for write in writes for message in convert_to_messages(write)):
         if not isinstance(message, RemoveMessage):
             folded[_key(message)] = message
         elif message.id == REMOVE_ALL_MESSAGES:
@@ -29,5 +35,5 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
     return list(folded.values())
 
 
-def _key(message: AnyMessage) -> object:
+def _key(message: BaseMessage) -> object:
     return message.id or object()

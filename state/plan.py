@@ -66,7 +66,6 @@ class Plan:
     id: str
     goal: str
     phases: tuple[Phase, ...]
-    confirmed: bool = False
     current: str | None = None
     first_failed: str | None = None
     schema_version: int = 1

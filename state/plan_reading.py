@@ -1,6 +1,7 @@
 """Reading a plan out of what a model or a person gave."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import json_repair
@@ -20,15 +21,21 @@ _FIELDS = frozenset(
     }
 )
 
+_SHOWN = frozenset({"status", "outcome", "error"})
+"""What a plan under review shows beside; an edit may give it back, and it changes nothing."""
 
-def plan_from(content: Mapping[str, Any], *, plan_id: str, goal: str) -> Plan:
+
+def plan_from(content: Mapping[str, Any], *, plan_id: str, goal: str, strict: bool = False) -> Plan:
     """Build a plan from ``{"goal"?, "phases": [{"id"?, "title", "instructions", ...}]}``.
 
+    Models add keys of their own, which are left out; ``strict`` refuses them, for a person's typo.
     Raises :class:`PlanRefused` for a plan that can not be carried out.
     """
     phases = content.get("phases")
     if not isinstance(phases, Sequence) or isinstance(phases, str):
         raise PlanRefused('a plan has the form {"phases": [{"id", "title", "instructions"}, ...]}')
+    if strict:
+        _refuse_unknown(phases)
     own_goal = content.get("goal")
     return Plan(
         id=plan_id,
@@ -58,6 +65,15 @@ def _object_in(text: str) -> Mapping[str, Any] | None:
         return None
     found = json_repair.loads(text[start : end + 1])
     return found if isinstance(found, Mapping) else None
+
+
+def _refuse_unknown(phases: Sequence[Any]) -> None:
+    for phase in phases:
+        for key in phase if isinstance(phase, Mapping) else ():
+            if key not in _FIELDS | _SHOWN:
+                close = get_close_matches(str(key), _FIELDS, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise PlanRefused(f"a phase has no {key!r}{hint}")
 
 
 def _phase(number: int, content: object) -> Phase:

@@ -65,17 +65,17 @@ def test_every_node_has_one_file_with_its_name() -> None:
     """File, function and node have one name, and nothing else lies beside the nodes."""
     files = {path.stem for path in (ROOT / "nodes").glob("*.py")} - {"__init__"}
 
-    functions = {
-        path.stem: [n.name for n in ast.parse(path.read_text()).body if _public_async(n)]
-        for path in (ROOT / "nodes").glob("*.py")
-    }
+    functions = {name: public_coroutines(ROOT / "nodes" / f"{name}.py") for name in TABLE}
 
     assert files == set(TABLE)
-    assert all(functions[name] == [name] for name in TABLE)
+    assert functions == {name: [name] for name in TABLE}
 
 
-def _public_async(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AsyncFunctionDef) and not node.name.startswith("_")
+def public_coroutines(path: Path) -> list[str]:
+    """Return the names of the public async functions of a file."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    names = [node.name for node in body if isinstance(node, ast.AsyncFunctionDef)]
+    return [name for name in names if not name.startswith("_")]
 
 
 def test_the_top_level_holds_nothing_else() -> None:
@@ -142,4 +142,3 @@ def test_a_package_refuses_another_name() -> None:
     )
 
     assert "import daruma.state, not state" in done.stderr
-

@@ -11,8 +11,7 @@ ROOT = Path(__file__).parents[1]
 CHECKS = {
     "format": ["ruff", "format", "--check", "."],
     "lint": ["ruff", "check", "."],
-    "types": ["mypy", "-p", "daruma.state", "-p", "daruma.tools", "-p", "daruma.nodes", "-p"]
-    + ["daruma.graph", "-p", "daruma"],
+    "types": ["mypy", ".src/daruma"],
     "types of tests": ["mypy", "tests"],
 }
 

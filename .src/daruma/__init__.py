@@ -8,19 +8,28 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# In a checkout the four packages lie at the repository's root; in a wheel they lie beside this file.
+# In a checkout the four packages lie at the repository's root, in a wheel beside this file.
 if Path(__file__).parent.parent.name == ".src":
     __path__.insert(0, str(Path(__file__).parents[2]))
 
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
     from daruma.graph.postgres import aopen_postgres, open_postgres
+    from daruma.graph.scripted import ScriptedChatModel
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings
 
-__all__ = ["Settings", "TaskResult", "aopen_postgres", "build_graph", "open_postgres"]
+__all__ = [
+    "ScriptedChatModel",
+    "Settings",
+    "TaskResult",
+    "aopen_postgres",
+    "build_graph",
+    "open_postgres",
+]
 
 _HOMES = {
+    "ScriptedChatModel": "daruma.graph.scripted",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
     "aopen_postgres": "daruma.graph.postgres",

@@ -56,6 +56,7 @@ async def test_an_adjustment_is_told_to_the_model() -> None:
 
     assert (update["failure"], update["origin"]) == (None, FAILURE)
     assert "request 7 failed" in update["messages"][0].text
+    assert update["messages"][0].id == "t/1:recovery:0"
     assert [(s.kind, s.signature) for s in update["steps"]] == [("recover", FAILURE.signature)]
 
 

@@ -120,6 +120,16 @@ def test_red_results_go_back_at_most_so_often(
     assert budget.can_reinject(state) is may
 
 
+@pytest.mark.parametrize(("failed", "may"), [(0, True), (2, True), (3, False)])
+def test_planning_is_tried_three_times_in_a_row(failed: int, may: bool) -> None:
+    """A usable plan, or another task, begins the count anew."""
+    before = [*taken("plan", ok=False, task="t/0"), *taken("plan", ok=False), *taken("plan")]
+    state = State(task=a_task(), steps=[*before, *taken("plan", ok=False) * failed])
+
+    assert budget.failed_plans(state) == failed
+    assert budget.can_plan(state) is may
+
+
 def test_without_a_task_there_is_no_budget() -> None:
     """A machine that lost its task stops rather than going on without bounds."""
     state = State(steps=taken("think"))

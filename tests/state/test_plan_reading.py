@@ -70,6 +70,14 @@ def test_what_is_missing_gets_a_default() -> None:
     assert plan.goal == "G"
 
 
+def test_a_title_is_one_short_line() -> None:
+    """At most 120 characters; the instructions keep all."""
+    (phase,) = build({"phases": [{"instructions": "x" * 200}]}).phases
+
+    assert phase.title == "x" * 120
+    assert phase.instructions == "x" * 200
+
+
 def test_ids_and_dependencies_may_be_numbers() -> None:
     """Models count; a lone dependency is a list of one."""
     plan = build(

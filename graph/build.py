@@ -1,0 +1,91 @@
+"""Building the graph: the table, its nodes, and the live things they work with."""
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import Send
+
+from daruma.graph.bridge import async_node
+from daruma.graph.compiled import Machine
+from daruma.graph.contexts import Contexts, Node
+from daruma.graph.handlers import handler_for
+from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
+from daruma.state.channels import Input, Output, State
+from daruma.state.settings import Settings
+from daruma.tools.registry import Registry
+
+if TYPE_CHECKING:
+    from daruma.graph.postgres import Postgres
+
+Builder = StateGraph[State, Settings, Input, Output]
+
+
+def build_graph(
+    model: BaseChatModel | str | None = None,
+    tools: Iterable[BaseTool | Callable[..., Any]] = (),
+    settings: Settings | None = None,
+    persistence: "Postgres | None" = None,
+    *,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    store: BaseStore | None = None,
+) -> CompiledStateGraph[State, Settings, Input, Output]:
+    """Build the machine as a compiled LangGraph graph.
+
+    ``model`` is a chat model, ``"openai:NAME"`` or ``"scripted:FILE"``; None takes the settings'.
+    ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` None
+    reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what ``open_postgres`` yields; a
+    checkpointer and a store of one's own go in its place.
+
+    Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
+    :class:`~daruma.tools.registry.ToolNameConflictError` for two tools of one name,
+    :class:`~daruma.tools.sandbox.SandboxUnavailable` for a required level that is not there.
+    """
+    settings = settings or Settings.load()
+    saver = checkpointer or (persistence.checkpointer if persistence else None)
+    machine = builder(Contexts(model, Registry(tools), settings))
+    return Machine.of(machine.compile(checkpointer=saver, store=store, name="daruma"), settings)
+
+
+def builder(contexts: Contexts) -> Builder:
+    """Turn the table into a graph that is not compiled yet."""
+    graph: Builder = StateGraph(
+        State, context_schema=Settings, input_schema=Input, output_schema=Output
+    )
+    for name, (router, edges) in TABLE.items():
+        graph.add_node(
+            name,
+            async_node(contexts.bound(node(name))),
+            error_handler=async_node(handler_for(name)),
+        )
+        _add_edges(graph, name, router, edges)
+    graph.add_edge(START, ENTRY)
+    return graph
+
+
+def node(name: str) -> Node:
+    """Return the function of a node: it has the name of its file."""
+    function: Node = getattr(import_module(f"daruma.nodes.{name}"), name)
+    return function
+
+
+def _add_edges(graph: Builder, name: str, router: Router, edges: dict[str, Target]) -> None:
+    if len(edges) == 1:  # LangGraph reads the whole state for a router: not for a foregone outcome
+        graph.add_edge(name, node_of(*edges.values()))
+        return
+
+    def route(state: State) -> Any:
+        outcome = router(state)
+        target = edges[outcome]
+        if isinstance(target, Each):
+            return [Send(target.node, item) for item in target.items(state)]
+        return outcome
+
+    route.__name__ = router.__name__
+    graph.add_conditional_edges(name, route, {key: node_of(edges[key]) for key in edges})

@@ -1,0 +1,81 @@
+"""Giving nodes what they work with: the graph's own live things, under the run's settings."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from daruma.graph.asking import Asker
+from daruma.graph.models import Models
+from daruma.state.channels import Update
+from daruma.state.events import EVENTS, Event
+from daruma.state.settings import LLM, Settings
+from daruma.tools.context import Context
+from daruma.tools.registry import Registry
+from daruma.tools.sandbox import active_level
+
+Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]
+
+
+class UndeclaredEvent(Exception):
+    """Raised when something is emitted that ``state/events.py`` does not declare (FA-06)."""
+
+
+class Contexts:
+    """Makes the context of every node call.
+
+    Raises :class:`~daruma.tools.sandbox.SandboxUnavailable` for settings that ask for more than
+    there is.
+    """
+
+    def __init__(
+        self, model: BaseChatModel | str | None, tools: Registry, settings: Settings
+    ) -> None:
+        self._model = model
+        self._tools = tools
+        self._settings = settings
+        active_level(settings.sandbox.require)
+        self._askers: dict[str, Asker] = {}
+
+    def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
+        """Return a node in the form that LangGraph calls: its context comes from the run."""
+
+        async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
+            return await node(state, self._context(runtime, config))
+
+        call.__name__ = call.__qualname__ = node.__name__
+        return call
+
+    def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
+        # A run that is resumed without a context gets None from LangGraph, silently.
+        settings = runtime.context or self._settings
+        active_level(settings.sandbox.require)
+        return Context(
+            settings=settings,
+            ask=self._asker(settings.llm),
+            tools=self._tools,
+            thread_id=str(config.get("configurable", {}).get("thread_id", "local")),
+            emit=emitter(runtime),
+        )
+
+    def _asker(self, llm: LLM) -> Asker:
+        key = llm.model_dump_json()
+        if key not in self._askers:
+            own = self._settings.llm.model
+            main = self._model or own if llm.model in (None, own) else llm.model
+            models = Models(main, llm.auxiliary_model, llm.model_aliases)
+            self._askers.setdefault(key, Asker(models))
+        return self._askers[key]
+
+
+def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:
+    """Return what sends typed events to the run's ``custom`` stream."""
+
+    def emit(event: Event) -> None:
+        if EVENTS.get(event.type) is not type(event):
+            raise UndeclaredEvent(f"{type(event).__name__} is not declared in state/events.py")
+        runtime.stream_writer(event.to_dict())
+
+    return emit

@@ -1,0 +1,65 @@
+"""Making a request that every provider takes, whatever the history holds.
+
+The history keeps what was said; only what is sent is mended.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+
+
+def sendable(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Merge system messages at the head (TL-20), mend names, give every call its one result."""
+    system = [message.text for message in messages if isinstance(message, SystemMessage)]
+    others = [message for message in messages if not isinstance(message, SystemMessage)]
+    head = [SystemMessage("\n\n".join(system))] if system else []
+    return [*head, *_answered(_with_sendable_names(others))]
+
+
+def _with_sendable_names(messages: Iterable[BaseMessage]) -> Iterator[BaseMessage]:
+    for message in messages:
+        if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
+            changes = {
+                "tool_calls": [_named(dict(call)) for call in message.tool_calls],
+                "invalid_tool_calls": [_named(dict(call)) for call in message.invalid_tool_calls],
+                # What the provider sent stands here too, and would be sent back instead.
+                "additional_kwargs": {
+                    key: value
+                    for key, value in message.additional_kwargs.items()
+                    if key != "tool_calls"
+                },
+            }
+            yield message.model_copy(update=changes)
+        else:
+            yield message
+
+
+def _named(call: dict[str, Any]) -> dict[str, Any]:
+    # OpenAI refuses a request with any other name in its history, for ever.
+    name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.get("name") or "")[:64]
+    return {**call, "name": name or "unknown"}
+
+
+def _answered(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """Put a result behind each call that has none, and leave out results of no call."""
+    done: list[BaseMessage] = []
+    open_calls: dict[str, str] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if open_calls.pop(message.tool_call_id, None):
+                done.append(message)
+            continue
+        done.extend(_missing(open_calls))
+        open_calls = {}
+        if isinstance(message, AIMessage):
+            calls = (*message.tool_calls, *message.invalid_tool_calls)
+            open_calls = {str(call["id"]): str(call["name"]) for call in calls}
+        done.append(message)
+    return [*done, *_missing(open_calls)]
+
+
+def _missing(open_calls: dict[str, str]) -> Iterator[ToolMessage]:
+    for call_id, name in open_calls.items():
+        yield ToolMessage("No result is known.", tool_call_id=call_id, name=name, status="error")

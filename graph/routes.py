@@ -1,0 +1,118 @@
+"""Routers: each reads the state and names an outcome. Pure; none knows a node.
+
+Outcomes complete the sentence "the work was ..." or name what comes; ``machine.TABLE`` sends them
+on.
+"""
+
+from typing import Literal
+
+from daruma.state import budget, phases
+from daruma.state.channels import State
+from daruma.state.ending import work_status
+from daruma.state.mode import KEEP_WORKING
+from daruma.state.plan import Plan
+from daruma.state.tool_task import with_status
+
+
+def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
+    if state.failure:
+        return "refused"
+    return "planned" if state.task and state.task.mode in KEEP_WORKING else "direct"
+
+
+def after_plan(state: State) -> Literal["proposed", "accepted", "unusable", "hopeless", "failed"]:
+    if state.failure:
+        return "hopeless" if state.failure.code == "plan_refused" else "failed"
+    if state.plan is None:
+        return "unusable"
+    return "proposed" if state.task and state.task.review else "accepted"
+
+
+def after_spec_review(state: State) -> Literal["confirmed", "rejected"]:
+    return "confirmed" if state.plan else "rejected"
+
+
+def after_begin(_: State) -> Literal["begun"]:
+    return "begun"
+
+
+def after_main(
+    state: State,
+) -> Literal["act", "gated", "answered", "candidate", "final", "failed"]:
+    if state.failure:
+        return "failed"
+    if not state.calls:
+        verified = state.task and state.task.verify and budget.can_verify(state)
+        return "candidate" if verified else "final"
+    if with_status(state.calls, "awaiting"):
+        return "gated"
+    return "act" if with_status(state.calls, "ready") else "answered"
+
+
+def after_gate(state: State) -> Literal["act", "gated", "answered", "blocked"]:
+    if state.failure:
+        return "blocked"
+    if with_status(state.calls, "awaiting"):
+        return "gated"
+    return "act" if with_status(state.calls, "ready") else "answered"
+
+
+def after_tool(_: object) -> Literal["answered"]:
+    """Siblings route each for itself, so all of them must go the same way."""
+    return "answered"
+
+
+def after_verify(
+    state: State,
+) -> Literal["passed", "rejected", "returned", "exhausted", "failed"]:
+    if state.failure:
+        return "failed"
+    if state.verification and state.verification.passed:
+        return "passed"
+    if not (budget.can_think(state) and budget.can_verify(state)):
+        return "exhausted"
+    if budget.can_reflect(state):
+        return "rejected"
+    return "returned" if budget.can_reinject(state) else "exhausted"
+
+
+def after_reflect(_: State) -> Literal["learned"]:
+    return "learned"
+
+
+def after_recovery(state: State) -> Literal["retried", "replanned", "exhausted", "hopeless"]:
+    at_plan = state.origin is not None and state.origin.node == "plan"
+    if state.failure:
+        return "hopeless" if at_plan else "exhausted"
+    return "replanned" if at_plan else "retried"
+
+
+def after_settle(state: State) -> Literal["next", "undone", "completed", "failed"]:
+    if state.plan is None:
+        return "completed" if work_status(state) == "completed" else "failed"
+    closed = state.plan.phase(state.plan.current)
+    if closed and closed.status == "failed" and closed.rollback_command:
+        return "undone"
+    return _onward(state.plan)
+
+
+def after_rollback(state: State) -> Literal["next", "failed"]:
+    if state.failure or state.plan is None:
+        return "failed"
+    return "next" if _onward(state.plan) == "next" else "failed"
+
+
+def after_emergency(_: State) -> Literal["stated"]:
+    return "stated"
+
+
+def after_finish(_: State) -> Literal["ended"]:
+    return "ended"
+
+
+def _onward(plan: Plan) -> Literal["next", "completed", "failed"]:
+    if any(phase.outcome == "blocked" for phase in plan.phases):
+        return "failed"
+    if phases.ready(plan):
+        return "next"
+    return "failed" if phases.first_failed(plan) else "completed"

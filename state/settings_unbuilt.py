@@ -1,0 +1,36 @@
+"""Settings that are read and checked, and that nothing acts on yet: said aloud."""
+
+from typing import Any
+
+from daruma.state.settings import Settings
+
+UNBUILT = (
+    "llm.fallback_models",
+    "llm.context_window_tokens",
+    "fallback_chain.recovery.observe_only",
+    "fallback_chain.recovery.execute_above",
+    "fallback_chain.recovery.ask_above",
+    "fallback_chain.emergency",
+    "budgets.tokens",
+    "budgets.usd",
+    "budgets.seconds",
+    "tools.normalize_names",
+    "tools.name_aliases",
+    "tools.name_repair_attempts",
+    "tools.call_repair_attempts",
+    "tools.max_calls_per_turn",
+    "tools.profile",
+    "evolution",
+)
+
+
+def without_effect(settings: Settings) -> list[str]:
+    """Return the keys that were set to something else than their default and do nothing yet."""
+    default = Settings()
+    return [key for key in UNBUILT if _at(settings, key) != _at(default, key)]
+
+
+def _at(settings: Any, key: str) -> Any:
+    for part in key.split("."):
+        settings = getattr(settings, part)
+    return settings

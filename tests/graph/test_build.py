@@ -1,0 +1,99 @@
+"""Building the graph from its table, with what a user gives."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import tool
+from tests.parts import memory, settings
+from tests.scripted_runs import RecordingModel, Run, say, shout
+
+from daruma.graph.build import build_graph
+from daruma.graph.machine import TABLE, node_of
+from daruma.state.settings import Settings
+from daruma.state.settings_errors import SettingsError
+from daruma.tools.registry import ToolNameConflictError
+
+
+def test_what_is_drawn_is_the_table() -> None:
+    """Every edge, labelled with its outcome where there is a choice."""
+    drawn = build_graph(settings=settings()).get_graph()
+    edges = {(edge.source, edge.target) for edge in drawn.edges if edge.source in TABLE}
+
+    expected = {(n, node_of(t)) for n, (_, edges_) in TABLE.items() for t in edges_.values()}
+    assert edges == expected
+    labels = {edge.data for edge in drawn.edges if edge.source == "recovery"}
+    assert labels == {"retried", "replanned", "exhausted", "hopeless"}
+
+
+def test_nothing_is_needed_to_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model, no key, no file: they are missed when they are used."""
+    monkeypatch.chdir(tmp_path)
+
+    assert build_graph().name == "daruma"
+
+
+def test_settings_are_read_from_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``daruma.yaml`` is found by itself, and what is wrong in it is said at once."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.yaml").write_text("main: [{say: From the file.}]")
+    (tmp_path / "daruma.yaml").write_text(
+        "{mode: direct_chat, llm: {model: 'scripted:script.yaml'}}"
+    )
+    run = Run([], graph=build_graph(checkpointer=memory())).ask("hi")
+    (tmp_path / "daruma.yaml").write_text("{mod: direct_chat}")
+
+    assert run.result.output == "From the file."
+    with pytest.raises(SettingsError, match="did you mean 'mode'"):
+        build_graph()
+
+
+def test_a_model_may_be_given_by_name(tmp_path: Path) -> None:
+    """``scripted:FILE`` here; ``openai:NAME`` likewise."""
+    (tmp_path / "script.yaml").write_text("main: [{say: By name.}]")
+    graph = build_graph(
+        f"scripted:{tmp_path}/script.yaml", settings=settings(), checkpointer=memory()
+    )
+
+    assert Run([], graph=graph).ask().result.output == "By name."
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    """TL-05: when the graph is built, not when one of them is called."""
+
+    @tool("shout")
+    def other(text: str) -> str:
+        """Say it loudly as well."""
+        return text
+
+    with pytest.raises(ToolNameConflictError, match="shout"):
+        build_graph(tools=[shout, other], settings=settings())
+
+
+def test_a_persistence_brings_its_checkpointer() -> None:
+    """What ``open_postgres`` yields; one's own checkpointer goes before it."""
+
+    class Persistence:
+        checkpointer = memory()
+
+    own = memory()
+    given: Any = Persistence()
+
+    assert build_graph(settings=settings(), persistence=given).checkpointer is given.checkpointer
+    assert build_graph(settings=settings(), persistence=given, checkpointer=own).checkpointer is own
+
+
+def test_the_settings_are_the_form_that_studio_shows() -> None:
+    """FA-02: the graph's context schema."""
+    schema = build_graph(settings=settings()).get_context_jsonschema()
+
+    assert schema is not None
+    assert set(schema["properties"]) == set(Settings.model_fields)
+
+
+def test_the_input_is_what_a_request_may_say() -> None:
+    """FA-02: and nothing of what only nodes write."""
+    graph: Any = build_graph(RecordingModel(script=[say()]), settings=settings())
+
+    assert set(graph.get_input_jsonschema()["properties"]) == {"messages", "mode", "workspace"}
+    assert set(graph.invoke({"messages": "hi"})) <= {"messages", "plan", "result"}

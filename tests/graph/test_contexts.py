@@ -1,0 +1,131 @@
+"""A node's context: the graph's own live things, under the settings of the run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from langgraph.runtime import Runtime
+from tests.parts import memory, settings
+from tests.scripted_runs import RecordingModel, Run, calls, say, shout
+
+from daruma.graph.build import build_graph
+from daruma.graph.contexts import Contexts, UndeclaredEvent, emitter
+from daruma.state.events import Event, Reflected
+from daruma.state.settings import Settings
+from daruma.tools.context import Context
+from daruma.tools.registry import Registry
+
+CHAT: dict[str, Any] = {"messages": "hi", "mode": "direct_chat"}
+
+
+async def context_for(contexts: Contexts, given: Settings | None, **configurable: Any) -> Context:
+    """The context that a node would get."""
+    seen: list[Context] = []
+
+    async def node(_: Any, context: Context) -> Any:
+        seen.append(context)
+
+    await contexts.bound(node)({}, Runtime(context=given), {"configurable": configurable})
+    return seen[0]
+
+
+def contexts(own: Settings | None = None) -> Contexts:
+    return Contexts(RecordingModel(script=[]), Registry([shout]), own or Settings())
+
+
+async def test_a_run_without_a_context_has_the_graphs_settings() -> None:
+    """LangGraph hands out None, silently."""
+    own = settings(mode="plan_exec")
+
+    assert (await context_for(contexts(own), None)).settings is own
+
+
+async def test_a_run_with_a_context_has_its_own() -> None:
+    """What Studio's form says counts."""
+    other = settings(mode="team_collab")
+
+    assert (await context_for(contexts(), other)).settings is other
+
+
+async def test_the_thread_is_known() -> None:
+    """Without one the run is local."""
+    assert (await context_for(contexts(), None, thread_id="t7")).thread_id == "t7"
+    assert (await context_for(contexts(), None)).thread_id == "local"
+
+
+async def test_tools_are_the_graphs_own() -> None:
+    """Live things are not part of the settings."""
+    context = await context_for(contexts(), settings(mode="react"))
+
+    assert context.tools.find("shout", workspace=False) is not None
+
+
+def test_a_run_with_other_limits_keeps_the_graphs_model() -> None:
+    """A model that was passed in does not get lost with a setting that names none."""
+    for section in ({"budgets": {"think": 3}}, {"llm": {"context_window_tokens": 4000}}):
+        run = Run([say()]).send(CHAT, context=settings(**section))
+
+        assert run.result.status == "completed", run.result.output
+
+
+def test_a_run_may_name_another_model(tmp_path: Path) -> None:
+    """The settings of the run, then, say which."""
+    (tmp_path / "other.yaml").write_text("main: [{say: From another model.}]")
+    other = settings(llm={"model": f"scripted:{tmp_path}/other.yaml"})
+    run = Run([say()]).send(CHAT, context=other)
+
+    assert run.result.output == "From another model."
+
+
+def test_without_a_model_the_task_says_what_to_set() -> None:
+    """Neither a bug nor a traceback: the user has to configure one."""
+    run = Run([], graph=build_graph(settings=settings(), checkpointer=memory())).send(CHAT)
+
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "llm_failure"
+    assert "set llm.model" in run.result.output
+
+
+def test_events_go_to_the_custom_stream() -> None:
+    """As dictionaries, so that the dev server can send them."""
+    run = Run([calls("shout"), say()], tools=[shout]).ask()
+
+    assert run.happened("tool_started") == [
+        {
+            "type": "tool_started",
+            "call_id": "call_main_0_0",
+            "tool": "shout",
+            "summary": "hello",
+        }
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stray:
+    """An event that nobody declared."""
+
+    type: ClassVar[str] = "stray"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twin:
+    """Another class under a declared name."""
+
+    type: ClassVar[str] = "reflected"
+
+
+@pytest.mark.parametrize("event", [Stray(), Twin()])
+def test_an_undeclared_event_is_an_error(event: Any) -> None:
+    """FA-06: at once, not a silent drop."""
+    with pytest.raises(UndeclaredEvent, match="is not declared"):
+        emitter(Runtime())(event)
+
+
+def test_a_declared_event_is_sent() -> None:
+    """As what observers read."""
+    sent: list[Any] = []
+    event: Event = Reflected(text="Oh.")
+    emitter(Runtime(stream_writer=sent.append))(event)
+
+    assert sent == [{"type": "reflected", "text": "Oh."}]

@@ -1,0 +1,275 @@
+"""Whatever each node says for ever, the machine ends within what its limits allow.
+
+The walk is pure Python: the table, the real routers, reducers and nodes, and a stubborn world. Only
+what asks a person or runs a command is put in here, in the forms that the real nodes return.
+"""
+
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END
+from tests.parts import GREEN, RED, a_failure, calling
+from tests.scripted_runs import illegal, shout
+
+from daruma.graph.build import node as function_of
+from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
+from daruma.nodes.recovery import by_rule
+from daruma.state.budget import MAX_FAILED_PLANS
+from daruma.state.channels import State, Update
+from daruma.state.failure import ModelFailed
+from daruma.state.messages import reduce_messages
+from daruma.state.mode import KEEP_WORKING, MODES, Mode
+from daruma.state.recording import record_step
+from daruma.state.settings import Settings
+from daruma.state.step import append_steps
+from daruma.state.tool_task import moved, reduce_calls, with_status
+from daruma.state.usage import Usage
+from daruma.tools.context import Answer, Context
+from daruma.tools.registry import Registry
+from daruma.tools.results import tool_result
+
+Table = Mapping[str, tuple[Router, dict[str, Target]]]
+PLANS: dict[str, list[dict[str, Any]]] = {
+    "one": [{"id": "a"}],
+    "chain": [{"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["b"]}],
+    "fork": [{"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["a"]}],
+    "apart": [{"id": "a", "rollback_command": "undo"}, {"id": "b"}, {"id": "c"}],
+}
+REFUSED = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
+
+
+class EndlessWalk(AssertionError):
+    """Raised when a walk is longer than its limits allow."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What a stubborn world says, for ever. A person rejects a plan only so often."""
+
+    mode: Mode = "react"
+    plan: str = "one"
+    main: str = "answers"
+    gate: str = "approves"
+    verify: str = "green"
+    reflect: str = "blank"
+    rollback_works: bool = True
+    rejections: int = 0
+    new_words: bool = False
+
+
+class Walker:
+    """Walks the table with a state, in a world, under settings."""
+
+    def __init__(self, world: World, given_settings: Settings, table: Table = TABLE) -> None:
+        self.world = world
+        self.settings = given_settings
+        self.table = table
+        self.context = Context(
+            settings=given_settings, ask=self.ask, tools=Registry([shout]), now=lambda: 0.0
+        )
+        self.path: list[str] = []
+
+    def walk(self) -> State:
+        """Walk to the end. Raises :class:`EndlessWalk` one step after it should have come."""
+        state = State(messages=[HumanMessage("Do it", id="q")], mode=self.world.mode)
+        at = ENTRY
+        while at != END:
+            self.path.append(at)
+            if len(self.path) > self.bound():
+                raise EndlessWalk(f"over {self.bound()} nodes: ... {' '.join(self.path[-12:])}")
+            state = replace(applied(state, self.update(at, state)), mode=None)
+            router, edges = self.table[at]
+            target = edges[router(state)]
+            if isinstance(target, Each):
+                for call in with_status(state.calls, "ready"):
+                    result = tool_result(call, "fine")
+                    state = applied(state, {"messages": [result], "calls": moved(call, "done")})
+                target = node_of(self.table[target.node][1]["answered"])
+            at = node_of(target)
+        return state
+
+    def bound(self) -> int:
+        """How many nodes a task can pass: each model call leads to at most four of them."""
+        budgets, recoveries = self.settings.budgets, self.settings.fallback_chain.recovery
+        plans = (self.world.rejections + 1) * MAX_FAILED_PLANS + recoveries.max_retries + 1
+        think = max(budgets.think, budgets.max_steps)
+        phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
+        return 3 + 2 * plans + phases * (3 + 4 * (think + budgets.verify + 1))
+
+    def update(self, at: str, state: State) -> Update:
+        """What the node returns: the real one's update, or one of its form."""
+        if at == "recovery" and state.failure and by_rule(state, state.failure) == "escalate":
+            step = record_step(state, "recover", at=0.0, signature=state.failure.signature)
+            return {"failure": None, "origin": state.origin or state.failure, "steps": step}
+        if at in {"spec_review", "gate", "verify", "rollback"}:
+            found: Update = getattr(self, at)(state)
+            return found
+        return driven(function_of(at)(state, self.context))
+
+    async def ask(self, node: str, *_: Any, **__: Any) -> Answer:
+        world = self.world
+        said = {"plan": world.plan, "main": world.main, "reflect": world.reflect}[node]
+        if said == "fails":
+            raise ModelFailed(self.words())
+        return Answer(message=spoken(said), usage=Usage(role="main", model="stub"))
+
+    def words(self) -> str:
+        """The same words each time, or new ones: digits alone do not make a failure a new one."""
+        number = str(len(self.path)).translate(str.maketrans("0123456789", "abcdefghij"))
+        return f"broken {number}" if self.world.new_words else "broken"
+
+    def spec_review(self, state: State) -> Update:
+        if self.path.count("spec_review") > self.world.rejections:
+            return {"plan": state.plan}
+        return {"plan": None, "messages": [HumanMessage("Plan anew.")]}
+
+    def gate(self, state: State) -> Update:
+        waiting = with_status(state.calls, "awaiting")
+        now = waiting[:1] if self.world.gate == "approves one" else waiting
+        denied = self.world.gate in {"denies", "blocks"}
+        calls = {call.id: moved(call, "rejected" if denied else "ready") for call in now}
+        return {
+            "calls": tuple(calls.get(call.id, call) for call in state.calls),
+            "messages": [tool_result(call, "no", ok=False) for call in now if denied],
+            "failure": a_failure("approval_denied") if self.world.gate == "blocks" else None,
+        }
+
+    def verify(self, state: State) -> Update:
+        step = record_step(state, "verify", at=0.0, ok=self.world.verify == "green")
+        if self.world.verify == "fails":
+            failure = a_failure("workspace_conflict", "verify", self.words())
+            return {"failure": failure, "steps": step}
+        return {"verification": GREEN if self.world.verify == "green" else RED, "steps": step}
+
+    def rollback(self, _: State) -> Update:
+        return {} if self.world.rollback_works else {"failure": a_failure("rollback_failed")}
+
+
+def spoken(said: str) -> AIMessage:
+    if said in PLANS:
+        return AIMessage(str({"phases": PLANS[said]}).replace("'", '"'))
+    if said in {"calls", "unknown"}:
+        name = "shout" if said == "calls" else "nope"
+        return calling(name, name, text="x")
+    return AIMessage({"refused": REFUSED, "blank": ""}.get(said, "Done."))
+
+
+def driven(coroutine: Coroutine[Any, Any, Update]) -> Update:
+    """Run a node that waits for nothing, without an event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        update: Update = end.value
+        return update
+    raise AssertionError("the node waits for something")
+
+
+def applied(state: State, update: Update) -> State:
+    """The state after an update, by the reducers of its channels."""
+    changes: dict[str, Any] = dict(update)
+    if "messages" in update:
+        changes["messages"] = reduce_messages(state.messages, [update["messages"]])
+    if "steps" in update:
+        changes["steps"] = append_steps(state.steps, [update["steps"]])
+    if "calls" in update:
+        changes["calls"] = reduce_calls(state.calls, update["calls"])
+    return replace(state, **changes)
+
+
+WORLDS = st.builds(
+    World,
+    mode=st.sampled_from(MODES),
+    plan=st.sampled_from([*PLANS, "refused", "fails"]),
+    main=st.sampled_from(["answers", "calls", "unknown", "blank", "fails"]),
+    gate=st.sampled_from(["approves", "approves one", "denies", "blocks"]),
+    verify=st.sampled_from(["green", "red", "fails"]),
+    reflect=st.sampled_from(["text", "blank", "fails"]),
+    rollback_works=st.booleans(),
+    rejections=st.integers(0, 2),
+)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "budgets": st.fixed_dictionaries(
+            {
+                "think": st.integers(1, 7),
+                "max_steps": st.integers(1, 10),
+                "verify": st.integers(0, 3),
+                "reflect": st.integers(0, 2),
+                "max_steps_per_turn": st.none() | st.integers(1, 8),
+            }
+        ),
+        "verification": st.fixed_dictionaries(
+            {"enabled": st.sampled_from(["auto", True]), "max_reinjections": st.integers(0, 2)}
+        ),
+        "fallback_chain": st.fixed_dictionaries(
+            {"recovery": st.fixed_dictionaries({"max_retries": st.integers(0, 2)})}
+        ),
+        "spec_review": st.fixed_dictionaries({"enabled": st.booleans()}),
+        "tools": st.sampled_from([{}, {"policy": {"shout": "confirm"}}]),
+    }
+).map(Settings.model_validate)
+
+
+@settings(max_examples=600, deadline=None)
+@given(WORLDS, SETTINGS)
+def test_every_walk_ends_with_a_result(world: World, given_settings: Settings) -> None:
+    """Within a bound that follows from the limits, and with every call answered (TL-03)."""
+    state = Walker(world, given_settings).walk()
+
+    assert state.result is not None
+    assert (state.result.status == "completed") == (state.error is None)
+    assert illegal(state.messages) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORLDS, SETTINGS)
+def test_no_walk_spends_more_than_its_quotas(world: World, given_settings: Settings) -> None:
+    """BU-01 and TL-16: per phase, or in total where there are none; and per turn."""
+    state = Walker(world, given_settings).walk()
+    assert state.task is not None
+
+    limits = state.task.limits
+    spent = Counter((step.kind, step.phase_id) for step in state.steps)
+    quotas = {"think": limits.think, "verify": limits.verify, "reflect": limits.reflect}
+    assert all(n <= quotas[kind] for (kind, _), n in spent.items() if kind in quotas)
+    turn = given_settings.budgets.max_steps_per_turn
+    assert turn is None or sum(n for (k, _), n in spent.items() if k == "think") <= turn
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORLDS.filter(lambda world: world.plan != "fails"), SETTINGS)
+def test_failures_in_ever_new_words_end(world: World, given_settings: Settings) -> None:
+    """Each is a first one for recovery (RE-07); the quotas bound them all the same."""
+    assert Walker(replace(world, new_words=True), given_settings).walk().result is not None
+
+
+def test_plans_that_fail_in_ever_new_words_end() -> None:
+    """A provider's error with a request id in it is new each time; planning spends no think."""
+    world = World(mode="plan_exec", plan="fails", new_words=True)
+
+    assert Walker(world, Settings()).walk().result is not None
+
+
+@pytest.mark.parametrize(
+    ("broken", "outcome", "world"),
+    [
+        ("main", "answered", World(main="unknown")),
+        ("recovery", "retried", World(main="fails")),
+        ("plan", "unusable", World(mode="plan_exec", plan="refused")),
+        ("gate", "gated", World(main="calls", gate="approves one")),
+    ],
+)
+def test_a_planted_loop_is_found(broken: str, outcome: str, world: World) -> None:
+    """A router that always sends the work back makes the walk endless: the property can fail."""
+    given_settings = Settings.model_validate({"tools": {"policy": {"shout": "confirm"}}})
+    table = dict(TABLE) | {broken: (lambda _: outcome, TABLE[broken][1])}
+    assert Walker(world, given_settings).walk().result is not None
+
+    with pytest.raises(EndlessWalk):
+        Walker(world, given_settings, table).walk()

@@ -1,0 +1,291 @@
+"""Scripted runs of the whole machine: which nodes they pass, and how they end."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, fall, illegal, phases, say, shout, unclosed
+
+from daruma.state.status import Status
+
+BLANK, DOWN = say(""), {"raise": "the provider is down"}
+CHECK = {
+    "verification": {"commands": ["test -f ok"]},
+    "tools": {"policy": {"run_command": "allow"}},
+}
+FIX = calls(call("run_command", command="touch ok"))
+UNREVIEWED = {"spec_review": {"enabled": False}}
+RED = {"verification": {"commands": ["false"]}} | UNREVIEWED
+CYCLE = phases({"id": "a", "depends_on": ["a"]})
+TWICE = {"main": [say(), say()], "reflect": [say("I did too little.")]}
+REORDERED = {"id": "b", "title": "B"}
+FAILED_TWICE = "intake plan begin main verify reflect main verify settle"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A script, what it is asked and answered, and where that must lead; ``|`` is a pause."""
+
+    nodes: str
+    status: Status
+    script: Any
+    ask: dict[str, Any] = field(default_factory=dict)
+    replies: tuple[Any, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    output: str = ""
+
+
+def undoing(**commands: str) -> dict[str, Any]:
+    return {"plan": [phases({"id": "a", **commands})]} | TWICE
+
+
+PATHS = {
+    "direct chat": Scenario(
+        "intake main settle finish", "completed", [say("Hello.")], {"mode": "direct_chat"}
+    ),
+    "parallel tools": Scenario(
+        "intake main tool tool tool main settle finish",
+        "completed",
+        [calls("shout", "shout", "shout"), say()],
+    ),
+    "an unknown tool": Scenario(
+        "intake main main settle finish", "completed", [calls("nope"), say("I can't.")]
+    ),
+    "broken arguments": Scenario(
+        "intake main tool main settle finish",
+        "completed",
+        [{"calls": [{"name": "shout", "args": '{"text": '}, call()]}, say()],
+    ),
+    "a tool that raises": Scenario(
+        "intake main tool tool main settle finish", "completed", [calls("fall", "shout"), say()]
+    ),
+    "steps used up": Scenario(
+        "intake main tool main tool main settle emergency finish",
+        "max_steps_exceeded",
+        [calls("shout")] * 2,
+        settings={"budgets": {"max_steps": 2}},
+        output="Stopped: exceeded max_steps.",
+    ),
+    "steps of the turn used up": Scenario(
+        "intake main tool main settle emergency finish",
+        "max_steps_exceeded",
+        [calls("shout")],
+        settings={"budgets": {"max_steps_per_turn": 1}},
+        output="Stopped: exceeded max_steps_per_turn.",
+    ),
+    "react verified on request": Scenario(
+        "intake main verify settle finish",
+        "completed",
+        [say()],
+        settings={"verification": {"enabled": True, "commands": ["true"]}},
+    ),
+    "thinks used up are verified": Scenario(
+        "intake plan begin main tool main verify settle finish",
+        "completed",
+        {"plan": [phases("one")], "main": [calls("shout")]},
+        {"mode": "plan_exec"},
+        settings={"budgets": {"think": 1}, "verification": {"commands": ["true"]}} | UNREVIEWED,
+        output="Done. true: passed",
+    ),
+    "a plan confirmed, red, reflected on, green": Scenario(
+        "intake plan | spec_review begin main verify reflect main tool main verify settle finish",
+        "completed",
+        {"plan": [phases("one")], "main": [say(), FIX, say("Fixed.")], "reflect": [say("Oh.")]},
+        {"mode": "plan_exec"},
+        ({"decision": "confirm"},),
+        CHECK,
+        "Fixed.",
+    ),
+    "a reflection that fails": Scenario(
+        "intake plan begin main verify reflect main tool main verify settle finish",
+        "completed",
+        {"plan": [phases("one")], "main": [say(), FIX, say("Fixed.")], "reflect": [DOWN]},
+        {"mode": "plan_exec"},
+        settings=CHECK | UNREVIEWED,
+    ),
+    "red without reflections": Scenario(
+        "intake plan begin main verify main verify settle emergency finish",
+        "failed",
+        {"plan": [phases("one")], "main": [say(), say()]},
+        {"mode": "plan_exec"},
+        settings=RED | {"budgets": {"reflect": 0}},
+    ),
+    "a plan rejected and made anew": Scenario(
+        "intake plan | spec_review plan | spec_review begin main verify settle finish",
+        "completed",
+        {"plan": [phases("big"), phases("small") | {"expect": ["rejected: smaller"]}]}
+        | {"main": [say()]},
+        {"mode": "plan_exec"},
+        ({"decision": "reject", "feedback": "smaller"}, {"decision": "confirm"}),
+    ),
+    "a plan edited": Scenario(
+        "intake plan | spec_review begin main verify settle begin main verify settle finish",
+        "completed",
+        {"plan": [phases("one")]}
+        | {"main": [say() | {"expect": ["of 2: B"]}, say() | {"expect": ["of 2: A"]}]},
+        {"mode": "plan_exec"},
+        (
+            {
+                "decision": "edit",
+                "plan": {
+                    "phases": [{"id": "a", "title": "A", "depends_on": ["b"]}, REORDERED],
+                },
+            },
+        ),
+    ),
+    "no usable plan": Scenario(
+        "intake plan plan plan emergency finish",
+        "failed",
+        {"plan": [CYCLE, CYCLE | {"expect": ["a -> a"]}, CYCLE]},
+        {"mode": "plan_exec"},
+    ),
+    "a planner that is down": Scenario(
+        "intake plan recovery plan recovery emergency finish",
+        "failed",
+        {"plan": [DOWN, DOWN]},
+        {"mode": "plan_exec"},
+    ),
+    "a planner that comes back": Scenario(
+        "intake plan recovery plan begin main verify settle finish",
+        "completed",
+        {"plan": [DOWN, phases("one")], "main": [say()]},
+        {"mode": "team_collab"},
+        settings=UNREVIEWED,
+    ),
+    "a phase that fails, and those that depend on it": Scenario(
+        f"{FAILED_TWICE} begin main verify settle emergency finish",
+        "gave_up_after_reflections",
+        {
+            "plan": [
+                phases(
+                    {"id": "a", "validation_command": "false"},
+                    {"id": "b", "depends_on": ["a"]},
+                    {"id": "c"},
+                )
+            ]
+        }
+        | TWICE
+        | {"main": [say()] * 3},
+        {"mode": "plan_exec"},
+        settings=UNREVIEWED,
+    ),
+    "no rollback without a command": Scenario(
+        f"{FAILED_TWICE} emergency finish",
+        "gave_up_after_reflections",
+        undoing(validation_command="false"),
+        {"mode": "plan_exec"},
+        settings=RED,
+    ),
+    "a rollback that works": Scenario(
+        f"{FAILED_TWICE} rollback emergency finish",
+        "gave_up_after_reflections",
+        undoing(rollback_command="touch undone"),
+        {"mode": "plan_exec"},
+        settings=RED,
+    ),
+    "a rollback that fails": Scenario(
+        f"{FAILED_TWICE} rollback emergency finish",
+        "gave_up_after_reflections",
+        undoing(rollback_command="false", validation_command="false"),
+        {"mode": "plan_exec"},
+        settings=RED,
+    ),
+    "a rollback that is not needed": Scenario(
+        f"{FAILED_TWICE} rollback emergency finish",
+        "gave_up_after_reflections",
+        undoing(rollback_command="false", validation_command="true"),
+        {"mode": "plan_exec"},
+        settings=RED,
+    ),
+    "blank answers": Scenario(
+        "intake main recovery main recovery settle emergency finish", "failed", [BLANK, BLANK]
+    ),
+    "one blank answer": Scenario(
+        "intake main recovery main settle finish", "completed", [BLANK, say()]
+    ),
+    "a model that is down": Scenario(
+        "intake main recovery main recovery settle emergency finish", "failed", [DOWN, DOWN]
+    ),
+    "a person who helps": Scenario(
+        "intake main recovery main | recovery main settle finish",
+        "completed",
+        [DOWN, DOWN, say() | {"expect": ["Use your own words."]}],
+        {},
+        ({"answer": "Use your own words."},),
+        {"fallback_chain": {"recovery": {"max_retries": 2}}},
+    ),
+    "a template that is not there": Scenario(
+        "intake emergency finish", "failed", [], {"text": "@team:web build it"}
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=PATHS, ids=str)
+def path(request: pytest.FixtureRequest) -> Scenario:
+    return PATHS[request.param]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory, path: Scenario) -> Iterator[Path]:  # noqa: ARG001  # one each
+    """An empty workspace for each path, and a data folder beside it."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "work").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DARUMA_DATA_DIR", str(folder / "data"))
+        yield folder / "work"
+
+
+@pytest.fixture(scope="module")
+def run(path: Scenario, workspace: Path) -> Run:
+    """The path, walked to its end."""
+    started = Run(path.script, settings=settings(**path.settings), tools=[shout, fall])
+    started.ask(**{"workspace": str(workspace)} | path.ask)
+    for reply in path.replies:
+        started.reply(reply)
+    return started
+
+
+def test_the_nodes_are_passed_in_this_order(run: Run, path: Scenario) -> None:
+    """As ``stream_mode="updates"`` shows them."""
+    assert " ".join(run.nodes).replace("__interrupt__", "|") == path.nodes
+
+
+def test_the_task_ends_with_this_result(run: Run, path: Scenario) -> None:
+    """MO-07 and MO-08: an error stands in the result of every task that failed, and only there."""
+    assert run.result.status == path.status
+    assert path.output in run.result.output
+    assert (run.result.error_struct is None) == (path.status == "completed")
+    assert run.messages[-1].text == run.result.output
+
+
+def test_every_call_has_one_result_and_every_request_is_legal(run: Run) -> None:
+    """TL-03 and TL-20: what OpenAI's API would refuse bricks a thread."""
+    assert illegal(run.messages) == []
+    assert [problem for request in run.model.requests for problem in illegal(request)] == []
+
+
+def test_what_is_opened_is_closed(run: Run) -> None:
+    """PL-04: for whoever watches, nothing runs for ever."""
+    assert unclosed(run.events) == []
+
+
+def test_ids_of_messages_are_their_own(run: Run) -> None:
+    """A message under the id of another one would take its place."""
+    ids = [message.id for message in run.messages]
+
+    assert None not in ids
+    assert len(ids) == len(set(ids))
+
+
+def test_a_turn_used_up_in_a_plan_is_not_completed(tmp_path: Path) -> None:
+    """TL-16: checks that were green before the work are no reason to call it done."""
+    limited = {"budgets": {"max_steps_per_turn": 1}, "verification": {"commands": ["true"]}}
+    script = {"plan": [phases("one", "two")], "main": [calls("shout")]}
+    run = Run(script, settings=settings(**limited, **UNREVIEWED), tools=[shout])
+    run.ask(mode="plan_exec", workspace=str(tmp_path))
+
+    assert run.result.status == "max_steps_exceeded"
+    assert run.result.output == "Stopped: exceeded max_steps_per_turn."

@@ -1,0 +1,122 @@
+"""One table of states and outcomes for each router."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from tests.parts import GREEN, RED, a_call, a_failure, a_phase, a_plan, a_state, a_task, taken
+
+from daruma.graph import routes
+from daruma.graph.machine import TABLE
+
+FAILED: dict[str, Any] = {"failure": a_failure()}
+ANSWERED: dict[str, Any] = {"messages": [AIMessage("Done.")]}
+VERIFYING: dict[str, Any] = {"task": a_task(verify=True)}
+THINKS, VERIFICATIONS = taken("think") * 3, taken("verify", ok=False) * 2
+RED_ONCE: dict[str, Any] = {"verification": RED, "steps": taken("verify", ok=False)}
+AT_PLAN: dict[str, Any] = {"origin": a_failure(node="plan")}
+
+
+def limited(**limits: int) -> dict[str, Any]:
+    return {"task": a_task(verify=True, limits=limits)}
+
+
+def planned(*phases: Any, current: str = "a", **values: Any) -> dict[str, Any]:
+    plan = a_plan(*phases, current=current)
+    fallen = next((phase.id for phase in phases if phase.status == "failed"), None)
+    return {"task": a_task("plan_exec"), "plan": replace(plan, first_failed=fallen)} | values
+
+
+def ended(outcome: str, **changes: Any) -> Any:
+    """Phase ``a`` with an outcome, and the failure that comes with one."""
+    good = outcome == "completed"
+    reason = {} if good else {"failure": a_failure()}
+    given = {"status": "completed" if good else "failed", "outcome": outcome}
+    return a_phase("a", **given | reason | changes)
+
+
+CASES: list[tuple[str, dict[str, Any], str]] = [
+    ("intake", FAILED, "refused"),
+    ("intake", {"task": a_task("plan_exec")}, "planned"),
+    ("intake", {"task": a_task("team_collab")}, "planned"),
+    ("intake", {"task": a_task("react")}, "direct"),
+    ("intake", {"task": a_task("direct_chat")}, "direct"),
+    ("plan", {"failure": a_failure("plan_refused")}, "hopeless"),
+    ("plan", FAILED, "failed"),
+    ("plan", {}, "unusable"),
+    ("plan", planned(a_phase("a"), task=a_task(review=True)), "proposed"),
+    ("plan", planned(a_phase("a"), task=a_task(review=False)), "accepted"),
+    ("spec_review", planned(a_phase("a")), "confirmed"),
+    ("spec_review", {}, "rejected"),
+    ("begin", {}, "begun"),
+    ("main", FAILED | {"calls": (a_call(),)}, "failed"),
+    ("main", VERIFYING, "candidate"),
+    ("main", {}, "final"),
+    ("main", VERIFYING | {"steps": VERIFICATIONS}, "final"),
+    ("main", {"calls": (a_call("a"), a_call("b", "awaiting"))}, "gated"),
+    ("main", {"calls": (a_call("a"), a_call("b", "failed"))}, "act"),
+    ("main", {"calls": (a_call("a", "failed"),)}, "answered"),
+    ("gate", FAILED | {"calls": (a_call("a", "awaiting"),)}, "blocked"),
+    ("gate", {"calls": (a_call("a"), a_call("b", "awaiting"))}, "gated"),
+    ("gate", {"calls": (a_call("a"), a_call("b", "rejected"))}, "act"),
+    ("gate", {"calls": (a_call("a", "rejected"),)}, "answered"),
+    ("tool", {}, "answered"),
+    ("verify", FAILED, "failed"),
+    ("verify", VERIFYING | {"verification": GREEN}, "passed"),
+    ("verify", limited(reflect=1) | RED_ONCE, "rejected"),
+    ("verify", limited(reflect=0) | RED_ONCE, "returned"),
+    ("verify", limited(reflect=0, reinjections=0) | RED_ONCE, "exhausted"),
+    ("verify", VERIFYING | {"verification": RED, "steps": THINKS}, "exhausted"),
+    ("verify", VERIFYING | {"verification": RED, "steps": VERIFICATIONS}, "exhausted"),
+    (
+        "verify",
+        limited(reflect=0, verify=9) | {"verification": RED, "steps": VERIFICATIONS},
+        "exhausted",
+    ),
+    (
+        "verify",
+        limited(reflect=1, verify=9)
+        | {"verification": RED, "steps": [*taken("verify", ok=False), *taken("reflect")]},
+        "returned",
+    ),
+    ("reflect", {}, "learned"),
+    ("recovery", {}, "retried"),
+    ("recovery", FAILED, "exhausted"),
+    ("recovery", AT_PLAN, "replanned"),
+    ("recovery", AT_PLAN | FAILED, "hopeless"),
+    ("settle", ANSWERED, "completed"),
+    ("settle", ANSWERED | FAILED, "failed"),
+    ("settle", {}, "failed"),
+    ("settle", planned(ended("completed")), "completed"),
+    ("settle", planned(ended("completed"), a_phase("b", "a")), "next"),
+    ("settle", planned(ended("failed")), "failed"),
+    ("settle", planned(ended("failed"), a_phase("b")), "next"),
+    ("settle", planned(ended("failed", rollback_command="undo")), "undone"),
+    ("settle", planned(ended("completed", rollback_command="undo")), "completed"),
+    ("settle", planned(ended("blocked"), a_phase("b")), "failed"),
+    ("settle", planned(ended("failed"), a_phase("b", status="completed"), current="b"), "failed"),
+    ("rollback", FAILED | planned(ended("failed"), a_phase("b")), "failed"),
+    ("rollback", planned(ended("failed"), a_phase("b")), "next"),
+    ("rollback", planned(ended("failed")), "failed"),
+    ("emergency", {}, "stated"),
+    ("finish", {}, "ended"),
+]
+
+
+@pytest.mark.parametrize(("node", "values", "outcome"), CASES)
+def test_the_outcome_follows_from_the_state(
+    node: str, values: dict[str, Any], outcome: str
+) -> None:
+    """Pure: the same state has the same outcome, and no other part of the world counts."""
+    router = getattr(routes, f"after_{node}")
+
+    assert router(a_state(**values)) == outcome
+
+
+def test_the_cases_show_every_outcome() -> None:
+    """Nothing in the table is without an example."""
+    shown = {(node, outcome) for node, _, outcome in CASES}
+    every = {(node, outcome) for node, (_, edges) in TABLE.items() for outcome in edges}
+
+    assert every == shown
