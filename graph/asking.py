@@ -9,8 +9,8 @@ from typing import Any, Self
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from daruma.graph.model_errors import ModelError, ScriptError
-from daruma.graph.models import Models
+from daruma.graph.models.by_role import Models
+from daruma.graph.models.errors import ModelError, ScriptError
 from daruma.graph.requests import sendable
 from daruma.state.events import Event, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import ModelFailed

@@ -22,7 +22,7 @@ from daruma.state.settings import Settings
 from daruma.tools.registry import Registry
 
 if TYPE_CHECKING:
-    from daruma.graph.postgres import Postgres
+    from daruma.graph.storage.postgres import Postgres
 
 Builder = StateGraph[State, Settings, Input, Output]
 

@@ -8,13 +8,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
-from daruma.graph.models import Models
+from daruma.graph.models.by_role import Models
 from daruma.state.channels import Update
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import LLM, Settings
+from daruma.tools.commands.sandbox import active_level
 from daruma.tools.context import Context
 from daruma.tools.registry import Registry
-from daruma.tools.sandbox import active_level
 
 Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]
 

@@ -9,7 +9,7 @@ from daruma.state.events import (
 )
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase
-from daruma.tools.command import CommandResult, run_in_group
+from daruma.tools.commands.command import CommandResult, run_in_group
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 

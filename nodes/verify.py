@@ -8,7 +8,7 @@ from daruma.state.events import CommandRun, VerificationCompleted, VerificationS
 from daruma.state.failure import Failure
 from daruma.state.recording import record_step
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.checks import recognised_commands, run_checks
+from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 

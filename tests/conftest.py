@@ -12,8 +12,8 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from daruma.graph.embedded import embedded_postgres
-from daruma.graph.postgres import open_postgres
+from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage.postgres import open_postgres
 
 TEMPLATE = "daruma_template"
 

@@ -16,9 +16,9 @@ from typing import Any
 from langgraph.types import Command
 
 from daruma import Settings, aopen_postgres, build_graph
-from daruma.graph.postgres import Postgres
-from daruma.graph.saver import PostgresSaver
-from daruma.graph.scripted import ScriptedChatModel
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.postgres import Postgres
+from daruma.graph.storage.saver import PostgresSaver
 
 NEVER = -1
 VIEW = {"name": "str_replace_editor", "args": {"command": "view", "path": "data.txt"}}

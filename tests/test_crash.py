@@ -13,7 +13,7 @@ import pytest
 DRIVER = Path(__file__).with_name("crash_driver.py")
 SEED = 20
 SAMPLE = 24
-"""Points tried in a normal run; ``DARUMA_LONG=1 pytest tests/test_crash.py`` tries all of them."""
+"""Points tried in a normal run; ``LONG_TESTS=1 pytest tests/test_crash.py`` tries all of them."""
 
 
 def lives(url: str, home: Path, points: list[int]) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     every = list(range(2 * untouched["writes"]))
     short = sorted(random.Random(SEED).sample(every, SAMPLE))  # noqa: S311  # no secret
 
-    resumed = lives(postgres_url, tmp_path, every if os.environ.get("DARUMA_LONG") else short)
+    resumed = lives(postgres_url, tmp_path, every if os.environ.get("LONG_TESTS") else short)
 
     assert untouched["seen"]["status"] == "completed"
     assert [life["ended"] for life in resumed] == [-9] * len(resumed)

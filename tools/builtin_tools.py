@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.checks import recognised_commands, run_checks
+from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.editor_args import EditorArgs
 from daruma.tools.errors import ToolError
 from daruma.tools.run_command import RunCommandArgs, run_command

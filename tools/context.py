@@ -14,10 +14,10 @@ from daruma.state.data_dir import data_dir
 from daruma.state.events import Event
 from daruma.state.settings import Settings
 from daruma.state.usage import Role, Usage
-from daruma.tools.edit_history import EditHistory
+from daruma.tools.files.edit_history import EditHistory
+from daruma.tools.files.workspace import Workspace
 from daruma.tools.registry import Registry
 from daruma.tools.tool import Surroundings, Tool
-from daruma.tools.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.tools.command import CommandResult, run_in_group
-from daruma.tools.workspace import Workspace
+from daruma.tools.commands.command import CommandResult, run_in_group
+from daruma.tools.files.workspace import Workspace
 
 LONGEST: Final = 600.0
 """Seconds."""

@@ -10,10 +10,10 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 import daruma
-from daruma.tools.command import CommandResult, run_in_group
+from daruma.tools.commands.command import CommandResult, run_in_group
 from daruma.tools.errors import SearchRefused
+from daruma.tools.files.workspace import Workspace
 from daruma.tools.search_scan import Answer, Request
-from daruma.tools.workspace import Workspace
 
 MOST_FOUND: Final = 100
 SECONDS: Final = 20.0

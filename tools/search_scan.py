@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from daruma.tools.errors import ToolError
-from daruma.tools.files_beneath import FilesBeneath
-from daruma.tools.glob_match import Glob
-from daruma.tools.listing import CACHES, walk
-from daruma.tools.text_file import TextFile
+from daruma.tools.files.files_beneath import FilesBeneath
+from daruma.tools.files.glob_match import Glob
+from daruma.tools.files.listing import CACHES, walk
+from daruma.tools.files.text_file import TextFile
 
 LONGEST_LINE: Final = 200
 

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from daruma.tools.edit_history import EditHistory
 from daruma.tools.editor_args import Command, EditorArgs
 from daruma.tools.errors import EditRefused, FileChanged
-from daruma.tools.file_history import digest
-from daruma.tools.files_beneath import FilesBeneath
-from daruma.tools.paths import shown
-from daruma.tools.text_edit import Edited, insert_after, replace_once
-from daruma.tools.text_file import TextFile
-from daruma.tools.threads import in_thread
+from daruma.tools.files.edit_history import EditHistory
+from daruma.tools.files.file_history import digest
+from daruma.tools.files.files_beneath import FilesBeneath
+from daruma.tools.files.paths import shown
+from daruma.tools.files.text_edit import Edited, insert_after, replace_once
+from daruma.tools.files.text_file import TextFile
+from daruma.tools.files.threads import in_thread
+from daruma.tools.files.workspace import Workspace
 from daruma.tools.view import numbered, snippet, tree
-from daruma.tools.workspace import Workspace
 
 __all__ = ["EditorArgs", "str_replace_editor"]
 

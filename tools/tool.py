@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from daruma.tools.edit_history import EditHistory
 from daruma.tools.errors import ToolError
-from daruma.tools.workspace import Workspace
+from daruma.tools.files.edit_history import EditHistory
+from daruma.tools.files.workspace import Workspace
 
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from daruma.tools.errors import EditRefused
-from daruma.tools.files_beneath import FilesBeneath
-from daruma.tools.listing import CACHES, Entry, entries
-from daruma.tools.text_edit import Edited, lines_of, plain
+from daruma.tools.files.files_beneath import FilesBeneath
+from daruma.tools.files.listing import CACHES, Entry, entries
+from daruma.tools.files.text_edit import Edited, lines_of, plain
 
 MOST_CHARACTERS: Final = 50_000
 LONGEST_LINE: Final = 2_000

@@ -14,8 +14,8 @@ if Path(__file__).parent.parent.name == ".src":
 
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
-    from daruma.graph.postgres import aopen_postgres, open_postgres
-    from daruma.graph.scripted import ScriptedChatModel
+    from daruma.graph.models.scripted import ScriptedChatModel
+    from daruma.graph.storage.postgres import aopen_postgres, open_postgres
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings
 
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ScriptedChatModel": "daruma.graph.scripted",
+    "ScriptedChatModel": "daruma.graph.models.scripted",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
-    "aopen_postgres": "daruma.graph.postgres",
+    "aopen_postgres": "daruma.graph.storage.postgres",
     "build_graph": "daruma.graph.build",
-    "open_postgres": "daruma.graph.postgres",
+    "open_postgres": "daruma.graph.storage.postgres",
 }
 
 

@@ -1,6 +1,6 @@
 """``python -m daruma`` and the ``daruma`` command."""
 
-from daruma.graph.cli import main
+from daruma.graph.command_line.app import main
 
 if __name__ == "__main__":
     main()

@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from tests.scripted_runs import RecordingModel, say, unclosed
 
 from daruma.graph.asking import Asker, failed, usage_of
-from daruma.graph.model_errors import ScriptExhausted
-from daruma.graph.models import Models
+from daruma.graph.models.by_role import Models
+from daruma.graph.models.errors import ScriptExhausted
 from daruma.graph.requests import sendable
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed

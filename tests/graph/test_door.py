@@ -13,7 +13,7 @@ from tests.scripted_runs import Run, calls, illegal, phases, say, shout
 
 from daruma.graph.build import build_graph
 from daruma.graph.door import RequestRefused, request
-from daruma.graph.scripted import ScriptedChatModel
+from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
 

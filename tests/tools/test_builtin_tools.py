@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
-from daruma.tools.edit_history import EditHistory
 from daruma.tools.errors import ToolError
+from daruma.tools.files.edit_history import EditHistory
+from daruma.tools.files.workspace import Workspace
 from daruma.tools.tool import Surroundings, Tool
-from daruma.tools.workspace import Workspace
 
 TOOLS = {tool.name: tool for tool in BUILTIN_TOOLS}
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import ToolError
-from daruma.tools.files_beneath import FilesBeneath
-from daruma.tools.listing import walk
-from daruma.tools.openers import Opener, WalkingOpener, best_opener
+from daruma.tools.files.files_beneath import FilesBeneath
+from daruma.tools.files.listing import walk
+from daruma.tools.files.openers import Opener, WalkingOpener, best_opener
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 READS = 4000

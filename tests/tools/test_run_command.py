@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from daruma.tools.errors import PathRefused, ToolError
+from daruma.tools.files.workspace import Workspace
 from daruma.tools.run_command import RunCommandArgs, run_command
-from daruma.tools.workspace import Workspace
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import SearchRefused, ToolError
+from daruma.tools.files.workspace import Workspace
 from daruma.tools.search import SearchArgs, search
-from daruma.tools.workspace import Workspace
 
 
 @pytest.fixture

@@ -1,0 +1,73 @@
+"""The ``daruma`` command. Its modules import the machine when they need it: ``--help`` is quick."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from daruma.graph.command_line.answer import BareDecisions, answer
+from daruma.graph.command_line.demo_command import demo
+from daruma.graph.command_line.doctor import doctor
+from daruma.graph.command_line.faults import USAGE, complaint, kept
+from daruma.graph.command_line.printable import one_line
+from daruma.graph.command_line.run import resume, run
+from daruma.graph.command_line.show import graph, show, threads
+
+app = typer.Typer(
+    name="daruma",
+    help="An agent that falls seven times and gets up eight.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+for command in (demo, run, resume, answer, threads, show, graph, doctor):
+    app.command(cls=BareDecisions if command is answer else None)(command)
+
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What Typer raises for a command line that it can not read; it has no public name of its own."""
+
+
+@app.callback(invoke_without_command=True)
+def daruma(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """An agent that falls seven times and gets up eight."""
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"daruma {installed('daruma-agent')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code.
+
+    0 completed, 1 failed or gave up, 2 a mistake that a person can mend, 3 waiting for a person,
+    130 and 143 cancelled by a signal.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a replaced stream may lack it
+            stream.reconfigure(errors="replace")
+    logging.basicConfig(handlers=[logging.NullHandler()])  # libraries log what we say in one line
+    sys.exit(_exit_code(args))
+
+
+def _exit_code(args: Sequence[str] | None) -> int:
+    try:
+        return app(args, prog_name="daruma", standalone_mode=False) or 0
+    except typer.Abort:
+        return 130
+    except _UsageError as error:
+        return _complain(getattr(error, "format_message", error.__str__)())
+    except Exception as error:  # noqa: BLE001  # a bug is told in one line too, and kept
+        return _complain(complaint(error) or kept(error))
+
+
+def _complain(text: str) -> int:
+    typer.echo(f"daruma: {one_line(text, 1000)}", err=True)
+    return USAGE

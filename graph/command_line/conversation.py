@@ -1,0 +1,109 @@
+"""A command's whole talk with a person: run, ask, run on, and say how it ended."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+from langgraph.types import Command
+from rich.console import Console
+
+from daruma.graph.command_line.asking_person import ask, resume_command
+from daruma.graph.command_line.assent import yes_to
+from daruma.graph.command_line.interruptible import Cancelled, run_interruptible
+from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.progress import Progress
+from daruma.graph.command_line.questions import how_to_answer, question_lines
+from daruma.graph.command_line.session import Go, Replies, Session, Start, Stop
+from daruma.graph.command_line.summary import print_summary
+
+WAITING = 3
+_EXIT_CODES = {"completed": 0, "parked": WAITING, "cancelled": 130}
+
+
+def exit_code(stop: Stop) -> int:
+    """Return 0 for a completed task, 1 for one that ended otherwise, 3 while a person is needed."""
+    if stop.result is None:
+        return WAITING if stop.questions else 1
+    return _EXIT_CODES.get(stop.result.status, 1)
+
+
+@dataclass
+class Conversation:
+    """How a command talks: ``yes`` agrees by itself, ``json`` leaves standard output to programs.
+
+    ``automatic`` answers open questions before anybody is asked; ``asides`` are told as events
+    happen.
+    """
+
+    yes: bool = False
+    json: bool = False
+    automatic: Callable[[Stop], Replies] | None = None
+    asides: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.paper = Paper(Console(stderr=self.json, highlight=False))
+        self._plan_known = self._asked = False
+
+    def hold(self, session: Session, start: Start) -> int:
+        """Run a thread until it ends or waits, and return the exit code."""
+        try:
+            stop = self._until_waiting(session, start)
+        except (Cancelled, KeyboardInterrupt) as end:
+            self._tell_cancelled(session)
+            return end.exit_code if isinstance(end, Cancelled) else 130
+        self._tell(stop)
+        return exit_code(stop)
+
+    def _until_waiting(self, session: Session, start: Start) -> Stop:
+        progress = Progress(self.paper, self.asides)
+        while True:
+            with progress:
+                stop = run_interruptible(
+                    progress.over(session.advance(start, progress, self._by_itself))
+                )
+            self._plan_known |= progress.plan_shown
+            replies = self._ask(stop)
+            if not replies:
+                return stop
+            start = _going(replies)
+
+    def _by_itself(self, stop: Stop) -> Replies:
+        if self.automatic:
+            return self.automatic(stop)
+        return yes_to(stop.questions) if self.yes else {}
+
+    def _ask(self, stop: Stop) -> Replies:
+        self._asked = not self.json and sys.stdin.isatty() and self.paper.terminal
+        return ask(stop, self.paper, known=self._plan_known) if self._asked else {}
+
+    def _tell(self, stop: Stop) -> None:
+        if self.json:
+            typer.echo(json.dumps(as_json(stop)))
+        if stop.result:
+            print_summary(self.paper, stop.thread, stop.result)
+        elif stop.questions:
+            for question in () if self._asked else stop.questions:
+                self.paper.put(*question_lines(question.value, known=self._plan_known))
+            commands = how_to_answer(stop.thread, stop.questions)
+            self.paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
+        else:
+            self.paper.put(Line("bad", f"unfinished: go on with {resume_command(stop.thread)}"))
+
+    def _tell_cancelled(self, session: Session) -> None:
+        again = f"go on with {resume_command(session.thread)}"
+        self.paper.put(Line("head", "Cancelled", again if session.reached else "nothing had begun"))
+
+
+def as_json(stop: Stop) -> dict[str, Any]:
+    """Return where a thread stands as JSON-able values."""
+    if stop.result:
+        return {"thread": stop.thread, **stop.result.to_dict()}
+    questions = [{"id": each.id, "value": each.value} for each in stop.questions]
+    return {"thread": stop.thread, "interrupts": questions}
+
+
+def _going(replies: Replies) -> Start:
+    return lambda _: Go(Command(resume=dict(replies)))

@@ -1,0 +1,96 @@
+"""The shipped scenarios: a small repository with a bug, and the script of a model that meets it."""
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daruma.graph.command_line.diagnosis import program_path
+from daruma.state.errors import DarumaError
+from daruma.tools.commands.command import run_in_group
+from daruma.tools.errors import ToolError
+
+_FOLDER = Path(__file__).parent / "scenarios"
+_GOAL = "Make the tests pass"
+_GIT_SECONDS = 30.0
+_AS_DARUMA = ("-c", "user.name=Daruma", "-c", "user.email=daruma@localhost")
+_HISTORY = (
+    ("init", "--quiet"),
+    ("add", "--all"),
+    (*_AS_DARUMA, "-c", "commit.gpgsign=false", "commit", "--quiet", "-m", "As it was found"),
+)
+
+
+class DemoRefused(DarumaError):
+    """Raised when a scenario can not be played; says what is missing."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scenario: ``repo/`` with the bug, and ``script.yaml``, whose first line is its title."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def title(self) -> str:
+        first, *_ = (self.folder / "script.yaml").read_text(encoding="utf-8").splitlines()
+        return first.lstrip("# ")
+
+    @property
+    def model(self) -> str:
+        """The scripted model's name."""
+        return f"scripted:{self.folder / 'script.yaml'}"
+
+    def request(self, repository: Path) -> dict[str, Any]:
+        """Return what the graph is given for this scenario."""
+        messages = [("user", _GOAL)]
+        return {"messages": messages, "mode": "plan_exec", "workspace": str(repository)}
+
+
+def scenarios() -> list[Scenario]:
+    """Return the scenarios that are shipped, by name."""
+    return [Scenario(script.parent) for script in sorted(_FOLDER.glob("*/script.yaml"))]
+
+
+def scenario_named(name: str) -> Scenario:
+    """Return one scenario. Raises :class:`DemoRefused`, naming those that there are."""
+    known = {scenario.name: scenario for scenario in scenarios()}
+    if name not in known:
+        raise DemoRefused(f"there is no scenario {name!r}; there are: {', '.join(known)}")
+    return known[name]
+
+
+def prepare(scenario: Scenario) -> Path:
+    """Copy a scenario's repository into a fresh folder, with a git history where there is git.
+
+    Raises :class:`DemoRefused` without the programs that verification runs.
+    """
+    repository = Path(tempfile.mkdtemp(prefix="daruma-demo-")) / scenario.name
+    if missing := missing_programs(program_path(repository)):
+        raise DemoRefused(f"the demo runs real checks: pip install {' '.join(missing)}")
+    shutil.copytree(
+        scenario.folder / "repo", repository, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    asyncio.run(_commit(repository))
+    return repository
+
+
+def missing_programs(places: str) -> list[str]:
+    """Return the programs of the checks that are in none of these places (as in ``PATH``)."""
+    return [name for name in ("pytest", "ruff") if not shutil.which(name, path=places)]
+
+
+async def _commit(repository: Path) -> None:
+    for arguments in _HISTORY:
+        try:
+            done = await run_in_group(["git", *arguments], cwd=repository, timeout=_GIT_SECONDS)
+        except ToolError:
+            return  # there is no git: the demo needs none
+        if not done.passed:
+            return

@@ -1,0 +1,113 @@
+"""What ``daruma doctor`` looks at. Keys are looked for, never shown."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from daruma.graph.models.by_role import AUXILIARY, Models
+from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.storage.postgres import aopen_postgres
+from daruma.state.settings import Settings
+from daruma.state.settings_errors import SettingsError
+from daruma.state.storage import StorageUnavailable
+from daruma.tools.commands.environment import command_environment
+
+State = Literal["ok", "note", "missing"]
+
+_PACKAGES = ("daruma-agent", "langgraph", "langchain-core", "langchain-openai", "psycopg")
+_PROGRAMS = {
+    "git": "repositories can not be looked into",
+    "pytest": "Python workspaces can not be verified: pip install pytest",
+    "ruff": "Python workspaces can not be verified: pip install ruff",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; without what is ``missing`` nothing can be run."""
+
+    name: str
+    state: State
+    text: str
+
+
+async def diagnose() -> list[Finding]:
+    """Look at everything, whatever is missing."""
+    return [_python(), *_packages(), await _postgres(), *_models(), _sandbox(), *_programs()]
+
+
+def _python() -> Finding:
+    text = f"{sys.version.split()[0]} ({sys.executable})"
+    fits = sys.version_info >= (3, 11)
+    return Finding("Python", "ok" if fits else "missing", text if fits else f"{text}: needs 3.11")
+
+
+def _packages() -> Iterator[Finding]:
+    for name in _PACKAGES:
+        try:
+            yield Finding(name, "ok", version(name))
+        except PackageNotFoundError:
+            yield Finding(name, "missing", f"not installed: pip install {name}")
+
+
+async def _postgres() -> Finding:
+    try:
+        async with aopen_postgres() as postgres:
+            kind = "embedded" if postgres.embedded else "by DARUMA_POSTGRES_URL"
+            text = f"{postgres.server_version}, {kind}, {postgres.display_url}"
+            return Finding("Postgres", "ok", text)
+    except StorageUnavailable as error:
+        return Finding("Postgres", "missing", str(error))
+
+
+def _models() -> Iterator[Finding]:
+    try:
+        llm = Settings.load().llm
+    except SettingsError as error:
+        yield Finding("settings", "missing", str(error))
+        return
+    found = Path("daruma.yaml").is_file()
+    yield Finding("settings", "ok", str(Path("daruma.yaml").absolute()) if found else "defaults")
+    models = Models(llm.model, llm.auxiliary_model, llm.model_aliases)
+    if llm.model is None:
+        yield Finding("model", "note", "none: --model, llm.model or DARUMA_LLM__MODEL names one")
+    for role, name in (("main", llm.model), (AUXILIARY, llm.auxiliary_model)):
+        if name is not None:
+            yield _model("model" if role == "main" else "auxiliary", role, models)
+    yield _key()
+
+
+def _model(label: str, role: str, models: Models) -> Finding:
+    try:
+        models.get(role)
+        return Finding(label, "ok", models.name(role))
+    except ModelUnavailable as error:
+        return Finding(label, "missing", str(error))
+
+
+def _key() -> Finding:
+    key = "is set" if os.environ.get("OPENAI_API_KEY") else "is not set"
+    address = " and OPENAI_BASE_URL is set" if os.environ.get("OPENAI_BASE_URL") else ""
+    return Finding("key", "ok" if key == "is set" else "note", f"OPENAI_API_KEY {key}{address}")
+
+
+def _sandbox() -> Finding:
+    text = "none: commands run in an owned process group, nothing confines them yet"
+    return Finding("sandbox", "note", text)
+
+
+def _programs() -> Iterator[Finding]:
+    places = program_path(Path.cwd())
+    for name, without in _PROGRAMS.items():
+        found = shutil.which(name, path=places)
+        yield Finding(name, "ok" if found else "note", found or f"not found: {without}")
+
+
+def program_path(workspace: Path) -> str:
+    """Return where commands in a workspace look for programs."""
+    return command_environment(os.environ, workspace, Path(sys.executable).parent)["PATH"]

@@ -1,0 +1,91 @@
+"""How lines look: on a terminal with colours and hanging indents, elsewhere as plain lines."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from daruma.graph.command_line.printable import shown
+
+Mark = Literal["head", "ok", "bad", "note", "words", "aside", "line", "minus", "plus"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing to say. ``tail`` is what matters less: seconds, exit codes."""
+
+    mark: Mark
+    text: str
+    tail: str = ""
+
+
+@dataclass(frozen=True)
+class _Look:
+    symbol: str
+    ascii: str
+    style: str
+    symbol_style: str
+    indent: int = 2
+
+
+_LOOKS: dict[Mark, _Look] = {
+    "head": _Look("●", "*", "bold", "bold red", indent=0),
+    "ok": _Look("✓", "+", "", "green"),
+    "bad": _Look("✗", "x", "", "bold red"),
+    "note": _Look("·", "-", "", "dim"),
+    "words": _Look("“", '"', "italic", "dim"),
+    "aside": _Look("│", "|", "cyan", "cyan", indent=0),
+    "line": _Look(" ", " ", "", ""),
+    "minus": _Look("-", "-", "red", "red", indent=4),
+    "plus": _Look("+", "+", "green", "green", indent=4),
+}
+
+
+class Paper:
+    """Prints lines. Their text may come from anywhere: nothing in it is obeyed."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    @property
+    def terminal(self) -> bool:
+        """Whether lines can be drawn over: a terminal that is not a dumb one."""
+        return self.console.is_terminal and not self.console.is_dumb_terminal
+
+    def put(self, *lines: Line) -> None:
+        """Print lines, one under the other."""
+        for line in lines:
+            if line.mark == "head":
+                self.console.print()
+            if self.terminal:
+                self.console.print(self._hanging(line))
+            else:
+                self.console.print(self._plain(line), soft_wrap=True)
+
+    def symbol(self, mark: Mark) -> str:
+        """Return a mark's symbol, in characters that the output can take."""
+        look = _LOOKS[mark]
+        return look.ascii if self.console.options.ascii_only else look.symbol
+
+    def _hanging(self, line: Line) -> RenderableType:
+        look = _LOOKS[line.mark]
+        grid = Table.grid(padding=0)
+        grid.add_column(width=look.indent + 2)
+        grid.add_column(overflow="fold")
+        symbol = Text(" " * look.indent + self.symbol(line.mark), style=look.symbol_style)
+        grid.add_row(symbol, _text(line, look))
+        return grid
+
+    def _plain(self, line: Line) -> Text:
+        look = _LOOKS[line.mark]
+        indent = " " * look.indent
+        text = _text(line, look)
+        text.plain = text.plain.replace("\n", f"\n{indent}  ")
+        return Text.assemble(indent, self.symbol(line.mark), " ", text)
+
+
+def _text(line: Line, look: _Look) -> Text:
+    text = Text(shown(line.text), style=look.style)
+    return text.append(f"  {shown(line.tail)}", style="not italic dim") if line.tail else text

@@ -1,0 +1,42 @@
+"""Text of models, tools and people, made safe to print: it may hold anything a terminal obeys."""
+
+import re
+import unicodedata
+
+_CONTROL = {"\t": "    ", "\n": "\n"}
+
+
+def shown(text: str) -> str:
+    """Return text with line ends and spaces as they are, and all else that is invisible spelled.
+
+    Escape sequences, other control characters, marks that change the direction of writing and lone
+    surrogates become ``\\x1b`` and the like.
+    """
+    return "".join(_shown(char) for char in re.sub("\r\n?", "\n", text))
+
+
+def exact(text: str) -> str:
+    """Return text as a person must see it to approve it: odd spaces are spelled too."""
+    return "".join(char if char.isprintable() or char == "\n" else _spelled(char) for char in text)
+
+
+def one_line(text: str, limit: int = 120) -> str:
+    """Return text on one line of at most ``limit`` characters."""
+    flat = " ".join(shown(text).split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def beginning(text: str, lines: int) -> str:
+    """Return the first ``lines`` lines that are not blank, with a mark if there are more."""
+    kept = [line.rstrip() for line in shown(text).splitlines() if line.strip()]
+    return "\n".join(kept[:lines]) + (" …" if len(kept) > lines else "")
+
+
+def _shown(char: str) -> str:
+    if char.isprintable() or unicodedata.category(char) == "Zs":
+        return char
+    return _CONTROL.get(char) or _spelled(char)
+
+
+def _spelled(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

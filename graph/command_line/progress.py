@@ -1,0 +1,122 @@
+"""Live progress of a run: a line for all that happened, and below it what is going on now."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, Self, TypeVar
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from daruma.graph.command_line.budget_bar import Spent, bar, in_words, spent_of
+from daruma.graph.command_line.call_lines import call_title, change_lines
+from daruma.graph.command_line.event_lines import lines_of
+from daruma.graph.command_line.going_on import OPENS, GoingOn
+from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.printable import beginning, one_line
+
+T = TypeVar("T")
+
+_MOVE_SECONDS = 0.1
+
+
+class Progress:
+    """Watches the parts of a stream and prints them, inside of ``with``, any number of times.
+
+    ``asides`` are remarks by event type; each is made once, before its event.
+    """
+
+    def __init__(self, paper: Paper, asides: Mapping[str, str] | None = None) -> None:
+        self._paper = paper
+        self._asides = dict(asides or {})
+        self.plan_shown = self._begun = False
+        self._going_on = GoingOn()
+        self._calls: dict[str, Mapping[str, Any]] = {}
+        self._spent: tuple[Spent, ...] = ()
+        self._spinner = Spinner("line" if paper.console.options.ascii_only else "dots")
+        self._live = Live(
+            console=paper.console, transient=True, get_renderable=self._now, auto_refresh=False
+        )
+
+    def __enter__(self) -> Self:
+        if self._paper.terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._going_on.clear()
+        self._live.stop()
+
+    async def over(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work while the picture below moves on.
+
+        Rich's own thread would move it between the lines that are being printed.
+        """
+        moving = asyncio.create_task(self._move())
+        try:
+            return await work
+        finally:
+            moving.cancel()
+
+    async def _move(self) -> None:
+        while self._live.is_started:
+            self._live.refresh()
+            await asyncio.sleep(_MOVE_SECONDS)
+
+    def begin(self, thread: str, model: str) -> None:
+        """Say which thread runs, and with which model; once."""
+        if not self._begun:
+            self._paper.put(Line("head", f"thread {thread}", model))
+        self._begun = True
+
+    def see(self, mode: str, part: Mapping[str, Any]) -> None:
+        """Take one part of a stream with the modes ``custom``, ``updates`` and ``values``."""
+        if mode == "custom":
+            self._event(part)
+        elif mode == "values":
+            self._state(part)
+        else:
+            self._words(part.get("main"))
+
+    def _event(self, event: Mapping[str, Any]) -> None:
+        kind = event["type"]
+        if aside := self._asides.pop(kind, ""):
+            self._paper.put(Line("aside", aside))
+        self._paper.put(*lines_of(event, self._going_on.close(event)))
+        self.plan_shown |= kind == "plan_proposed"
+        if kind == "tool_completed" and event["ok"]:
+            self._paper.put(*change_lines(self._calls.get(event["call_id"], {})))
+        if kind in OPENS:
+            self._going_on.open(event, self._title(event))
+
+    def _state(self, values: Mapping[str, Any]) -> None:
+        before, self._spent = self._spent, spent_of(values)
+        verified = [each for each in self._spent if each.kind == "verify" and each.spent]
+        if verified and not self._paper.terminal and set(verified) - set(before):
+            self._paper.put(Line("note", f"spent: {in_words(self._spent)}"))
+
+    def _words(self, update: Mapping[str, Any] | None) -> None:
+        verified = len(self._spent) > 1  # else the answer is the result, which is shown whole
+        for message in (update or {}).get("messages", ()):
+            if message.type == "ai" and message.text.strip() and (message.tool_calls or verified):
+                self._paper.put(Line("words", beginning(message.text, 4)))
+            self._calls |= {call["id"]: call["args"] for call in getattr(message, "tool_calls", ())}
+
+    def _now(self) -> RenderableType:
+        budget = bar(self._spent, ascii_only=self._paper.console.options.ascii_only)
+        if not self._going_on.text:
+            return budget
+        text = one_line(self._going_on.text, max(20, self._paper.console.width - 4))
+        self._spinner.update(text=Text(text, style="dim"))
+        return Group(self._spinner, budget) if budget else self._spinner
+
+    def _title(self, event: Mapping[str, Any]) -> str:
+        if event["type"] == "model_call_started":
+            return f"{event['node']} asks {event['model']}"
+        if event["type"] == "tool_started":
+            args = self._calls.get(event["call_id"])  # unknown where another process asked
+            known = call_title(event["tool"], args) if args else ""
+            return one_line(known or f"{event['tool']} {event['summary']}", 100)
+        commands = event.get("commands") or [event.get("command", "")]
+        return f"running {', '.join(commands)}"

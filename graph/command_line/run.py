@@ -1,0 +1,66 @@
+"""``daruma run`` and ``daruma resume``: a new task, and going on with one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daruma.graph.command_line.options import AsJson, Model, ThreadName, Yes
+from daruma.graph.command_line.thread_names import checked_thread_name, new_thread_name
+from daruma.state.mode import MODES
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+    from daruma.graph.command_line.session import Go
+
+
+def run(
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done, in words.")],
+    *,
+    workspace: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder to work in; without one there are no file tools."),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE", help=f"{', '.join(MODES)}; else by @plan or @chat, or the settings'."
+        ),
+    ] = None,
+    model: Model = None,
+    thread: Annotated[
+        str | None, typer.Option(metavar="THREAD", help="Name of the thread; else a new one.")
+    ] = None,
+    yes: Yes = False,
+    json: AsJson = False,
+) -> None:
+    """Run a task on a thread. Everything it does is kept: it can be stopped and resumed."""
+    from daruma.graph.command_line.conversation import Conversation
+    from daruma.graph.command_line.session import Go, Session
+
+    if not goal.strip():
+        raise typer.BadParameter("say what is to be done", param_hint="GOAL")
+    name = new_thread_name() if thread is None else checked_thread_name(thread)
+    given = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
+    session = Session(name, model=model, folder=Path.cwd())
+    code = Conversation(yes=yes, json=json).hold(session, lambda _: Go(given))
+    raise typer.Exit(code)
+
+
+def resume(
+    thread: ThreadName, *, yes: Yes = False, json: AsJson = False, model: Model = None
+) -> None:
+    """Go on with a thread: unfinished work, an open question; a finished one tells its result."""
+    from daruma.graph.command_line.conversation import Conversation
+    from daruma.graph.command_line.session import Session
+
+    code = Conversation(yes=yes, json=json).hold(Session(thread, model=model), unfinished)
+    raise typer.Exit(code)
+
+
+def unfinished(snapshot: "StateSnapshot") -> "Go | None":
+    """Go on with work that was interrupted; a result, or an open question, is nothing to run."""
+    from daruma.graph.command_line.session import Go
+
+    return Go(None) if snapshot.next and not snapshot.interrupts else None

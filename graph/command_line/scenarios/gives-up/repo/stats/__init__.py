@@ -1,0 +1,5 @@
+"""A few numbers about numbers."""
+
+from stats.median import median
+
+__all__ = ["median"]

@@ -1,0 +1,110 @@
+"""One thread of the command line: opened, run as far as it goes without a person, and left."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, Interrupt, StateSnapshot
+
+from daruma.graph.build import build_graph
+from daruma.graph.command_line.keepsake import Keepsake, usable_model
+from daruma.graph.command_line.thread_names import ThreadRefused
+from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.state.result import TaskResult
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+Replies = Mapping[str, Any]
+"""Replies by the id of the interrupt that they answer."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """What the graph is to be run with; None goes on where it stopped."""
+
+    given: Any
+
+
+Start = Callable[[StateSnapshot], Go | None]
+"""Reads a thread and says what to run; None for a thread that has nothing to run."""
+
+
+class Watcher(Protocol):
+    """Sees a run as it goes."""
+
+    def begin(self, thread: str, model: str) -> None:
+        """A run has begun, or goes on; said with every part."""
+
+    def see(self, mode: str, part: Mapping[str, Any]) -> None:
+        """One part of the stream."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a thread stands when nothing is running: at its result, or at open questions."""
+
+    thread: str
+    result: TaskResult | None
+    questions: tuple[Interrupt, ...]
+
+
+@dataclass
+class Session:
+    """A thread, and how to run it. ``reached`` turns true once there is something to go on with.
+
+    A new request names the ``folder`` whose settings it runs under; without one, model and settings
+    are those that the thread was started with. ``model`` wins over both.
+    """
+
+    thread: str
+    model: str | None = None
+    folder: Path | None = None
+    reached: bool = False
+
+    async def advance(
+        self, start: Start, watcher: Watcher, automatic: Callable[[Stop], Replies]
+    ) -> Stop:
+        """Run until the task ends or a question is open that ``automatic`` has no reply to.
+
+        Storage is open only meanwhile: a person's wait costs nothing (DU-02).
+        """
+        async with aopen_postgres() as postgres:
+            kept = await self._kept(postgres)
+            settings, model = kept.settings(), self.model or kept.model
+            graph = build_graph(model, settings=settings, persistence=postgres)
+            going = start(await graph.aget_state(self._config()))
+            if going:
+                kept = Keepsake(usable_model(model, settings), kept.folder)
+            while going:
+                await self._stream(graph, going, kept, watcher)
+                replies = automatic(await self._stop(graph))
+                going = Go(Command(resume=dict(replies))) if replies else None
+            return await self._stop(graph)
+
+    async def _kept(self, postgres: Postgres) -> Keepsake:
+        found = await postgres.checkpointer.aget_tuple(self._config())
+        if found is None and self.folder is None:
+            raise ThreadRefused(f"there is no thread {self.thread!r}: see `daruma threads`")
+        self.reached = found is not None
+        if self.folder or found is None:
+            return Keepsake(None, str(self.folder))
+        return Keepsake.of(found.metadata)
+
+    async def _stream(self, graph: Graph, going: Go, kept: Keepsake, watcher: Watcher) -> None:
+        config = self._config() | {"metadata": kept.metadata}
+        parts: AsyncIterator[Any] = graph.astream(
+            going.given, config, stream_mode=["updates", "custom", "values"]
+        )
+        async for mode, part in parts:
+            self.reached = True
+            watcher.begin(self.thread, kept.model or "")
+            watcher.see(mode, part)
+
+    async def _stop(self, graph: Graph) -> Stop:
+        snapshot = await graph.aget_state(self._config())
+        return Stop(self.thread, snapshot.values.get("result"), snapshot.interrupts)
+
+    def _config(self) -> RunnableConfig:
+        return RunnableConfig(configurable={"thread_id": self.thread})

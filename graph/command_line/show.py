@@ -1,0 +1,59 @@
+"""``daruma threads``, ``show`` and ``graph``: looking, without changing anything."""
+
+import asyncio
+import json as json_format
+from typing import TYPE_CHECKING
+
+import typer
+
+from daruma.graph.command_line.options import AsJson, ThreadName
+
+if TYPE_CHECKING:
+    from daruma.graph.command_line.thread_view import ThreadView
+
+
+def threads() -> None:
+    """List the threads, the one used last first."""
+    from rich.console import Console
+
+    from daruma.graph.command_line.paper import Paper
+    from daruma.graph.command_line.thread_list import print_threads
+
+    print_threads(Paper(Console(highlight=False)), asyncio.run(_newest()))
+
+
+def show(thread: ThreadName, *, json: AsJson = False) -> None:
+    """Show what happened on a thread, where it stands, and what it waits for."""
+    from rich.console import Console
+
+    from daruma.graph.command_line.paper import Paper
+    from daruma.graph.command_line.thread_story import print_story
+
+    view = asyncio.run(_one(thread))
+    if json:
+        typer.echo(json_format.dumps(view.to_dict()))
+    else:
+        print_story(Paper(Console(highlight=False)), view)
+
+
+def graph() -> None:
+    """Print the machine as a Mermaid flowchart."""
+    from daruma.graph.diagram import mermaid
+
+    typer.echo(mermaid(), nl=False)
+
+
+async def _newest() -> "list[ThreadView]":
+    from daruma.graph.command_line.thread_view import newest_threads
+    from daruma.graph.storage.postgres import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await newest_threads(postgres)
+
+
+async def _one(thread: str) -> "ThreadView":
+    from daruma.graph.command_line.thread_view import thread_view
+    from daruma.graph.storage.postgres import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await thread_view(postgres, thread)

@@ -1,0 +1,65 @@
+"""The story of one thread: what was asked, said and done, and where it stands."""
+
+from collections.abc import Iterator, Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+
+from daruma.graph.command_line.asking_person import resume_command
+from daruma.graph.command_line.call_lines import call_title, change_lines
+from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.plan_lines import plan_lines
+from daruma.graph.command_line.printable import beginning, one_line
+from daruma.graph.command_line.questions import how_to_answer, question_lines
+from daruma.graph.command_line.summary import print_summary
+from daruma.graph.command_line.thread_view import ThreadView
+
+
+def print_story(paper: Paper, view: ThreadView) -> None:
+    """Print a thread's story, ending with its result, its open questions, or how to go on."""
+    paper.put(Line("head", f"thread {view.thread}", view.status))
+    if view.task:
+        place = f" in {view.task.workspace}" if view.task.workspace else ""
+        model = f" with {view.model}" if view.model else ""
+        paper.put(Line("line", view.task.goal), Line("note", f"{view.task.mode}{place}{model}"))
+    if view.plan:
+        paper.put(Line("head", "Plan"))
+        paper.put(*plan_lines([phase.to_dict() for phase in view.plan.phases]))
+    if view.messages:
+        paper.put(Line("head", "What was said and done"), *message_lines(view.messages))
+    _print_end(paper, view)
+
+
+def message_lines(messages: Sequence[AnyMessage]) -> Iterator[Line]:
+    """Return a history as lines: each call with its outcome, longer texts by their beginning."""
+    results = {message.id: message for message in messages if isinstance(message, ToolMessage)}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            continue
+        if text := message.text.strip():
+            words = isinstance(message, AIMessage)
+            yield Line("words" if words else "note", beginning(text, 4))
+        if isinstance(message, AIMessage):
+            for call in message.tool_calls:
+                yield _call_line(call, results.get(f"{message.id}:{call['id']}"))
+                yield from change_lines(call["args"])
+
+
+def _call_line(call: ToolCall, result: ToolMessage | None) -> Line:
+    text = one_line(call_title(call["name"], call["args"]))
+    if result is None:
+        return Line("note", text, "no result yet")
+    failed = result.status == "error"
+    return Line("bad" if failed else "ok", text, one_line(result.text) if failed else "")
+
+
+def _print_end(paper: Paper, view: ThreadView) -> None:
+    stop = view.stop
+    if stop and stop.result:
+        print_summary(paper, view.thread, stop.result)
+    elif stop and stop.questions:
+        for question in stop.questions:
+            paper.put(*question_lines(question.value, known=True))
+        commands = how_to_answer(view.thread, stop.questions)
+        paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
+    else:
+        paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))

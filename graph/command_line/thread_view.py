@@ -1,0 +1,92 @@
+"""A thread as it stands, read for people: nothing is run, no model is made."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import AnyMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+from daruma.graph.build import build_graph
+from daruma.graph.command_line.keepsake import Keepsake
+from daruma.graph.command_line.session import Stop
+from daruma.graph.command_line.thread_names import ThreadRefused
+from daruma.graph.storage.postgres import Postgres
+from daruma.state.plan import Plan
+from daruma.state.settings import Settings
+from daruma.state.storage import DamagedState
+from daruma.state.task import Task
+
+
+@dataclass(frozen=True)
+class ThreadView:
+    """What is known of one thread. ``damage`` says why its state can not be read, if so."""
+
+    thread: str
+    updated_at: datetime
+    model: str | None = None
+    task: Task | None = None
+    plan: Plan | None = None
+    messages: tuple[AnyMessage, ...] = ()
+    stop: Stop | None = None
+    damage: str = ""
+
+    @property
+    def status(self) -> str:
+        """A result's status, or ``waiting``, ``unfinished`` or ``damaged``."""
+        if self.stop is None:
+            return "damaged"
+        if self.stop.result:
+            return self.stop.result.status
+        return "waiting" if self.stop.questions else "unfinished"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the view as JSON-able values."""
+        task, stop = self.task, self.stop
+        questions = stop.questions if stop else ()
+        return {
+            "thread": self.thread,
+            "status": self.status,
+            "updated_at": self.updated_at.isoformat(),
+            "model": self.model,
+            "goal": task.goal if task else None,
+            "mode": task.mode if task else None,
+            "workspace": task.workspace if task else None,
+            "plan": self.plan.to_dict() if self.plan else None,
+            "interrupts": [{"id": each.id, "value": each.value} for each in questions],
+            "result": stop.result.to_dict() if stop and stop.result else None,
+        }
+
+
+async def newest_threads(postgres: Postgres) -> list[ThreadView]:
+    """Return the threads that were written last; one that is damaged does not hide the others."""
+    views = []
+    for row in await postgres.athreads():
+        try:
+            views.append(await thread_view(postgres, row.thread_id))
+        except DamagedState as error:
+            views.append(ThreadView(row.thread_id, row.updated_at, damage=str(error)))
+    return views
+
+
+async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
+    """Read one thread. Raises :class:`ThreadRefused` when there is none of that name."""
+    graph = build_graph(settings=Settings(), persistence=postgres)
+    snapshot = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
+    if snapshot.created_at is None:
+        raise ThreadRefused(f"there is no thread {thread!r}: see `daruma threads`")
+    return _view(thread, snapshot, datetime.fromisoformat(snapshot.created_at))
+
+
+def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadView:
+    values = snapshot.values
+    return ThreadView(
+        thread=thread,
+        updated_at=updated_at,
+        model=Keepsake.of(snapshot.metadata or {}).model,
+        task=values.get("task"),
+        plan=values.get("plan"),
+        messages=tuple(values.get("messages", ())),
+        stop=Stop(thread, values.get("result"), snapshot.interrupts),
+    )

@@ -1,0 +1,1 @@
+"""Chat models by role: the real client, and the strict scripted one."""

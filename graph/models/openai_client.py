@@ -1,0 +1,102 @@
+"""OpenAI's client with our timeouts, usable from any number of event loops, in turn or at once."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import openai
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+from typing_extensions import override
+
+from daruma.graph.models.errors import ModelUnavailable
+
+if TYPE_CHECKING:
+    import httpx2
+
+CONNECT_SECONDS = 5.0
+CALL_SECONDS = 300.0
+"""Between two bytes of an answer. The client's own default is 600 s."""
+CHUNK_SECONDS = 60.0
+"""Between two chunks of a stream: keep-alive comments reset the limit above, but not this one."""
+MAX_RETRIES = 2
+
+
+class ClientPerLoop(openai.DefaultAsyncHttpxClient):
+    """An HTTP client whose connections belong to the event loop that asked for them.
+
+    A connection pool dies with the loop it first served, but a compiled graph outlives many loops
+    (`asyncio.run`, a notebook, the thread behind `invoke`). So each loop gets a client of its own,
+    and an asynchronous generator that closes it: a loop finishes its generators before it ends
+    (`shutdown_asyncgens`, which `asyncio.run` calls), and those that nobody holds any more at once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._per_loop: dict[asyncio.AbstractEventLoop, _Kept] = {}
+
+    @override
+    async def send(self, request: "httpx2.Request", **options: Any) -> "httpx2.Response":
+        return await (await self._of_this_loop()).send(request, **options)
+
+    async def _of_this_loop(self) -> "httpx2.AsyncClient":
+        loop = asyncio.get_running_loop()
+        if loop not in self._per_loop:
+            # In a thread, as it reads the certificates; of several first calls one client is kept.
+            client = await asyncio.to_thread(openai.DefaultAsyncHttpxClient)
+            kept = self._per_loop.setdefault(loop, (client, self._closing(loop, client)))
+            if kept[0] is client:
+                await anext(kept[1])
+        return self._per_loop[loop][0]
+
+    async def _closing(
+        self, loop: asyncio.AbstractEventLoop, client: "httpx2.AsyncClient"
+    ) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            del self._per_loop[loop]
+            await client.aclose()
+
+
+_Kept = tuple["httpx2.AsyncClient", AsyncGenerator[None]]
+
+
+def openai_model(name: str) -> ChatOpenAI:
+    """A chat model of OpenAI, or of a server that speaks its protocol at `OPENAI_BASE_URL`.
+
+    `OPENAI_API_KEY` is required by OpenAI itself; another server gets a placeholder without it.
+    Raises `ModelUnavailable` when the environment lacks what is needed. At most `1 + MAX_RETRIES`
+    requests are made for one call.
+    """
+    base_url = os.environ.get("OPENAI_BASE_URL") or None
+    return ChatOpenAI(
+        model=name,
+        base_url=base_url,
+        api_key=_key(base_url),
+        timeout=openai.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS),
+        stream_chunk_timeout=CHUNK_SECONDS,
+        stream_usage=True,
+        max_retries=MAX_RETRIES,
+        http_async_client=ClientPerLoop(),
+        http_socket_options=(),  # with any, the synchronous client ignores HTTPS_PROXY
+    )
+
+
+def _key(base_url: str | None) -> SecretStr:
+    if base_url is not None and urlsplit(base_url).scheme not in {"http", "https"}:
+        raise ModelUnavailable(f"OPENAI_BASE_URL must start with http:// or https://: {base_url!r}")
+    if os.environ.get("OPENAI_PROXY"):
+        raise ModelUnavailable("OPENAI_PROXY is not supported: set HTTPS_PROXY in its place")
+    key = os.environ.get("OPENAI_API_KEY") or None
+    if key is None and (base_url is None or _is_openai(base_url)):
+        raise ModelUnavailable(
+            "OPENAI_API_KEY is not set: set it, or point OPENAI_BASE_URL at a server without keys"
+        )
+    return SecretStr(key or "no-key-needed")
+
+
+def _is_openai(base_url: str) -> bool:
+    return f".{urlsplit(base_url).hostname}".endswith(".openai.com")

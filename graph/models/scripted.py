@@ -1,0 +1,116 @@
+"""A chat model that follows a script and checks what it is asked, without a key or a network."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import PrivateAttr
+from typing_extensions import override
+
+from daruma.graph.models.answering_model import AnsweringModel
+from daruma.graph.models.errors import ScriptedFault, ScriptExhausted, ScriptMismatch
+from daruma.graph.models.script import DEFAULT_ROLE, Script, parse_script, read_script
+from daruma.graph.models.script_answer import message_of
+from daruma.graph.models.script_check import lacking, tail
+
+ROLE_KEY = "daruma_role"
+CALL_KEY = "daruma_call"
+
+
+class ScriptedChatModel(AnsweringModel):
+    """A strict chat model for tests and demonstrations of graphs.
+
+    The script maps a role to its turns; a bare list of turns is role `main`'s. In YAML:
+
+        plan:
+          - expect: ["failing test"]   # each must occur in the request
+            json: {phases: [...]}      # an answer that is JSON text
+        main:
+          - calls: [{name: view, args: {path: calc.py}}]
+          - say: "Done."
+
+    A turn answers with `say`, `json`, `calls` (alone, or beside `say` or `json`) or `raise` (the
+    message of a `ScriptedFault`). `args` may be text: exactly what a model wrote, broken JSON too.
+    `expect` lists texts that must occur in the request, `expect_tools` tools that must be offered;
+    an empty `expect_tools` says that none may be. `usage: {input, output}` counts tokens (else
+    estimated), `finish_reason` defaults to `stop` or `tool_calls`, and a call's `id` to
+    `call_ROLE_NUMBER_INDEX`.
+
+    Which turn is next, the caller says: `{"daruma_role": "main", "daruma_call": 3}` in the call's
+    metadata asks for the role's fourth turn, in whatever process, so that a run that was killed
+    goes on where it was. Without `daruma_call` this object counts each role's calls itself;
+    without `daruma_role` the role is `main`.
+
+    As with real models under LangChain, arguments that are cut off are an invalid call when
+    invoked, and completed when streamed; otherwise a streamed answer adds up to the invoked one.
+
+    Raises `ScriptInvalid` when made; `ScriptMismatch`, `ScriptExhausted` and `ScriptedFault` when
+    asked.
+    """
+
+    script: Any
+    model_name: str = "scripted"
+
+    _turns: Script = PrivateAttr(default_factory=dict)
+    _counts: dict[str, "itertools.count[int]"] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read a script from a JSON file (suffix `.json`) or a YAML file (any other)."""
+        return cls(script=read_script(Path(path)), model_name=f"scripted:{path}")
+
+    @override
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._turns = parse_script(self.script, source=self.model_name)
+
+    @property
+    @override
+    def _llm_type(self) -> str:
+        return "daruma-scripted"
+
+    @override
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Offer tools: LangChain tools, functions, Pydantic classes, or OpenAI's dictionaries."""
+        offered = [convert_to_openai_tool(tool) for tool in tools]
+        return self.bind(tools=offered, tool_choice=tool_choice, **kwargs)
+
+    @override
+    def answer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AIMessage:
+        role, number = self._place(metadata)
+        turns = self._turns.get(role, ())
+        if not 0 <= number < len(turns):
+            raise ScriptExhausted(
+                f'{self.model_name}: role "{role}" has {len(turns)} turns and was asked for number'
+                f" {number} (from 0); roles: {', '.join(self._turns) or 'none'}; {tail(messages)}"
+            )
+        turn = turns[number]
+        if lack := lacking(turn, messages, tools):
+            raise ScriptMismatch(f"{self.model_name}: {role}[{number}] {lack}; {tail(messages)}")
+        if turn.raise_ is not None:
+            raise ScriptedFault(turn.raise_)
+        return message_of(turn, role=role, number=number, asked=messages)
+
+    def _place(self, metadata: Mapping[str, Any]) -> tuple[str, int]:
+        role, number = metadata.get(ROLE_KEY, DEFAULT_ROLE), metadata.get(CALL_KEY)
+        if number is None:
+            number = next(self._counts.setdefault(role, itertools.count()))
+        return role, number

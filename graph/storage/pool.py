@@ -1,0 +1,109 @@
+"""Connects to Postgres, or says in one line, without the password, why that is not possible."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from daruma.graph.storage.tables import make_tables
+from daruma.state.storage import StorageUnavailable
+
+Connection = AsyncConnection[DictRow]
+Pool = AsyncConnectionPool[Connection]
+
+_CONNECT_SECONDS = 5
+_MAX_CONNECTIONS = 10
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[tuple[Pool, str]]:
+    """Yield a pool of checked connections to a database with our tables, and the server's version.
+
+    Waits at most 5 s for an answer, or the URL's own ``connect_timeout``. Raises
+    :class:`StorageUnavailable`.
+    """
+    shown = display_url(url)
+    seconds = _timeout(url)
+    url = make_conninfo(url, connect_timeout=seconds)
+    try:
+        async with asyncio.timeout(seconds):
+            first = await _connect(url)
+        async with first:
+            await make_tables(first)
+            version = first.info.parameter_status("server_version") or "unknown"
+    except TimeoutError:
+        raise _unavailable(shown, f"no answer within {seconds} s") from None
+    except psycopg.Error as error:
+        raise _unavailable(shown, _reason(error)) from None
+    async with _pool(url) as pool:
+        yield pool, version
+
+
+def display_url(url: str) -> str:
+    """Return a URL or connection string as it may be shown: user, host, port and database.
+
+    Raises :class:`StorageUnavailable` when it can not be read, and then does not quote it.
+    """
+    try:
+        parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
+    except psycopg.ProgrammingError:
+        raise _unreadable() from None
+    user, host = parts.get("user"), parts.get("host") or parts.get("hostaddr", "")
+    port, name = parts.get("port", ""), parts.get("dbname", "")
+    # A / or @ in a password that is not percent-encoded makes libpq find pieces of it in these.
+    if "@" in host + name or port.strip("0123456789,"):
+        raise _unreadable()
+    place = f"{f'{user}@' if user else ''}{host}{f':{port}' if port else ''}"
+    return f"postgresql://{place}/{name}"
+
+
+def _timeout(url: str) -> int:
+    given = str(conninfo_to_dict(url).get("connect_timeout", ""))
+    return int(given) if given.isdecimal() and int(given) else _CONNECT_SECONDS
+
+
+def _pool(url: str) -> Pool:
+    return AsyncConnectionPool(
+        url,
+        kwargs={"autocommit": True, "row_factory": dict_row},
+        min_size=1,
+        max_size=_MAX_CONNECTIONS,
+        check=AsyncConnectionPool.check_connection,
+        open=False,
+        name="daruma",
+    )
+
+
+async def _connect(url: str) -> AsyncConnection[Any]:
+    while True:
+        try:
+            return await AsyncConnection.connect(url, autocommit=True)
+        except psycopg.OperationalError as error:
+            if "the database system is" not in str(error):  # starting up, shutting down
+                raise
+            await asyncio.sleep(0.1)
+
+
+def _reason(error: psycopg.Error) -> str:
+    first, *_ = str(error).strip().splitlines() or ["no reason given"]
+    return first.rsplit(" failed: ")[-1].removeprefix("FATAL:").strip()
+
+
+def _unavailable(shown: str, reason: str) -> StorageUnavailable:
+    return StorageUnavailable(
+        f"Postgres at {shown} can not be used ({reason}): "
+        "start or repair it, or set DARUMA_POSTGRES_URL to another one"
+    )
+
+
+def _unreadable() -> StorageUnavailable:
+    return StorageUnavailable(
+        "the Postgres URL can not be read: it must be postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+        " with special characters percent-encoded"
+    )

@@ -1,0 +1,118 @@
+"""The one door to storage: the Postgres given, the environment's, or the embedded one."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from daruma.graph.bridge import on, run
+from daruma.graph.storage.pool import Pool, connected, display_url
+from daruma.graph.storage.saver import PostgresSaver
+from daruma.state.serializer import StrictSerializer
+from daruma.state.stored import STORED_TYPES
+
+_THREADS = """
+SELECT newest.*, (checkpoint ->> 'ts')::timestamptz AS updated_at
+FROM (
+    SELECT thread_id, max(checkpoint_id) AS checkpoint_id, count(*) AS checkpoints
+    FROM checkpoints WHERE checkpoint_ns = ''
+    GROUP BY thread_id ORDER BY max(checkpoint_id) DESC LIMIT %s
+) AS newest JOIN checkpoints USING (thread_id, checkpoint_id)
+WHERE checkpoint_ns = '' ORDER BY checkpoint_id DESC
+"""
+
+
+@dataclass(frozen=True)
+class ThreadRow:
+    """One thread: its newest checkpoint, when that was written, and how many it has."""
+
+    thread_id: str
+    checkpoint_id: str
+    updated_at: datetime
+    checkpoints: int
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """An open database. ``display_url`` has no password; ``embedded`` says that it is our own."""
+
+    checkpointer: PostgresSaver
+    pool: Pool = field(repr=False)
+    display_url: str
+    server_version: str
+    embedded: bool
+
+    def threads(self, limit: int = 50) -> list[ThreadRow]:
+        """Return the threads, the one written last first."""
+        return run(self._threads(limit), loop=self.checkpointer.loop)
+
+    async def athreads(self, limit: int = 50) -> list[ThreadRow]:
+        """Return the threads, the one written last first, on any event loop."""
+        return await on(self.checkpointer.loop, self._threads(limit))
+
+    async def _threads(self, limit: int) -> list[ThreadRow]:
+        async with (
+            self.pool.connection() as connection,
+            connection.cursor(row_factory=class_row(ThreadRow)) as cursor,
+        ):
+            await cursor.execute(_THREADS, [limit])
+            return await cursor.fetchall()
+
+
+@contextmanager
+def open_postgres(url: str | None = None) -> Iterator[Postgres]:
+    """Open the database for synchronous callers; what it yields works in async ones too.
+
+    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. Raises
+    :class:`StorageUnavailable`.
+    """
+    opened = aopen_postgres(url)
+    with ExitStack() as stack:
+        postgres = run(opened.__aenter__())
+        stack.push(lambda *error: run(opened.__aexit__(*error)))
+        yield postgres
+
+
+@asynccontextmanager
+async def aopen_postgres(url: str | None = None) -> AsyncIterator[Postgres]:
+    """Open the database on the running event loop; its synchronous methods work on other threads.
+
+    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. Raises
+    :class:`StorageUnavailable`.
+    """
+    named = url or os.environ.get("DARUMA_POSTGRES_URL", "")
+    async with AsyncExitStack() as stack:
+        used = named or await stack.enter_async_context(_embedded())
+        pool, version = await stack.enter_async_context(connected(used))
+        saver = PostgresSaver(pool, serde=StrictSerializer(STORED_TYPES))
+        yield Postgres(saver, pool, display_url(used), version, embedded=not named)
+
+
+@asynccontextmanager
+async def _embedded() -> AsyncIterator[str]:
+    from daruma.graph.storage.embedded import embedded_postgres
+
+    async with _in_threads(embedded_postgres()) as conninfo:
+        yield conninfo
+
+
+@asynccontextmanager
+async def _in_threads(manager: AbstractContextManager[str]) -> AsyncIterator[str]:
+    """Enter and leave a context that blocks; one that is still being entered is left as well."""
+    entering = asyncio.ensure_future(asyncio.to_thread(manager.__enter__))
+    try:
+        yield await asyncio.shield(entering)
+    finally:
+        await asyncio.wait([entering])
+        if not entering.exception():
+            await asyncio.to_thread(manager.__exit__, None, None, None)

@@ -1,0 +1,118 @@
+"""The demo: what a newcomer sees first has to be real, and to end as it says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.daruma_command import Daruma, Said
+
+from daruma.graph.command_line.demo import (
+    DemoRefused,
+    Scenario,
+    missing_programs,
+    prepare,
+    scenario_named,
+    scenarios,
+)
+from daruma.graph.command_line.diagnosis import program_path
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.tools.commands.checks import commands_for
+
+NAMES = ["fix", "gives-up"]
+
+
+@pytest.fixture
+def daruma(
+    postgres_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Daruma:
+    """The command, on a database of its own, with a folder of its own for temporary files."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
+
+
+def ending(said: Said) -> list[str]:
+    return [line for line in said.out.splitlines() if line.startswith("───")]
+
+
+def test_the_demo_falls_and_gets_up_again(daruma: Daruma) -> None:
+    """Planned, reviewed, wrongly fixed, found red, reflected on, rightly fixed, green (FA-05)."""
+    said = daruma.run("demo")
+
+    told = [
+        "a scripted model plays", "Plan", "the demo answers for you", "plan confirmed",
+        "[share + rest] + [share] * (people - 1)",
+        "✗ $ pytest -x -q", "not verified", "Reflection", "[share + 1] * rest", "✓ $ pytest -x -q",
+        "verified", "completed", "Try next", "daruma show demo-", "daruma graph",
+    ]  # fmt: skip
+    places = [said.out.find(text) for text in told]
+    assert (said.code, said.err) == (0, "")
+    assert -1 not in places, told[places.index(-1)]
+    assert ending(said) == ["─── ✓ completed ───"]
+
+
+def test_the_demo_leaves_a_repository_that_is_mended(daruma: Daruma) -> None:
+    """It says where; files, tests and history are real, and settings lying around do not matter."""
+    (daruma.folder / "daruma.yaml").write_text("budgets: {think: 1}\n")
+
+    said = daruma.run("demo", "fix")
+
+    repository = Path(re.findall(r"repository: (\S+)", said.out)[0])
+    tests = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repository, check=False)
+    changed = subprocess.run(
+        ["git", "diff", "--name-only"], cwd=repository, check=True, capture_output=True, text=True
+    )
+    assert repository.is_relative_to(daruma.folder)
+    assert tests.returncode == 0
+    assert changed.stdout == "bill/split.py\n"
+
+
+def test_the_other_demo_ends_honestly(daruma: Daruma) -> None:
+    """A model that never gets it right: exit code 1, the status, and what the checks said."""
+    said = daruma.run("demo", "gives-up", "--json")
+
+    assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
+    assert said.json["budgets"]["reflect"] == 1
+    assert "assert 18.25 == 16" in said.err
+
+
+def test_the_scenarios_are_listed(daruma: Daruma) -> None:
+    """Each by its name and a line that says what will be seen."""
+    lines = daruma("demo", "--list").out.splitlines()
+
+    assert [line.split()[0] for line in lines] == NAMES
+    assert all(len(line) > 30 for line in lines)
+
+
+def test_an_unknown_scenario_names_those_that_there_are() -> None:
+    """And copies nothing."""
+    with pytest.raises(DemoRefused, match="'cook'; there are: fix, gives-up"):
+        scenario_named("cook")
+
+
+def test_programs_that_the_checks_need_are_looked_for() -> None:
+    """The demo runs real checks: it says what to install rather than fail half-way."""
+    assert missing_programs("/nowhere") == ["pytest", "ruff"]
+    assert missing_programs(program_path(Path.cwd())) == []
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
+def test_a_scenario_is_whole(scenario: Scenario) -> None:
+    """A script that can be played, and a repository that is checked, red, and clean otherwise."""
+    ScriptedChatModel(script=yaml.safe_load((scenario.folder / "script.yaml").read_text()))
+    repository = prepare(scenario)
+
+    found = {
+        command: subprocess.run(
+            [sys.executable, "-m", *command.split()], cwd=repository, check=False
+        ).returncode
+        for command in commands_for(path.name for path in repository.iterdir())
+    }
+
+    assert found == {"pytest -x -q": 1, "ruff check": 0}
+    assert (repository / ".git").is_dir()

@@ -1,0 +1,191 @@
+"""What is said on the command line or at the terminal becomes exactly one reply per question."""
+
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+import pytest
+from langgraph.types import Interrupt
+from rich.console import Console
+
+from daruma.graph.command_line.answer import with_all
+from daruma.graph.command_line.asking_person import ask
+from daruma.graph.command_line.assent import yes_to
+from daruma.graph.command_line.given_answer import ALL, AnswerRefused, Given
+from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.questions import how_to_answer
+from daruma.graph.command_line.session import Stop
+from daruma.state.interrupts import read_reply
+
+
+def review() -> Interrupt:
+    phases = [{"id": "p1", "title": "Do it", "depends_on": []}]
+    value = {"id": "r", "spec_review_id": "r", "goal": "Do it", "phases": phases}
+    return Interrupt({"type": "spec_review_request", "deadline": None, **value}, id="i1")
+
+
+def approvals(*names: str, required: bool = False) -> Interrupt:
+    shown = [
+        {"approval_id": name, "digest": f"digest of {name}", "tool": "run_command",
+         "args": {"command": "ls"}, "command": "ls", "cwd": "/ws", "reason": "why",
+         "required": required, "deny_effect": "continue", "sandbox": "none"}
+        for name in names
+    ]  # fmt: skip
+    value = {"type": "approval_request", "id": "a", "approvals": shown, "deadline": None}
+    return Interrupt(value, id="i1")
+
+
+def question() -> Interrupt:
+    value = {
+        "type": "question",
+        "id": "q",
+        "question": "What now?",
+        "context": "",
+        "deadline": None,
+    }
+    return Interrupt(value, id="i1")
+
+
+def decided(reply: Any) -> dict[str, str]:
+    return {each["approval_id"]: each["decision"] for each in reply["decisions"]}
+
+
+GIVEN: dict[str, tuple[Given, dict[str, str]]] = {
+    "all approved": (Given(approve=[ALL]), {"a": "approve", "b": "approve"}),
+    "one approved": (Given(approve=["b"]), {"b": "approve"}),
+    "one each": (Given(approve=["a"], deny=["b"]), {"a": "approve", "b": "deny"}),
+    "the rest denied": (Given(approve=["a"], deny=[ALL]), {"a": "approve", "b": "deny"}),
+    "all but one": (Given(approve=[ALL], deny=["a"]), {"a": "deny", "b": "approve"}),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_decisions_name_what_they_decide(name: str) -> None:
+    """Each with the digest that was shown; what is not named stays open (TL-13)."""
+    given, expected = GIVEN[name]
+    asked = approvals("a", "b")
+
+    reply = given.replies("t", [asked])["i1"]
+
+    assert decided(reply) == expected
+    assert read_reply(asked.value, reply)
+
+
+REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
+    "an id that is not open": (Given(approve=["z"]), approvals("a", "b"), "open: a, b"),
+    "yes and no": (Given(approve=["a"], deny=["a"]), approvals("a"), "both approved and denied"),
+    "another kind": (Given(confirm=True), question(), "daruma answer t --text"),
+    "no kind": (Given(), question(), "give an answer"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_answer_that_fits_nothing_is_refused(name: str) -> None:
+    """The line says what would fit."""
+    given, asked, said = REFUSED[name]
+
+    with pytest.raises(AnswerRefused, match=said):
+        given.replies("t", [asked])
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{not json", None])
+def test_a_plan_that_can_not_be_read_is_refused(tmp_path: Any, text: str | None) -> None:
+    """A missing file, no JSON, or JSON that is no plan."""
+    file = tmp_path / "plan.json"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(AnswerRefused, match=r"plan\.json"):
+        Given(edit=file).replies("t", [review()])
+
+
+def test_yes_never_agrees_to_what_is_required() -> None:
+    """Plans and optional approvals are confirmed; questions have no yes."""
+    assert yes_to([review()]) == {"i1": {"decision": "confirm"}}
+    assert decided(yes_to([approvals("a", "b")])["i1"]) == {"a": "approve", "b": "approve"}
+    assert yes_to([approvals("a", required=True)]) == {}
+    assert yes_to([question()]) == {}
+
+
+BARE = {
+    ("t", "--approve"): ["t", "--approve=*"],
+    ("t", "--approve", "a"): ["t", "--approve", "a"],
+    ("t", "--deny", "--reason", "no"): ["t", "--deny=*", "--reason", "no"],
+    ("t", "--approve", "a", "--deny"): ["t", "--approve", "a", "--deny=*"],
+    ("t", "--approve=-a"): ["t", "--approve=-a"],
+}
+
+
+@pytest.mark.parametrize("args", BARE)
+def test_without_an_id_all_are_meant(args: tuple[str, ...]) -> None:
+    """``--approve`` and ``--deny`` may stand alone."""
+    assert with_all(args) == BARE[args]
+
+
+def test_the_commands_that_answer_can_be_pasted() -> None:
+    """Names of threads and approvals are quoted for the shell."""
+    commands = how_to_answer("my thread", [approvals("a; rm -rf /", "b")])
+
+    assert "daruma answer 'my thread' --approve 'a; rm -rf /'" in commands
+
+
+TYPED: dict[str, tuple[Interrupt, list[str], Any]] = {
+    "confirmed": (review(), ["c"], {"decision": "confirm"}),
+    "rejected": (review(), ["r", "shorter"], {"decision": "reject", "feedback": "shorter"}),
+    "asked until it is understood": (review(), ["", "what?", "C"], {"decision": "confirm"}),
+    "answered": (question(), ["wait"], {"answer": "wait"}),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_is_typed_becomes_a_reply(name: str) -> None:
+    """A reply that the question accepts."""
+    asked, typed, expected = TYPED[name]
+
+    replies = ask(Stop("t", None, (asked,)), paper(), known=False, read=typing(*typed))
+
+    assert replies == {"i1": expected}
+    assert read_reply(asked.value, replies["i1"])
+
+
+def test_each_approval_is_decided_for_itself() -> None:
+    """One is approved, one denied with a reason."""
+    asked = approvals("a", "b")
+
+    replies = ask(Stop("t", None, (asked,)), paper(), known=False, read=typing("a", "d", "no"))
+
+    assert decided(replies["i1"]) == {"a": "approve", "b": "deny"}
+    assert replies["i1"]["decisions"][1]["reason"] == "no"
+
+
+LATER: list[tuple[Interrupt, list[str]]] = [
+    (review(), ["l"]),
+    (review(), ["r", ""]),
+    (approvals("a", "b"), ["a", "l"]),
+    (question(), [""]),
+    (review(), []),
+]
+
+
+@pytest.mark.parametrize(("asked", "typed"), LATER)
+def test_later_leaves_everything_open(asked: Interrupt, typed: list[str]) -> None:
+    """Nothing is half answered; the end of the input counts as later."""
+    stop = Stop("t", None, (asked,))
+
+    assert ask(stop, paper(), known=False, read=typing(*typed)) == {}
+
+
+def typing(*lines: str) -> Any:
+    """A person who types these lines and then closes the input."""
+    typed: Iterator[str] = iter(lines)
+
+    def read(_: str) -> str:
+        for line in typed:
+            return line
+        raise EOFError
+
+    return read
+
+
+def paper() -> Paper:
+    return Paper(Console(file=StringIO()))

@@ -1,0 +1,234 @@
+"""Live progress: every event has its say, and no text from outside reaches the terminal raw."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import fields
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+from rich.console import Console
+from rich.text import Text
+from tests.parts import a_phase, a_plan, a_state, a_task, taken
+
+from daruma.graph.command_line.budget_bar import bar, in_words, spent_of
+from daruma.graph.command_line.call_lines import call_title, change_lines
+from daruma.graph.command_line.event_lines import lines_of
+from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.printable import exact, one_line, shown
+from daruma.graph.command_line.progress import Progress
+from daruma.state.events import EVENTS
+
+NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
+
+SILENT = {
+    "model_call_started", "tool_started", "recovery_completed", "task_completed",
+}  # fmt: skip
+"""Events that are seen in the picture below the lines, or in the summary at the end."""
+
+SPECIAL: Mapping[str, Any] = {
+    "fallen": ("p2",),
+    "commands": ("pytest",),
+    "exit_code": 1,
+    "seconds": 1.5,
+    "number": 1,
+    "of": 2,
+    "decision": "confirm",
+    "passed": False,
+    "timed_out": False,
+    "ok": False,
+    "input_tokens": 1,
+    "output_tokens": 1,
+}
+
+
+def an_event(kind: str, text: str) -> dict[str, Any]:
+    """An event of this kind whose texts are all ``text``."""
+    phase = a_phase("p1", "p0", title=text, instructions=text, rollback_command=text)
+    special = {**SPECIAL, "plan": {"id": "p", "goal": text, "phases": [phase.to_dict()]}}
+    names = (field.name for field in fields(EVENTS[kind]))
+    return {"type": kind, **{name: special.get(name, text) for name in names}}
+
+
+def printed(
+    paper_width: int = 80, *, terminal: bool = False, **options: Any
+) -> tuple[Paper, StringIO]:
+    file = StringIO()
+    console = Console(
+        file=file, width=paper_width, force_terminal=terminal, highlight=False, **options
+    )
+    return Paper(console), file
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_every_event_says_something_or_is_known_to_be_silent(kind: str) -> None:
+    """A new event that nobody thought of how to show fails here."""
+    assert bool(lines_of(an_event(kind, "text"))) is (kind not in SILENT)
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_no_event_can_obey_its_text(kind: str) -> None:
+    """Markup is shown as it is, and every control character is spelled."""
+    paper, file = printed()
+
+    with Progress(paper) as progress:
+        progress.see("custom", an_event(kind, NASTY))
+
+    assert not set(file.getvalue()) & set("\x1b\x07\x9b\u202e\ud800\r\x00")
+    assert file.getvalue().count("red") == 2 * file.getvalue().count("[red]x[/red]")
+
+
+@given(st.text())
+def test_shown_text_is_printable_line_by_line(text: str) -> None:
+    """Whatever a text holds, only line ends and visible characters are left of it."""
+    for line in shown(text).split("\n"):
+        assert all(char.isprintable() or char.isspace() for char in line)
+        assert "\r" not in line
+
+
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp", "Co", "Cn"]))
+)
+def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
+    """In any language."""
+    assert shown(text) == text
+
+
+@given(st.text(), st.text())
+def test_texts_that_differ_are_told_apart_when_approved(one: str, other: str) -> None:
+    """What a person approves can hide nothing behind odd spaces or invisible marks."""
+    visible = exact(one)
+
+    assert all(char.isprintable() or char == "\n" for char in visible)
+    assert one == other or "\\" in one + other or visible != exact(other)
+
+
+def test_a_line_is_cut_to_its_limit() -> None:
+    """With a mark that it was."""
+    assert one_line("a\nb   c", 10) == "a b c"
+    assert one_line("a" * 20, 10) == "a" * 9 + "…"
+
+
+def test_without_a_terminal_lines_are_plain() -> None:
+    """No colours, no drawing, one event a line however long: fit for a log."""
+    paper, file = printed(40)
+
+    with Progress(paper) as progress:
+        progress.begin("brave-otter", "openai:test")
+        progress.see("custom", an_event("model_call_started", "main"))
+        progress.see("custom", an_event("plan_rejected", "word " * 30))
+
+    lines = file.getvalue().splitlines()
+    assert lines[1] == "● thread brave-otter  openai:test"
+    assert len([line for line in lines if "word" in line]) == 1
+
+
+def test_a_narrow_terminal_is_never_overrun() -> None:
+    """At 60 columns long texts are wrapped under themselves."""
+    paper, file = printed(60, terminal=True)
+
+    paper.put(Line("words", "word " * 40), Line("bad", "x" * 130))
+
+    lines = [Text.from_ansi(line).plain for line in file.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 60
+    assert all(line.startswith(("  “ ", "  ✗ ", "    ")) for line in lines)
+
+
+async def test_a_terminal_shows_what_is_going_on_and_clears_it_away() -> None:
+    """The spinner with its text and the budget are drawn below, and gone at the end."""
+    paper, file = printed(60, terminal=True)
+
+    with Progress(paper) as progress:
+        progress.see("values", {"task": a_task(verify=True), "steps": taken("think")})
+        progress.see("custom", an_event("model_call_started", "main"))
+        await progress.over(asyncio.sleep(0))
+        drawn = file.getvalue()
+
+    assert "main asks main" in drawn
+    assert "1/3" in drawn
+    assert file.getvalue().endswith("\x1b[2K")
+
+
+def test_an_ascii_output_gets_ascii_symbols() -> None:
+    """Where the output's encoding has no check marks, none are sent."""
+
+    class Ascii(StringIO):
+        encoding = "ascii"
+
+    file = Ascii()
+    paper = Paper(Console(file=file, force_terminal=False))
+
+    paper.put(Line("ok", "done"), Line("bad", "failed"), Line("head", "Next"))
+
+    assert file.getvalue().isascii()
+
+
+def test_a_tool_s_line_says_what_it_did() -> None:
+    """The call's title comes from the model's own message, the outcome from the event."""
+    args = {"command": "str_replace", "path": "a.py", "old_str": "x - y", "new_str": "x + y"}
+    call = {"name": "str_replace_editor", "args": args, "id": "c1"}
+    started = an_event("tool_started", "") | {"call_id": "c1", "tool": "str_replace_editor"}
+    ended = an_event("tool_completed", "") | {"call_id": "c1", "ok": True, "seconds": 0.0}
+    paper, file = printed()
+
+    with Progress(paper) as progress:
+        progress.see("updates", {"main": {"messages": [AIMessage("", tool_calls=[call])]}})
+        progress.see("custom", started)
+        progress.see("custom", ended)
+
+    assert file.getvalue() == "  ✓ str_replace a.py\n    - x - y\n    + x + y\n"
+
+
+TITLES: list[tuple[str, dict[str, Any], str]] = [
+    ("run_command", {"command": "pytest -x"}, "$ pytest -x"),
+    ("str_replace_editor", {"command": "view", "path": "a.py"}, "view a.py"),
+    ("search", {"pattern": "def add", "glob": "*.py"}, "search def add *.py"),
+    ("look_up", {"ids": [1, 2], "text": "long " * 50}, "look_up [1, 2]"),
+    ("run_tests", {}, "run_tests"),
+]
+
+
+@pytest.mark.parametrize(("tool", "args", "title"), TITLES)
+def test_a_call_has_a_short_title(tool: str, args: dict[str, Any], title: str) -> None:
+    """What it does to what."""
+    assert call_title(tool, args) == title
+    assert change_lines(args) == []
+
+
+def test_an_aside_is_made_once_before_its_event() -> None:
+    """The demo explains a thing when it happens for the first time."""
+    paper, file = printed()
+    event = an_event("reflected", "I see.")
+
+    with Progress(paper, {"reflected": "Now it thinks."}) as progress:
+        progress.see("custom", event)
+        progress.see("custom", event)
+
+    assert file.getvalue().count("Now it thinks.") == 1
+    assert file.getvalue().index("Now it thinks.") < file.getvalue().index("Reflection")
+
+
+def test_the_budget_is_that_of_the_current_phase() -> None:
+    """Spent steps of other phases do not count against it (BU-03)."""
+    state = a_state(
+        task=a_task("plan_exec", verify=True),
+        plan=a_plan(a_phase("p1"), a_phase("p2"), current="p2"),
+        steps=[*taken("think", "verify", phase="p1"), *taken("think", "think", phase="p2")],
+    )
+
+    spent = spent_of(vars(state))
+
+    assert in_words(spent) == "think 2 of 3, verify 0 of 2, reflect 0 of 1"
+    assert bar(spent).plain == "  think ▰▰▱ 2/3  verify ▱▱ 0/2  reflect ▱ 0/1"
+
+
+def test_a_long_budget_is_drawn_in_ten_blocks() -> None:
+    """Whatever the limit, and also when nothing may be spent at all."""
+    task = a_task(limits={"think": 40, "verify": 0}, verify=True)
+
+    drawn = bar(spent_of({"task": task, "steps": taken("think")}), ascii_only=True).plain
+
+    assert drawn == "  think #......... 1/40  verify  0/0  reflect . 0/1"

@@ -1,0 +1,275 @@
+"""``run``, ``resume``, ``answer``, ``threads`` and ``show``: one thread, from call to call."""
+
+import json
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said, command
+from tests.parts import a_task
+
+from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.session import Stop
+from daruma.graph.command_line.thread_list import print_threads
+from daruma.graph.command_line.thread_view import ThreadView
+
+
+@pytest.fixture
+def daruma(
+    postgres_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Daruma:
+    """The command, on a database of its own, with a workspace that has nothing to verify."""
+    (tmp_path / "ws").mkdir()
+    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
+
+
+def planned(daruma: Daruma, *options: str, **script: Any) -> Said:
+    """Run a planned task on thread ``t``."""
+    model = daruma.script(**({"plan": [PLAN, OTHER_PLAN], "main": [DONE]} | script))
+    return daruma(
+        "run", "Do it", "--mode", "plan_exec", "--model", model, "--thread", "t", *options
+    )
+
+
+def commanded(daruma: Daruma, *options: str, calls: list[dict[str, Any]]) -> Said:
+    """Run a task on thread ``t`` whose model calls tools and is done."""
+    model = daruma.script(main=[{"calls": calls}, DONE])
+    return daruma("run", "Do it", "--workspace", "ws", "--model", model, "--thread", "t", *options)
+
+
+def test_a_run_ends_with_its_result(daruma: Daruma) -> None:
+    """Exit code 0, a summary for people, and the thread's name to come back to."""
+    said = daruma("run", "Say hello", "--model", daruma.script(main=[{"say": "Hello!"}]))
+
+    assert said.code == 0
+    assert "completed" in said.out
+    assert said.out.count("Hello!") == 1
+    thread = next(line.split()[1] for line in said.out.splitlines() if line.startswith("thread"))
+    assert daruma("resume", thread).code == 0
+
+
+def test_json_is_the_last_line_and_the_only_one(daruma: Daruma) -> None:
+    """Standard output is for programs: one object, all else goes to standard error (FA-04)."""
+    said = planned(daruma, "--yes", "--json")
+
+    assert said.code == 0
+    assert len(said.out.splitlines()) == 1
+    assert said.json["thread"] == "t"
+    assert said.json["status"] == "completed"
+    assert said.json["phases"][0]["status"] == "completed"
+    assert "plan confirmed" in said.err
+
+
+def test_without_yes_a_plan_waits_and_says_how_to_answer(daruma: Daruma) -> None:
+    """Exit code 3, the plan, and the exact command to paste."""
+    said = planned(daruma)
+
+    assert said.code == 3
+    assert said.out.count("Just do it.") == 1
+    assert "daruma answer t --confirm\n" in said.out
+
+
+def test_an_answer_goes_on_to_the_end(daruma: Daruma) -> None:
+    """The answering process knows model and settings from the thread itself."""
+    waiting = planned(daruma, "--json")
+
+    said = daruma("answer", "t", "--confirm", "--json")
+
+    assert [each["value"]["type"] for each in waiting.json["interrupts"]] == ["spec_review_request"]
+    assert (said.code, said.json["status"]) == (0, "completed")
+
+
+def test_a_rejected_plan_is_made_anew(daruma: Daruma) -> None:
+    """The feedback reaches the model, and the next plan waits for its own review (PL-02)."""
+    script = {"plan": [PLAN, OTHER_PLAN | {"expect": ["more care"]}]}
+    planned(daruma, **script)
+
+    said = daruma("answer", "t", "--reject", "more care", "--json")
+
+    assert said.code == 3
+    assert said.json["interrupts"][0]["value"]["phases"][0]["title"] == "Do it otherwise"
+    assert daruma("resume", "t", "--yes").code == 3
+    assert daruma("answer", "t", "--confirm").code == 0
+
+
+def test_an_edited_plan_is_the_one_that_runs(daruma: Daruma) -> None:
+    """The plan in the file takes the model's place (PL-02)."""
+    planned(daruma)
+    (daruma.folder / "plan.json").write_text(json.dumps({"phases": [{"title": "My own way"}]}))
+
+    said = daruma("answer", "t", "--edit", "plan.json", "--json")
+
+    assert said.code == 0
+    assert [phase["title"] for phase in said.json["phases"]] == ["My own way"]
+
+
+def test_yes_agrees_to_what_is_optional_only(daruma: Daruma) -> None:
+    """``--yes`` lets an optional call run and leaves a required one open."""
+    policy = "tools: {policy: {search: {decision: confirm, required: true}}}\n"
+    (daruma.folder / "daruma.yaml").write_text(policy)
+    search = {"name": "search", "args": {"pattern": "x"}, "id": "look"}
+
+    said = commanded(daruma, "--yes", "--json", calls=[command("touch made", "make"), search])
+
+    assert said.code == 3
+    (question,) = said.json["interrupts"]
+    assert [each["approval_id"] for each in question["value"]["approvals"]] == ["look"]
+    assert daruma("answer", "t", "--approve").code == 0
+    assert (daruma.folder / "ws" / "made").exists()
+
+
+def test_calls_are_approved_and_denied_by_their_ids(daruma: Daruma) -> None:
+    """One of two runs; the other is told to the model with its reason."""
+    commanded(daruma, calls=[command("touch one", "a"), command("touch two", "b")])
+
+    said = daruma("answer", "t", "--approve", "a", "--deny", "--reason", "not that one")
+
+    assert said.code == 0
+    assert (daruma.folder / "ws" / "one").exists()
+    assert not (daruma.folder / "ws" / "two").exists()
+    assert "not that one" in daruma("show", "t").out
+
+
+def test_what_was_not_decided_is_asked_again(daruma: Daruma) -> None:
+    """Approving one of two leaves the other open; nothing runs before both are decided."""
+    commanded(daruma, calls=[command("touch one", "a"), command("touch two", "b")])
+
+    said = daruma("answer", "t", "--approve", "a", "--json")
+
+    (question,) = said.json["interrupts"]
+    assert [each["approval_id"] for each in question["value"]["approvals"]] == ["b"]
+    assert daruma("answer", "t", "--approve", "b").code == 0
+
+
+def test_an_approval_shows_all_that_would_run(daruma: Daruma) -> None:
+    """The exact line, also where it tries to hide something, and where it runs."""
+    hidden = "echo\u00a0fine\u202e; rm -rf .; true \x1b[8m"
+    said = commanded(daruma, calls=[command(hidden)])
+
+    assert r"$ echo\xa0fine\u202e; rm -rf .; true \x1b[8m" in said.out
+    assert str(daruma.folder / "ws") in said.out
+    assert "daruma answer t --approve" in said.out
+
+
+def test_a_denied_required_call_blocks_the_task(daruma: Daruma) -> None:
+    """Exit code 1: only ``completed`` is success (MO-08)."""
+    rule = "tools: {policy: {run_command: {decision: confirm, required: true}}}\n"
+    (daruma.folder / "daruma.yaml").write_text(rule)
+    commanded(daruma, "--yes", calls=[command("touch made")])
+
+    said = daruma("answer", "t", "--deny", "--reason", "no", "--json")
+
+    assert (said.code, said.json["status"]) == (1, "blocked")
+    assert not (daruma.folder / "ws" / "made").exists()
+
+
+def test_a_question_is_answered_in_words(daruma: Daruma) -> None:
+    """A repeated failure asks a person, whose words the model gets (RE-05)."""
+    (daruma.folder / "daruma.yaml").write_text("fallback_chain: {recovery: {max_retries: 2}}\n")
+    fault = {"raise": "out of order"}
+    said = daruma(
+        "run", "Do it", "--thread", "t", "--json", "--yes",
+        "--model", daruma.script(main=[fault, fault, DONE | {"expect": ["wait for spring"]}]),
+    )  # fmt: skip
+
+    assert said.code == 3
+    assert said.json["interrupts"][0]["value"]["type"] == "question"
+    assert daruma("answer", "t", "--text", "wait for spring").code == 0
+
+
+def test_a_thread_keeps_its_settings_and_its_model(
+    daruma: Daruma, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answered from another folder, it still runs under the settings it was started with."""
+    (daruma.folder / "daruma.yaml").write_text("verification: {commands: ['test -e marker']}\n")
+    planned(daruma, "--workspace", "ws")
+    monkeypatch.chdir(daruma.folder / "ws")
+
+    said = daruma("answer", "t", "--confirm", "--json", "--model", "scripted:../script.json")
+
+    assert said.json["status"] != "completed"
+    assert "test -e marker" in said.json["verification"]
+
+
+def test_resuming_what_is_over_tells_its_result_again(daruma: Daruma) -> None:
+    """The exit code is that of the result, and nothing runs: no model is needed."""
+    first = planned(daruma, "--yes", "--json")
+    (daruma.folder / "script.json").unlink()
+
+    said = daruma("resume", "t", "--json")
+
+    assert (said.code, said.json) == (0, first.json)
+
+
+def test_a_waiting_thread_takes_no_new_task(daruma: Daruma) -> None:
+    """An open question is answered first: the work behind it would be lost."""
+    planned(daruma)
+
+    assert "answer it first" in planned(daruma).complaint
+
+
+def test_threads_are_listed_with_where_they_stand(daruma: Daruma) -> None:
+    """Newest first, one line each; fields are separated by tabs where a program reads them."""
+    daruma("run", "First\tthing", "--thread", "one", "--model", daruma.script(main=[DONE]))
+    planned(daruma)
+
+    rows = [line.split("\t") for line in daruma("threads").out.splitlines()]
+
+    assert [(name, status, goal) for name, status, _, goal in rows] == [
+        ("t", "waiting", "Do it"),
+        ("one", "completed", "First thing"),
+    ]
+
+
+def test_a_narrow_list_keeps_the_names_whole() -> None:
+    """At 60 columns goals are cut, names and statuses are not: they are there to be copied."""
+    task = a_task(goal="A goal of many words " * 5)
+    views = [
+        ThreadView(name, datetime.fromtimestamp(0, UTC), task=task, stop=Stop(name, None, ()))
+        for name in ("demo-lively-panda-hehk", "t")
+    ]
+    file = StringIO()
+    console = Console(file=file, width=60, force_terminal=True, color_system=None)
+
+    print_threads(Paper(console), views, now=datetime.fromtimestamp(7200, UTC))
+
+    lines = file.getvalue().splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("demo-lively-panda-hehk  unfinished  2 h ago  A goal")
+    assert max(map(len, lines)) <= 60
+
+
+def test_the_list_without_threads_says_what_to_try(daruma: Daruma) -> None:
+    """An empty list is no silence."""
+    assert "daruma demo" in daruma("threads").out
+
+
+def test_a_thread_tells_its_story(daruma: Daruma) -> None:
+    """What was asked, planned, said and called, and how it ended."""
+    model = daruma.script(
+        main=[
+            {"say": "I look.", "calls": [command("git status"), command("ls no-such-file")]},
+            DONE,
+        ]
+    )
+    daruma("run", "Look around", "--workspace", "ws", "--model", model, "--thread", "t", "--yes")
+
+    story = daruma("show", "t").out
+
+    for told in ("Look around", "I look.", "$ ls no-such-file", "It is done.", "completed"):
+        assert told in story
+
+
+def test_show_gives_a_plan_that_can_be_edited(daruma: Daruma) -> None:
+    """The plan of a waiting thread, as JSON, is what ``--edit`` takes."""
+    planned(daruma)
+    plan = daruma("show", "t", "--json").json["plan"]
+    (daruma.folder / "plan.json").write_text(json.dumps(plan))
+
+    assert daruma("answer", "t", "--edit", "plan.json").code == 0

@@ -1,0 +1,182 @@
+"""Ctrl-C, a polite kill and ``kill -9``: what is left behind, and that another process goes on."""
+
+import os
+import pty
+import select
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from tests.daruma_command import DONE, PLAN, Daruma, command
+from tests.openai_server import Fault, openai_server
+
+SECONDS = 60
+
+
+@pytest.fixture
+def daruma(
+    postgres_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Daruma:
+    """The command, on a database of its own, with a workspace."""
+    (tmp_path / "ws").mkdir()
+    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
+
+
+@contextmanager
+def hanging_in_a_tool(daruma: Daruma) -> Iterator[tuple[Popen[str], int]]:
+    """A run whose command hangs; yields the run and the process id of the command."""
+    started = daruma.folder / "started"
+    os.mkfifo(started)
+    hang = f"test -e go || {{ echo $$ > {started}; exec sleep 1000; }}"
+    model = daruma.script(main=[{"calls": [command(hang)]}, DONE])
+    with daruma.start(
+        "run", "Hang", "--workspace", "ws", "--model", model, "--thread", "t", "--yes"
+    ) as run:
+        yield run, int(started.read_text())
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_cancels_a_hanging_tool(daruma: Daruma, number: int, code: int) -> None:
+    """The command is killed with the run, which says how to go on; its work is still there."""
+    with hanging_in_a_tool(daruma) as (run, process_id):
+        run.send_signal(number)
+        out, err = run.communicate(timeout=SECONDS)
+
+    assert (run.returncode, err) == (code, "")
+    assert "daruma resume t" in out
+    assert not is_alive(process_id)
+    assert daruma("show", "t", "--json").json["status"] == "unfinished"
+
+
+def test_a_cancelled_run_is_resumed(daruma: Daruma) -> None:
+    """The call that was cut off runs again, and the task ends as if nothing had been."""
+    with hanging_in_a_tool(daruma) as (run, _):
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=SECONDS)
+    (daruma.folder / "ws" / "go").touch()
+
+    resumed = daruma.run("resume", "t", "--json")
+
+    assert (resumed.code, resumed.json["output"]) == (0, "It is done.")
+
+
+def test_ctrl_c_cancels_a_hanging_model(daruma: Daruma) -> None:
+    """A model that never answers does not hold the command; the thread can be resumed."""
+    asked, never = threading.Event(), threading.Event()
+
+    def reply(_: object) -> Fault:
+        asked.set()
+        return Fault(hang=never)
+
+    with openai_server(reply) as server:
+        daruma.setenv("OPENAI_BASE_URL", server.url)
+        with daruma.start("run", "Hang", "--model", "openai:test", "--thread", "t") as run:
+            assert asked.wait(SECONDS)
+            run.send_signal(signal.SIGINT)
+            out, _ = run.communicate(timeout=SECONDS)
+
+    assert run.returncode == 130
+    assert "daruma resume t" in out
+    assert daruma("show", "t", "--json").json["status"] == "unfinished"
+
+
+class Terminal:
+    """A real terminal, 60 columns wide, with a command running in it."""
+
+    def __init__(self, daruma: Daruma, *args: str) -> None:
+        self._screen, inside = pty.openpty()
+        daruma.setenv("COLUMNS", "60")
+        daruma.setenv("TERM", "xterm-256color")
+        self.process = daruma.start(*args, stdin=inside, stdout=inside, stderr=inside)
+        os.close(inside)
+        self._shown = b""
+
+    @property
+    def seen(self) -> str:
+        """All that was shown so far, with the sequences that draw it."""
+        return self._shown.decode(errors="replace")
+
+    def wait_for(self, text: str) -> None:
+        """Read what the terminal shows until a text appears."""
+        while text not in self.seen:
+            assert select.select([self._screen], [], [], SECONDS)[0], self.seen
+            self._shown += os.read(self._screen, 65536)
+
+    def type(self, text: str) -> None:
+        """Type a line."""
+        os.write(self._screen, f"{text}\n".encode())
+
+    def end(self) -> int:
+        """Read to the end and return the exit code."""
+        try:
+            while part := os.read(self._screen, 65536):
+                self._shown += part
+        except OSError:
+            pass  # a terminal without a process left in it can not be read
+        os.close(self._screen)
+        return self.process.wait(SECONDS)
+
+
+def at_a_review(daruma: Daruma) -> Terminal:
+    model = daruma.script(plan=[PLAN], main=[{"calls": [command("echo '[red]'")]}, DONE])
+    terminal = Terminal(
+        daruma, "run", "Do it", "--workspace", "ws", "--mode", "plan_exec", "--model", model,
+        "--thread", "t",
+    )  # fmt: skip
+    terminal.wait_for("[c]onfirm")
+    return terminal
+
+
+def test_killed_at_a_review_it_is_answered_by_another_process(daruma: Daruma) -> None:
+    """``kill -9`` while a person thinks costs nothing: the review is still open (PL-02)."""
+    terminal = at_a_review(daruma)
+    terminal.process.kill()
+
+    assert terminal.end() == -signal.SIGKILL
+    assert daruma.run("answer", "t", "--confirm", "--yes").code == 0
+
+
+def test_a_person_answers_on_the_terminal(daruma: Daruma) -> None:
+    """Plan and command are shown, asked for and carried out in one sitting."""
+    terminal = at_a_review(daruma)
+    terminal.type("c")
+    terminal.wait_for("[a]pprove")
+    terminal.type("a")
+
+    assert terminal.end() == 0
+    assert "$ echo '[red]'" in terminal.seen
+    assert "completed" in terminal.seen
+
+
+def test_ctrl_c_at_a_question_leaves_it_open(daruma: Daruma) -> None:
+    """Nothing runs while a person is asked: the question waits, and the exit code says 130."""
+    terminal = at_a_review(daruma)
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.type("")  # a signal that comes just before the read is seen after it
+
+    assert terminal.end() == 130
+    assert daruma("show", "t", "--json").json["status"] == "waiting"
+
+
+def test_a_person_may_decide_later(daruma: Daruma) -> None:
+    """Exit code 3, and the command that answers."""
+    terminal = at_a_review(daruma)
+    terminal.type("l")
+
+    assert terminal.end() == 3
+    assert "daruma answer t --confirm" in terminal.seen

@@ -1,0 +1,199 @@
+"""Names become models, and one set of models serves any number of event loops."""
+
+import asyncio
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from tests.openai_answers import Reply
+from tests.openai_server import Fault, openai_server
+
+from daruma.graph.models.by_role import Models, resolve_model
+from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.scripted import ScriptedChatModel
+
+LOCAL = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No setting of the machine that runs the tests reaches them."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def test_a_scripted_name_is_a_script_file(tmp_path: Path) -> None:
+    """FA-05: without a key and a network, through any number of aliases."""
+    (tmp_path / "s.yaml").write_text("- say: hi\n")
+    aliases = {"fast": "faster", "faster": f"scripted:{tmp_path}/s.yaml"}
+
+    assert resolve_model("fast", aliases=aliases).invoke("hello").content == "hi"
+
+
+@pytest.mark.parametrize(
+    ("name", "aliases", "complaint"),
+    [
+        ("a", {"a": "a"}, "llm.model_aliases go in a circle: a -> a"),
+        ("a", {"a": "b", "b": "c", "c": "b"}, "go in a circle: a -> b -> c -> b"),
+        ("gpt-9", {}, 'unknown model "gpt-9": write openai:NAME or scripted:FILE'),
+        ("x:y", {"fast": "z"}, 'unknown model "x:y": write openai:NAME or scripted:FILE or one of'),
+        ("fst", {"fast": "z"}, "llm.model_aliases: fast"),
+        ("a", {"a": "openai:"}, 'unknown model "openai:"'),
+        ("scripted:absent.yaml", {}, "cannot read the script absent.yaml: No such file"),
+        ("openai:m", {}, "OPENAI_API_KEY is not set"),
+    ],
+)
+def test_a_name_without_a_model_is_one_clear_line(
+    name: str, aliases: dict[str, str], complaint: str
+) -> None:
+    """What was wrong, and which names there are."""
+    with pytest.raises(ModelUnavailable) as caught:
+        resolve_model(name, aliases=aliases)
+
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "complaint"),
+    [
+        ({"OPENAI_BASE_URL": "https://eu.api.openai.com/v1"}, "OPENAI_API_KEY is not set"),
+        ({"OPENAI_BASE_URL": ""}, "OPENAI_API_KEY is not set"),
+        ({"OPENAI_API_KEY": ""}, "OPENAI_API_KEY is not set"),
+        ({"OPENAI_BASE_URL": "localhost:8000"}, "must start with http:// or https://"),
+        ({"OPENAI_API_KEY": "k", "OPENAI_PROXY": "http://p"}, "set HTTPS_PROXY in its place"),
+    ],
+)
+def test_a_wrong_environment_is_one_clear_line(
+    environment: pytest.MonkeyPatch, variables: dict[str, str], complaint: str
+) -> None:
+    """Found out before the first call, not from a 401 or a lost connection."""
+    for name, value in variables.items():
+        environment.setenv(name, value)
+
+    with pytest.raises(ModelUnavailable, match=complaint):
+        resolve_model("openai:m", aliases={})
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"OPENAI_API_KEY": "k"},
+        {"OPENAI_BASE_URL": LOCAL},
+        {"OPENAI_BASE_URL": LOCAL, "OPENAI_API_KEY": ""},
+        {"OPENAI_BASE_URL": "https://notopenai.com/v1"},
+    ],
+)
+def test_only_openai_itself_needs_a_key(
+    environment: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    """Local servers rarely have keys."""
+    for name, value in variables.items():
+        environment.setenv(name, value)
+
+    assert Models(main="openai:m").get("main")
+
+
+def test_the_client_is_less_patient_than_its_defaults(environment: pytest.MonkeyPatch) -> None:
+    """Connecting 5 s, silence 300 s, silence within a stream 60 s."""
+    environment.setenv("OPENAI_BASE_URL", LOCAL)
+
+    model: Any = resolve_model("openai:m", aliases={})
+
+    assert model.request_timeout == openai.Timeout(300, connect=5)
+    assert model.stream_chunk_timeout == 60
+
+
+async def test_a_transient_error_is_tried_again(environment: pytest.MonkeyPatch) -> None:
+    """An outage of a moment is not seen by the machine."""
+    soon = {"Retry-After-Ms": "1"}
+    replies: list[Reply | Fault] = [
+        Fault(503, headers=soon),
+        Fault(429, headers=soon),
+        Reply("at last"),
+    ]
+
+    with openai_server(replies) as server:
+        environment.setenv("OPENAI_BASE_URL", server.url)
+        answer = await resolve_model("openai:m", aliases={}).ainvoke("hello")
+
+    assert (answer.content, len(server.requests)) == ("at last", 3)
+
+
+async def test_a_lasting_error_costs_three_requests(environment: pytest.MonkeyPatch) -> None:
+    """Retries are bounded in one place, the client, whatever the server says."""
+    with openai_server(lambda _: Fault(503, headers={"Retry-After-Ms": "1"})) as server:
+        environment.setenv("OPENAI_BASE_URL", server.url)
+        with pytest.raises(openai.InternalServerError):
+            await resolve_model("openai:m", aliases={}).ainvoke("hello")
+
+    assert len(server.requests) == 3
+
+
+async def test_a_stream_reports_its_usage(environment: pytest.MonkeyPatch) -> None:
+    """MO-07: tokens are counted by role, streamed or not."""
+    with openai_server([Reply("hi", usage=(7, 3))]) as server:
+        environment.setenv("OPENAI_BASE_URL", server.url)
+        chunks = [c async for c in resolve_model("openai:m", aliases={}).astream("hello")]
+
+    counted = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
+    assert [(usage["input_tokens"], usage["output_tokens"]) for usage in counted] == [(7, 3)]
+
+
+def test_one_set_of_models_serves_many_event_loops(environment: pytest.MonkeyPatch) -> None:
+    """Three loops in turn beside one in a thread: each keeps its connection alive, none leaks."""
+    calls = 5
+
+    async def ask() -> list[Any]:
+        model = models.get("main")
+        whole = [(await model.ainvoke("hello")).content for _ in range(calls)]
+        parts = [chunk.content async for chunk in model.astream("hello")]
+        return [*whole, "".join(map(str, parts))]
+
+    with openai_server(lambda _: Reply("hi")) as server, ThreadPoolExecutor(1) as thread:
+        environment.setenv("OPENAI_BASE_URL", server.url)
+        models = Models(main="openai:m")
+        beside = thread.submit(asyncio.run, ask())
+        answers = [asyncio.run(ask()) for _ in range(3)] + [beside.result()]
+        gc.collect()  # what was not closed warns now, and warnings are errors
+
+    assert answers == [["hi"] * (calls + 1)] * 4
+    assert (server.connections, len(server.requests)) == (4, 4 * (calls + 1))
+
+
+def test_auxiliary_work_falls_to_the_main_model() -> None:
+    """Roles other than `auxiliary` are always the main model's."""
+    main = ScriptedChatModel(script=[])
+    models = Models(main=main)
+
+    assert [models.get(role) for role in ("main", "auxiliary", "plan")] == [main] * 3
+    assert models.name("auxiliary") == "scripted"
+
+
+def test_an_auxiliary_model_is_made_once_and_named_in_full(tmp_path: Path) -> None:
+    """Two names for one model share it; the record shows what the alias stands for."""
+    (tmp_path / "s.yaml").write_text("- say: hi\n")
+    spec = f"scripted:{tmp_path}/s.yaml"
+    models = Models(main=spec, auxiliary="fast", aliases={"fast": spec})
+
+    assert models.get("auxiliary") is models.get("main")
+    assert (models.name("auxiliary"), models.name("reflect")) == (spec, spec)
+
+
+def test_nothing_is_needed_before_a_role_is_used() -> None:
+    """A graph can be built, drawn and listed without a key."""
+    models = Models(main="openai:m", auxiliary="openai:n")
+
+    assert (models.name("main"), models.name("auxiliary")) == ("openai:m", "openai:n")
+    with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
+        models.get("main")
+
+
+def test_no_model_at_all_says_where_to_put_one() -> None:
+    """All three places, in one line."""
+    with pytest.raises(ModelUnavailable, match=r"model=.*daruma\.yaml.*DARUMA_LLM__MODEL"):
+        Models(main=None).get("main")

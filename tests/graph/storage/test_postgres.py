@@ -1,0 +1,216 @@
+"""One door to storage that opens for everyone at once, or says in one line why it does not."""
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+from psycopg.conninfo import make_conninfo
+
+from daruma.graph.storage.pool import display_url
+from daruma.graph.storage.postgres import _in_threads, aopen_postgres, open_postgres
+from daruma.state.storage import StorageUnavailable
+
+SECRET = "s3cret"
+
+
+def config(thread_id: str, namespace: str = "") -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}}
+
+
+async def test_threads_are_listed_newest_first(postgres_url: str) -> None:
+    """FA-04 shows them; checkpoints of subgraphs are no threads of their own."""
+    with open_postgres(postgres_url) as postgres:
+        for thread in ("a", "b", "a", "c"):
+            last = postgres.checkpointer.put(config(thread), empty_checkpoint(), {}, {})
+        postgres.checkpointer.put(config("b", "member:1"), empty_checkpoint(), {}, {})
+
+        rows = postgres.threads()
+
+        assert [(row.thread_id, row.checkpoints) for row in rows] == [("c", 1), ("a", 2), ("b", 1)]
+        assert rows[0].checkpoint_id == last["configurable"]["checkpoint_id"]
+        assert sorted((row.updated_at for row in rows), reverse=True) == [
+            row.updated_at for row in rows
+        ]
+        assert await postgres.athreads(limit=2) == rows[:2]
+
+
+def test_the_argument_goes_before_the_environment(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Argument, else ``DARUMA_POSTGRES_URL``, else embedded."""
+    monkeypatch.setenv("DARUMA_POSTGRES_URL", make_conninfo(postgres_url, user="nobody_at_all"))
+    with open_postgres(postgres_url) as postgres:
+        assert not postgres.embedded
+
+    with pytest.raises(StorageUnavailable, match="nobody_at_all"), open_postgres():
+        pass
+
+
+async def test_what_it_shows_of_itself_has_no_password(postgres_url: str) -> None:
+    """The version and the address are for ``daruma doctor``."""
+    async with aopen_postgres(make_conninfo(postgres_url, password=SECRET)) as postgres:
+        assert postgres.display_url.startswith("postgresql://postgres@")
+        assert SECRET not in f"{postgres} {postgres.display_url} {postgres.pool}"
+        assert postgres.server_version.split(".")[0].isdigit()
+
+
+async def test_an_error_in_the_body_is_the_callers_and_the_pool_is_closed(
+    postgres_url: str,
+) -> None:
+    """Neither form swallows or wraps what happens inside, nor leaves a connection behind."""
+    with pytest.raises(KeyError, match="mine"), open_postgres(postgres_url) as sync:
+        raise KeyError("mine")
+    assert sync.pool.closed
+
+    with pytest.raises(KeyError, match="mine"):
+        async with aopen_postgres(postgres_url) as asynchronous:
+            raise KeyError("mine")
+    assert asynchronous.pool.closed
+
+
+def test_eight_processes_may_open_an_empty_database_at_once(empty_postgres_url: str) -> None:
+    """ENGINE: LangGraph's own setup fails with UniqueViolation when two do it together."""
+    program = """
+import sys
+from daruma.graph.storage.postgres import open_postgres
+print("ready", flush=True)
+sys.stdin.readline()
+with open_postgres(sys.argv[1]) as postgres:
+    print(postgres.threads())
+"""
+    command = [sys.executable, "-W", "error", "-c", program, empty_postgres_url]
+    pipe = subprocess.PIPE
+    starters = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(8)
+    ]
+    for each in starters:
+        assert each.stdout
+        assert each.stdout.readline() == "ready\n"
+
+    for each in starters:
+        assert each.stdin
+        each.stdin.write("\n")
+        each.stdin.flush()
+
+    assert [each.communicate() for each in starters] == [("[]\n", "")] * 8
+
+
+def test_a_role_that_may_not_make_tables_is_told_so_and_welcome_when_they_exist(
+    empty_postgres_url: str,
+) -> None:
+    """In production the one who runs is often not the one who owns."""
+    visitor = make_conninfo(empty_postgres_url, user="visitor")
+    with psycopg.connect(empty_postgres_url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE visitor LOGIN")
+        with pytest.raises(StorageUnavailable, match="permission denied"), open_postgres(visitor):
+            pass
+        with open_postgres(empty_postgres_url):
+            owner.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor")
+
+        with open_postgres(visitor) as postgres:
+            assert postgres.threads() == []
+        owner.execute("DROP OWNED BY visitor")
+        owner.execute("DROP ROLE visitor")
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def closed_port() -> int:
+    with silent_server() as port:
+        return port
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_an_unreachable_database_is_one_clear_line(
+    caplog: pytest.LogCaptureFixture, silent: bool
+) -> None:
+    """No timeout of a pool, no log lines, no password; refused at once, or after 5 s of silence."""
+    caplog.set_level(logging.INFO)
+    with silent_server() as port:
+        place = f"127.0.0.1:{port if silent else closed_port()}"
+        url = f"postgresql://ann:{SECRET}@{place}/work?connect_timeout=1"
+
+        with pytest.raises(StorageUnavailable) as refused, open_postgres(url):
+            pass
+
+    assert f"postgresql://ann@{place}/work" in str(refused.value)
+    assert ("no answer within 1 s" if silent else "refused") in str(refused.value)
+    assert "DARUMA_POSTGRES_URL" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert SECRET not in "".join(traceback.format_exception(refused.value))
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://ann:{SECRET}/x@host/work",
+        f"postgresql://ann:1/{SECRET}@host/work",
+        f"postgresql://ann:{SECRET}@x@host/work",
+        f"postgresql://ann:x@{SECRET}@host/work",
+        f"postgresql://ann:%{SECRET}@host/work",
+        f"mysql:{SECRET}",
+        f"host=h password='{SECRET}",
+    ],
+)
+def test_a_url_that_can_not_be_read_is_not_quoted(url: str) -> None:
+    """The usual reason is a password that is not percent-encoded: its pieces land anywhere."""
+    with pytest.raises(StorageUnavailable, match="can not be read") as refused, open_postgres(url):
+        pass
+
+    assert SECRET not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (f"postgresql://ann:{SECRET}@host:6432/work?sslmode=require", "ann@host:6432/work"),
+        (f"postgresql://host/work?user=ann&password={SECRET}", "ann@host/work"),
+        (f"host=a,b port=1,2 user=ann password={SECRET} dbname=work", "ann@a,b:1,2/work"),
+        (f"hostaddr=10.0.0.1 password={SECRET} sslpassword={SECRET}", "10.0.0.1/"),
+        ("", "/"),
+    ],
+)
+def test_a_url_is_shown_as_user_host_port_and_database(url: str, shown: str) -> None:
+    """Whatever else is in it may be a secret."""
+    assert display_url(url) == f"postgresql://{shown}"
+
+
+async def test_a_server_that_is_cancelled_while_it_starts_is_left_again() -> None:
+    """Starting takes a thread, which can not be cancelled: what it enters has to be left."""
+    entering, go_on, steps = asyncio.Event(), threading.Event(), list[str]()
+    loop = asyncio.get_running_loop()
+
+    @contextmanager
+    def slow() -> Iterator[str]:
+        loop.call_soon_threadsafe(entering.set)
+        go_on.wait()
+        yield "server"
+        steps.append("left")
+
+    async def use() -> None:
+        async with _in_threads(slow()):
+            steps.append("used")
+
+    user = asyncio.create_task(use())
+    await entering.wait()
+    user.cancel()
+    loop.call_soon(go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await user
+
+    assert steps == ["left"]

@@ -1,0 +1,250 @@
+"""Commands end in their time, with all that they started, and nothing is left behind.
+
+A FIFO tells who is alive: its reader sees the end when the last process that writes to it is gone.
+"""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daruma.tools.commands.command import CommandResult, run_in_group
+from daruma.tools.errors import CommandRefused
+
+LONG = "sleep 600"
+
+
+class Life:
+    """The reading end of a FIFO that the processes of a test hold open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        os.mkfifo(path)
+        self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def said(self) -> bytes:
+        """What was written next; empty when nobody is left to write, or after ten seconds."""
+        select.select([self.fd], [], [], 10)
+        return os.read(self.fd, 100)
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    """A FIFO named `life` in the directory that commands run in."""
+    life = Life(tmp_path / "life")
+    yield life
+    os.close(life.fd)
+
+
+async def test_a_command_tells_how_it_ended(tmp_path: Path) -> None:
+    """Both streams, the exit code, and what was run."""
+    result = await run_in_group("echo out; echo err >&2; exit 3", cwd=tmp_path, timeout=10)
+
+    assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 3)
+    assert (result.passed, result.timed_out, result.truncated) == (False, False, False)
+    assert (result.command, result.sandbox) == ("echo out; echo err >&2; exit 3", "none")
+
+
+async def test_an_argument_list_is_not_read_by_a_shell(tmp_path: Path) -> None:
+    """Arguments arrive as they are; the record shows them quoted."""
+    result = await run_in_group(["echo", "$HOME;", "a b"], cwd=tmp_path, timeout=10)
+
+    assert result.passed
+    assert result.stdout == "$HOME; a b\n"
+    assert result.command == "echo '$HOME;' 'a b'"
+
+
+async def test_a_command_gets_no_input_and_its_directory(tmp_path: Path) -> None:
+    """Reading input ends at once; the directory is the one asked for."""
+    result = await run_in_group("cat; pwd", cwd=tmp_path, timeout=10)
+
+    assert result.stdout == f"{tmp_path}\n"
+
+
+async def test_a_signal_is_a_negative_code(tmp_path: Path) -> None:
+    """A command that was killed has not passed."""
+    result = await run_in_group("kill -TERM $$", cwd=tmp_path, timeout=10)
+
+    assert (result.exit_code, result.passed) == (-signal.SIGTERM, False)
+
+
+async def test_what_a_command_left_behind_is_killed(tmp_path: Path, life: Life) -> None:
+    """After a normal end too, nothing of the group survives (SA-01)."""
+    result = await run_in_group(f"{LONG} > life & echo done", cwd=tmp_path, timeout=10)
+
+    assert (result.passed, result.stdout) == (True, "done\n")
+    assert life.said() == b""
+
+
+async def test_a_timeout_kills_the_whole_group_and_keeps_the_output(
+    tmp_path: Path, life: Life
+) -> None:
+    """The shell's children die with it, also those that ignore other signals."""
+    child = f"(trap '' TERM INT HUP; {LONG}; {LONG}) > life"
+    result = await run_in_group(f"echo begun; {child} & {LONG}", cwd=tmp_path, timeout=0.3)
+
+    assert (result.timed_out, result.exit_code, result.passed) == (True, None, False)
+    assert result.stdout == "begun\n"
+    assert life.said() == b""
+
+
+async def test_a_cancellation_kills_the_group_before_it_goes_on(tmp_path: Path, life: Life) -> None:
+    """The caller sees the cancellation when the command is gone."""
+    command = f"exec 3> life; echo up >&3; {LONG} & {LONG}"
+    task = asyncio.ensure_future(run_in_group(command, cwd=tmp_path, timeout=60))
+    assert await asyncio.to_thread(life.said) == b"up\n"
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert life.said() == b""
+
+
+async def test_a_cancellation_waits_for_the_commands_end(tmp_path: Path, life: Life) -> None:
+    """When the caller goes on, the command is not dying but dead."""
+    command = f"exec 3> life; echo up >&3; exec {LONG}"
+    task = asyncio.ensure_future(run_in_group(command, cwd=tmp_path, timeout=60))
+    assert await asyncio.to_thread(life.said) == b"up\n"
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert os.read(life.fd, 1) == b""  # raises BlockingIOError while someone could write
+
+
+async def test_a_child_that_left_the_group_can_not_hold_us(tmp_path: Path, life: Life) -> None:
+    """A daemon in a session of its own that holds the pipes open is not waited for."""
+    os.mkfifo(tmp_path / "up")
+    daemon = (
+        """import os; os.setsid(); open("up", "w").write("x"); os.execlp("sleep", "sleep", "60")"""
+    )
+    start = f"{sys.executable} -c '{daemon}' 3> life & echo $! ; read -r x < up; exit 0"
+    result = await run_in_group(f"exec 2>&1; {start}", cwd=tmp_path, timeout=30)
+    os.kill(int(result.stdout), signal.SIGKILL)
+
+    assert result.exit_code == 0
+    assert life.said() == b""
+
+
+async def test_endless_output_neither_blocks_nor_floods(tmp_path: Path) -> None:
+    """The beginning and the end are kept, and the cut is told."""
+    result = await run_in_group("echo first; yes", cwd=tmp_path, timeout=0.3, limit=1000)
+
+    assert result.timed_out
+    assert result.truncated
+    assert result.stdout.startswith("first\ny\n")
+    assert "bytes left out]" in result.stdout
+    assert len(result.stdout) < 1100
+
+
+async def test_output_is_clean_text(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8, encoded surrogates and NUL are replaced."""
+    result = await run_in_group(r"printf 'a\000b\377\355\240\200c'", cwd=tmp_path, timeout=10)
+
+    assert result.stdout == "a\ufffdb\ufffd\ufffd\ufffd\ufffdc"
+
+
+async def test_secrets_of_this_process_do_not_reach_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever gives no environment gets the clean one, not ours."""
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    monkeypatch.setenv("DARUMA_POSTGRES_URL", "s3cret")
+    result = await run_in_group("env; cat /proc/$$/environ", cwd=tmp_path, timeout=10)
+
+    assert "PATH=" in result.stdout
+    assert "s3cret" not in result.stdout
+
+
+async def test_a_given_environment_is_the_whole_one(tmp_path: Path) -> None:
+    """Nothing is added to it, and programs are looked for on its PATH."""
+    (tmp_path / "tool").write_text("#!/bin/sh\necho $ONE$HOME\n")
+    (tmp_path / "tool").chmod(0o755)
+    env = {"PATH": str(tmp_path), "ONE": "1"}
+
+    assert (await run_in_group(["tool"], cwd=tmp_path, timeout=10, env=env)).stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "directory", "said"),
+    [
+        (["no-such-program"], ".", "no-such-program can not be started: No such file"),
+        ("true", "gone", "gone can not be entered: No such file"),
+        ("true", "file", "file can not be entered: Not a directory"),
+        (["./file"], ".", "file can not be started: Permission denied"),
+        ("a\0b", ".", "a character that commands can not hold"),
+        ("a\ud800b", ".", "a character that commands can not hold"),
+        (["true", "x" * 3_000_000], ".", "true can not be started: Argument list too long"),
+        (" \n", ".", "the command is empty"),
+        ([], ".", "the command is empty"),
+    ],
+)
+async def test_what_can_not_be_started_is_one_line(
+    tmp_path: Path, command: str | list[str], directory: str, said: str
+) -> None:
+    """A missing program or directory is told, not raised as a bug."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(CommandRefused, match=said) as caught:
+        await run_in_group(command, cwd=tmp_path / directory, timeout=10)
+    assert "\n" not in str(caught.value)
+
+
+def test_any_loop_in_any_thread_will_do(tmp_path: Path) -> None:
+    """Loops in threads that are not the main one run commands too, several at once."""
+    results: list[CommandResult] = []
+
+    async def some() -> None:
+        runs = [run_in_group(f"echo {n}", cwd=tmp_path, timeout=10) for n in range(3)]
+        results.extend(await asyncio.gather(*runs))
+
+    threads = [threading.Thread(target=lambda: asyncio.run(some())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(each.stdout for each in results) == sorted(["0\n", "1\n", "2\n"] * 3)
+
+
+def open_descriptors() -> int:
+    """How many descriptors this process has open."""
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+async def test_no_descriptor_is_leaked(tmp_path: Path) -> None:
+    """After commands that passed, failed to start and ran out of time, all is closed."""
+    await run_in_group("true", cwd=tmp_path, timeout=10)
+    before = open_descriptors()
+    await run_in_group("true", cwd=tmp_path, timeout=10)
+    await run_in_group(LONG, cwd=tmp_path, timeout=0.05)
+    with pytest.raises(CommandRefused):
+        await run_in_group(["no-such-program"], cwd=tmp_path, timeout=10)
+
+    assert open_descriptors() == before
+
+
+def test_commands_die_with_a_killed_process(tmp_path: Path, life: Life) -> None:
+    """SIGKILL for us ends the command and its children too."""
+    command = f"exec 3> life; echo up >&3; {LONG} & {LONG}"
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from daruma.tools.commands.process_group import ProcessGroup\n"
+        f"group = ProcessGroup(['/bin/sh', '-c', '{command}'], Path.cwd(), {{}})\n"
+        "print('guarded', flush=True); sys.stdin.read()"
+    )
+    argv, pipe = [sys.executable, "-c", script], subprocess.PIPE
+    with subprocess.Popen(argv, cwd=tmp_path, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"guarded\n"
+        assert life.said() == b"up\n"
+        process.kill()
+
+    assert life.said() == b""

@@ -1,0 +1,37 @@
+"""Blocking work is never left running behind a cancellation."""
+
+import asyncio
+import threading
+
+import pytest
+
+from daruma.tools.files.threads import in_thread
+
+
+async def test_a_result_and_an_error_come_back() -> None:
+    """The work's own outcome is the caller's."""
+    assert await in_thread(max, 1, 2) == 2
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(divmod, 1, 0)
+
+
+async def test_a_cancellation_waits_for_the_thread() -> None:
+    """Cancelled twice, the caller still ends only after the work has."""
+    started, release, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        release.wait(10)
+        done.set()
+
+    task = asyncio.ensure_future(in_thread(work))
+    await asyncio.to_thread(started.wait, 10)
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+    release.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done.is_set()

@@ -1,0 +1,134 @@
+"""The one door through which commands are run: bounded, ended as a whole, never in the way.
+
+Each command is watched by a thread of its own, so that any event loop will do, in any thread, and
+minutes of waiting take no place from short work.
+"""
+
+import asyncio
+import os
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from daruma.tools.commands.command_watch import watch
+from daruma.tools.commands.environment import command_environment
+from daruma.tools.commands.process_group import ProcessGroup
+from daruma.tools.errors import CommandRefused
+from daruma.tools.files.threads import ended
+
+LIMIT: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a command ended; `exit_code` is None when it was stopped, negative for a signal.
+
+    `stdout` and `stderr` hold the beginning and the end of the output; `truncated` if the middle
+    is missing. `sandbox` names what confined the command.
+    """
+
+    command: str
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    timed_out: bool
+    truncated: bool
+    seconds: float
+    sandbox: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the command ended by itself and with code 0."""
+        return self.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    text: str
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str] | None
+    timeout: float
+    limit: int
+
+
+async def run_in_group(
+    command: str | Sequence[str],
+    *,
+    cwd: Path,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    limit: int = LIMIT,
+) -> CommandResult:
+    """Run shell text (a string) or an argument list, and everything it starts, to the end.
+
+    Whatever is left of its process group after `timeout` seconds, after the command's own end, or
+    on cancellation is killed, before this returns. `limit` is in bytes for each stream. Without
+    `env` the command gets `command_environment`, never this process's own variables.
+
+    Raises CommandRefused if it can not be started.
+    """
+    text, argv = _spelled(command)
+    order = _Order(text, argv, cwd, env, timeout, limit)
+    future: Future[CommandResult] = Future()
+    stopped, stop = os.pipe()  # closing `stop` ends the command
+    try:
+        watcher = threading.Thread(
+            target=_fulfil, args=(future, order, stopped), name="daruma-command", daemon=True
+        )
+        watcher.start()
+    except BaseException:
+        os.close(stopped)
+        os.close(stop)
+        raise
+    result = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(result)
+    finally:
+        os.close(stop)
+        await ended(result)
+
+
+def _spelled(command: str | Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    text = command if isinstance(command, str) else shlex.join(command)
+    if not text.strip():
+        raise CommandRefused("the command is empty")
+    return text, ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
+
+
+def _fulfil(future: "Future[CommandResult]", order: _Order, stopped: int) -> None:
+    future.set_running_or_notify_cancel()
+    try:
+        try:
+            result = _run(order, stopped)
+        finally:
+            os.close(stopped)
+    except BaseException as error:  # noqa: BLE001 - it is raised where the command was asked for
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _run(order: _Order, stopped: int) -> CommandResult:
+    began = time.monotonic()
+    env = order.env
+    if env is None:
+        env = command_environment(os.environ, order.cwd, Path(sys.executable).parent)
+    with ProcessGroup(order.argv, order.cwd, env) as group:
+        seen = watch(group, stopped, began + order.timeout, order.limit)
+    return CommandResult(
+        command=order.text,
+        exit_code=seen.exit_code if seen.ending == "ended" else None,
+        stdout=seen.stdout.text(),
+        stderr=seen.stderr.text(),
+        timed_out=seen.ending == "timed_out",
+        truncated=seen.stdout.truncated or seen.stderr.truncated,
+        seconds=time.monotonic() - began,
+        sandbox="none",
+    )

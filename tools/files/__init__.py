@@ -1,0 +1,1 @@
+"""The workspace: files beneath one folder, opened without a race, edited to the byte."""
