@@ -45,7 +45,7 @@ def build_graph(
 
     Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
     :class:`~daruma.tools.registry.ToolNameConflictError` for two tools of one name,
-    :class:`~daruma.tools.sandbox.SandboxUnavailable` for a required level that is not there.
+    :class:`~daruma.tools.commands.sandbox.SandboxUnavailable` for a level that is not there.
     """
     settings = settings or Settings.load()
     saver = checkpointer or (persistence.checkpointer if persistence else None)

@@ -26,8 +26,8 @@ class UndeclaredEvent(Exception):
 class Contexts:
     """Makes the context of every node call.
 
-    Raises :class:`~daruma.tools.sandbox.SandboxUnavailable` for settings that ask for more than
-    there is.
+    Raises :class:`~daruma.tools.commands.sandbox.SandboxUnavailable` for settings that ask for
+    more than there is.
     """
 
     def __init__(

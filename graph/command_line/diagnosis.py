@@ -14,6 +14,7 @@ from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_unbuilt import without_effect
 from daruma.state.storage import StorageUnavailable
 from daruma.tools.commands.environment import command_environment
 
@@ -67,12 +68,15 @@ async def _postgres() -> Finding:
 
 def _models() -> Iterator[Finding]:
     try:
-        llm = Settings.load().llm
+        settings = Settings.load()
     except SettingsError as error:
         yield Finding("settings", "missing", str(error))
         return
     found = Path("daruma.yaml").is_file()
     yield Finding("settings", "ok", str(Path("daruma.yaml").absolute()) if found else "defaults")
+    if idle := without_effect(settings):
+        yield Finding("settings", "note", f"without effect yet: {', '.join(idle)}")
+    llm = settings.llm
     models = Models(llm.model, llm.auxiliary_model, llm.model_aliases)
     if llm.model is None:
         yield Finding("model", "note", "none: --model, llm.model or DARUMA_LLM__MODEL names one")

@@ -42,7 +42,7 @@ class Keepsake:
 def usable_model(name: str | None, settings: Settings) -> str:
     """Return the model's full name, fit for another process; it and its helper can be made.
 
-    Raises :class:`~daruma.graph.model_errors.ModelUnavailable` before anything runs.
+    Raises :class:`~daruma.graph.models.errors.ModelUnavailable` before anything runs.
     """
     llm = settings.llm
     models = Models(name or llm.model, llm.auxiliary_model, llm.model_aliases)

@@ -56,6 +56,9 @@ def _print_end(paper: Paper, view: ThreadView) -> None:
     stop = view.stop
     if stop and stop.result:
         print_summary(paper, view.thread, stop.result)
+        if view.traceback:
+            paper.put(Line("head", "Traceback"))
+            paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
     elif stop and stop.questions:
         for question in stop.questions:
             paper.put(*question_lines(question.value, known=True))

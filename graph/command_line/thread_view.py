@@ -21,7 +21,10 @@ from daruma.state.task import Task
 
 @dataclass(frozen=True)
 class ThreadView:
-    """What is known of one thread. ``damage`` says why its state can not be read, if so."""
+    """What is known of one thread. ``damage`` says why its state can not be read, if so.
+
+    ``traceback`` is that of a bug which ended the task.
+    """
 
     thread: str
     updated_at: datetime
@@ -30,6 +33,7 @@ class ThreadView:
     plan: Plan | None = None
     messages: tuple[AnyMessage, ...] = ()
     stop: Stop | None = None
+    traceback: str = ""
     damage: str = ""
 
     @property
@@ -55,6 +59,7 @@ class ThreadView:
             "workspace": task.workspace if task else None,
             "plan": self.plan.to_dict() if self.plan else None,
             "interrupts": [{"id": each.id, "value": each.value} for each in questions],
+            "traceback": self.traceback or None,
             "result": stop.result.to_dict() if stop and stop.result else None,
         }
 
@@ -89,4 +94,5 @@ def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadV
         plan=values.get("plan"),
         messages=tuple(values.get("messages", ())),
         stop=Stop(thread, values.get("result"), snapshot.interrupts),
+        traceback=failure.detail if (failure := values.get("failure")) else "",
     )

@@ -5,15 +5,13 @@ process ids: these outlive a ``kill -9``, and the ids are given to other process
 """
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import platformdirs
-
 from daruma.graph.storage.server import Server
+from daruma.state.data_dir import data_dir
 from daruma.state.storage import StorageUnavailable
 
 
@@ -22,11 +20,12 @@ def embedded_postgres(folder: Path | None = None) -> Iterator[str]:
     """Have the embedded server running, and yield the connection string of its database.
 
     Any number of threads and processes may do so at once; they share one server for each ``folder``
-    (by default :func:`data_folder`). Blocks for 0.1 s to start a server, 0.5 s the first time.
+    (by default ``postgres`` in the data folder). Blocks for 0.1 s to start a server, for 0.5 s the
+    first time.
 
     Raises :class:`StorageUnavailable` when the server is not installed, or does not start.
     """
-    folder = folder or data_folder()
+    folder = folder or data_dir() / "postgres"
     with _open(folder / "users.lock") as users:
         server = Server(folder)
         try:
@@ -38,18 +37,6 @@ def embedded_postgres(folder: Path | None = None) -> Iterator[str]:
             with _locked(folder / "door.lock"), suppress(BlockingIOError):
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while others use it
                 server.stop()
-
-
-def data_folder() -> Path:
-    """Return where the server keeps its data: ``DARUMA_DATA_DIR``, or the user's data folder.
-
-    Postgres refuses to run as root, and the account it then runs as can not enter root's home.
-    """
-    if named := os.environ.get("DARUMA_DATA_DIR"):
-        return Path(named).expanduser().absolute() / "postgres"
-    if os.geteuid() == 0:
-        return Path("/var/lib/daruma/postgres")
-    return platformdirs.user_data_path("daruma") / "postgres"
 
 
 def _open(file: Path) -> IO[bytes]:

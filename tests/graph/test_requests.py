@@ -1,0 +1,60 @@
+"""What is sent is legal for every provider, whatever the history holds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from tests.scripted_runs import illegal
+
+from daruma.graph.requests import sendable
+
+
+def called(name: str, call_id: str = "c") -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": name, "args": {}, "id": call_id}])
+
+
+def test_system_messages_are_one_at_the_head() -> None:
+    """TL-20: in their order."""
+    sent = sendable([SystemMessage("a"), HumanMessage("hi"), SystemMessage("b")])
+
+    assert sent == [SystemMessage("a\n\nb"), HumanMessage("hi")]
+
+
+def test_an_impossible_name_is_mended_in_what_is_sent_only() -> None:
+    """TL-11: the history keeps what the model said."""
+    said = called("memory.search")
+    sent = sendable([HumanMessage("hi"), said, ToolMessage("x", tool_call_id="c")])
+
+    assert isinstance(sent[1], AIMessage)
+    assert sent[1].tool_calls[0]["name"] == "memory_search"
+    assert said.tool_calls[0]["name"] == "memory.search"
+
+
+def test_a_call_without_a_result_gets_one() -> None:
+    """A dangling call bricks a thread: every later request would be refused."""
+    sent = sendable([called("look"), HumanMessage("And now?")])
+
+    assert [message.type for message in sent] == ["ai", "tool", "human"]
+    assert sent[1].text == "No result is known."
+
+
+def test_a_result_of_no_call_is_left_out() -> None:
+    """Providers refuse it too."""
+    assert sendable([ToolMessage("x", tool_call_id="c"), HumanMessage("hi")]) == [
+        HumanMessage("hi")
+    ]
+
+
+IDS = st.sampled_from(["a", "b"])
+MESSAGES: st.SearchStrategy[BaseMessage] = st.one_of(
+    st.just(HumanMessage("hi")),
+    st.just(SystemMessage("be brief")),
+    st.just(AIMessage("done")),
+    st.builds(called, st.sampled_from(["look", "a.b", "", "x" * 80]), IDS),
+    st.builds(lambda call_id: ToolMessage("x", tool_call_id=call_id), IDS),
+)
+
+
+@given(st.lists(MESSAGES, max_size=8))
+def test_any_history_becomes_a_legal_request(history: list[BaseMessage]) -> None:
+    """TL-03: each call has exactly one result behind it, each result its call before it."""
+    assert illegal(sendable([HumanMessage("Do it"), *history])) == []
