@@ -1,12 +1,14 @@
 """Building the graph: the table, its nodes, and the live things they work with."""
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
@@ -18,7 +20,9 @@ from daruma.graph.contexts import Contexts, Node
 from daruma.graph.handlers import handler_for
 from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
 from daruma.state.channels import Input, Output, State
+from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
+from daruma.state.stored import STORED_TYPES
 from daruma.tools.registry import Registry
 
 if TYPE_CHECKING:
@@ -48,9 +52,22 @@ def build_graph(
     :class:`~daruma.tools.commands.sandbox.SandboxUnavailable` for a level that is not there.
     """
     settings = settings or Settings.load()
-    saver = checkpointer or (persistence.checkpointer if persistence else None)
+    own = persistence.checkpointer if persistence else None
+    saver = own if checkpointer is None else strict(checkpointer)
     machine = builder(Contexts(model, Registry(tools), settings))
     return Machine.of(machine.compile(checkpointer=saver, store=store, name="daruma"), settings)
+
+
+def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return a checkpointer over the same data that reads back listed types only.
+
+    LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
+    """
+    if type(checkpointer.serde) is not JsonPlusSerializer:
+        return checkpointer
+    strictly = copy(checkpointer)
+    strictly.serde = StrictSerializer(STORED_TYPES)
+    return strictly
 
 
 def builder(contexts: Contexts) -> Builder:

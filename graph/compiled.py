@@ -8,7 +8,7 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import override
 
-from daruma.graph.door import admit
+from daruma.graph.door import admit, refuse_secrets
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
 
@@ -68,7 +68,9 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         return bool(self.checkpointer) and "thread_id" in configurable
 
     def _thread(self, config: RunnableConfig | None) -> RunnableConfig:
-        return merge_configs(self.config, config)
+        merged = merge_configs(self.config, config)
+        refuse_secrets(merged.get("configurable", {}))
+        return merged
 
     def _defaulted(self, options: dict[str, Any]) -> dict[str, Any]:
         defaults: dict[str, Any] = {"context": self.settings}

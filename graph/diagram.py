@@ -6,14 +6,12 @@ from langgraph.graph import END
 
 from daruma.graph.machine import ENTRY, ON_BUG, TABLE, Each, Target
 
-_BUG_ANYWHERE = "bug"
-
 
 def mermaid() -> str:
     """Return the machine as a Mermaid flowchart.
 
     Solid edges are the table's, labelled with their outcomes; thick ones are entered once for each
-    item. Dotted edges are the error handlers': those that most nodes share are drawn once.
+    item. Dotted edges are the error handlers', drawn once where several nodes share one.
     """
     lines = ["flowchart TD", '    __start__(["start"]) --> ' + ENTRY, *_edges(), *_bugs()]
     return "\n".join(lines) + "\n"
@@ -39,8 +37,14 @@ def _end(target: Target) -> str:
 
 
 def _bugs() -> Iterator[str]:
-    shared = max(ON_BUG.values(), key=list(ON_BUG.values()).count)
-    others = {name: target for name, target in ON_BUG.items() if target != shared}
-    yield f'    {_BUG_ANYWHERE}{{{{"a bug in any other node"}}}} -.-> {shared}'
-    for name, target in others.items():
-        yield f"    {name} -.->|bug| {'__end__' if target == END else target}"
+    groups: dict[str, list[str]] = {}
+    for name, target in ON_BUG.items():
+        groups.setdefault(target, []).append(name)
+    most = max(groups, key=lambda target: len(groups[target]))
+    for target, names in groups.items():
+        end = "__end__" if target == END else target
+        if len(names) == 1:
+            yield f"    {names[0]} -.->|bug| {end}"
+        else:
+            where = "any other node" if target == most else ", ".join(names)
+            yield f'    bug_{target}{{{{"a bug in {where}"}}}} -.-> {end}'

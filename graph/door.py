@@ -4,6 +4,7 @@ All that LangGraph accepts silently and then gets wrong is refused here before a
 that nothing is lost.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,10 +20,13 @@ from langchain_core.messages import (
 from langgraph.types import Command, StateSnapshot
 
 from daruma.state.channels import Input
+from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import is_question, read_reply
 from daruma.state.mode import MODES, Mode
 from daruma.tools.results import storable
+
+_SECRET = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd|credentials?)$")
 
 
 class RequestRefused(DarumaError):
@@ -115,11 +119,17 @@ def _mode(given: object) -> Mode:
 def _workspace(given: object) -> str:
     path = Path(str(given)).expanduser()
     try:
-        if str(given).strip() and path.is_dir():
-            return str(path.absolute())
+        there = str(given).strip() and path.is_dir()
     except (OSError, ValueError):
-        pass
-    raise RequestRefused(f"the workspace {str(given)!r} is not a folder that is there")
+        there = False
+    if not there:
+        raise RequestRefused(f"the workspace {str(given)!r} is not a folder that is there")
+    if data_dir().resolve().is_relative_to(path.resolve()):
+        raise RequestRefused(
+            f"the workspace {str(given)!r} holds Daruma's own data ({data_dir()}): "
+            "choose a folder below, or set DARUMA_DATA_DIR to another place"
+        )
+    return str(path.absolute())
 
 
 def _check_idle(snapshot: StateSnapshot) -> None:
@@ -139,8 +149,8 @@ def _check_idle(snapshot: StateSnapshot) -> None:
 def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[Any]:
     if command.goto:
         raise RequestRefused(f"going to {command.goto!r} is not possible: only the table leads on")
-    if command.resume is None:
-        return command
+    if command.update is not None or command.resume is None:
+        raise RequestRefused("a command can only answer: Command(resume={id: reply})")
     if snapshot is None:
         raise RequestRefused("an answer needs a thread: build the graph with persistence")
     for value, reply in _matched(command.resume, snapshot):
@@ -164,6 +174,16 @@ def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
 
 def _type_of(value: Any) -> str:
     return str(value["type"]) if is_question(value) else "a question of a tool"
+
+
+def refuse_secrets(configurable: Mapping[str, Any]) -> None:
+    """Refuse secrets in ``configurable``: LangGraph stores it in clear with every checkpoint."""
+    for key, value in configurable.items():
+        if isinstance(value, str) and _SECRET.search(key):
+            raise RequestRefused(
+                f"configurable[{key!r}] would be stored in clear with every checkpoint: "
+                "give secrets to the model or tool itself, or in the environment"
+            )
 
 
 def _thread_id(snapshot: StateSnapshot) -> str:

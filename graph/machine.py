@@ -1,7 +1,7 @@
 """The machine, as data: ``node -> (router, {outcome: next node})``. The whole of it is here.
 
-Only error handlers move the agent another way: a bug in a node leads to ``emergency`` (see
-``handlers.py``), drawn as dotted edges.
+Only error handlers move the agent another way, where ``ON_BUG`` says (see ``handlers.py``): the
+dotted edges of the picture.
 """
 
 from collections.abc import Callable
@@ -99,11 +99,15 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
 
 ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),
+    **dict.fromkeys(("main", "gate", "verify", "reflect", "recovery"), "settle"),
     "tool": "main",
     "emergency": "finish",
     "finish": END,
 }
-"""Where a bug in a node leads. A tool's leads where its siblings go, so that all calls join."""
+"""Where a bug in a node leads. In a phase it ends that phase, as any failure would.
+
+A tool's leads where its siblings go, so that all calls join.
+"""
 
 
 def node_of(target: Target) -> str:

@@ -13,6 +13,7 @@ from daruma.state.result import TaskResult
 from daruma.state.status import Status
 from daruma.state.step import StepKind
 from daruma.state.usage import usage_by_role
+from daruma.state.verification import Verification
 from daruma.tools.context import Context
 from daruma.tools.results import unanswered
 
@@ -70,7 +71,7 @@ def _result(state: State, status: Status, output: str, now: float) -> TaskResult
         error_message=state.error.to_error_message() if state.error else None,
         error_struct=state.error,
         phases=state.plan.phases if state.plan else (),
-        verification=state.verification,
+        verification=_verification(state),
         budgets={kind: budget.spent(steps, kind) for kind in kinds},
         usage=usage_by_role(step.usage for step in steps if step.usage),
         timings={**seconds, "total": now - started},
@@ -78,7 +79,17 @@ def _result(state: State, status: Status, output: str, now: float) -> TaskResult
     )
 
 
+def _verification(state: State) -> Verification | None:
+    """Return what was checked: of a plan that failed, in the phase that failed first."""
+    fallen = phases.first_failed(state.plan) if state.plan else None
+    return fallen.verification if fallen else state.verification
+
+
 def _notes(state: State) -> tuple[str, ...]:
-    team = state.task is not None and state.task.mode == "team_collab"
-    checked = state.verification
-    return (*([IN_ORDER] if team else ()), *([checked.note] if checked and checked.note else ()))
+    parts = state.plan.phases if state.plan else ()
+    checked = [*(phase.verification for phase in parts), state.verification]
+    task = state.task
+    notes = [IN_ORDER] if task and task.mode == "team_collab" else []
+    if task and task.verify and task.limits.verify == 0:
+        notes.append("not verified: the budget for verification is 0")
+    return tuple(dict.fromkeys([*notes, *(each.note for each in checked if each and each.note)]))

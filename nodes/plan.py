@@ -1,6 +1,6 @@
 """Ask for a plan, and read it. One that can not be carried out is asked for again, with why."""
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
@@ -48,20 +48,22 @@ def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
     number = budget.spent(budget.of_task(state), "plan") + 1
     goal = state.task.goal if state.task else ""
     usage, seconds = answer.usage, context.now() - at
+    # The plan stays in the history: who is asked for a better one has to see it.
+    said = AIMessage(answer.message.text or "(nothing)", id=f"{task_id}:plan:{number}")
     try:
         proposed = plan_in(answer.message.text, plan_id=f"{task_id}/plan-{number}", goal=goal)
     except PlanRefused as error:
         context.emit(PlanRejected(reason=str(error)))
         step = record_step(state, "plan", at=at, seconds=seconds, ok=False, usage=usage)
-        return {"steps": step, **_refused(state, str(error), f"{task_id}:replan:{number}")}
+        return {"steps": step, **_refused(state, str(error), said)}
     context.emit(PlanProposed(plan=proposed.to_dict()))
     step = record_step(state, "plan", at=at, seconds=seconds, usage=usage)
-    return {"plan": proposed, "steps": step, "origin": None}
+    return {"plan": proposed, "messages": [said], "steps": step, "origin": None}
 
 
-def _refused(state: State, reason: str, message_id: str) -> Update:
+def _refused(state: State, reason: str, said: AIMessage) -> Update:
     if budget.failed_plans(state) + 1 >= budget.MAX_FAILED_PLANS:
         message = f"no plan that can be carried out in {budget.MAX_FAILED_PLANS} tries: {reason}"
         return {"failure": Failure(code="plan_refused", node="plan", message=message)}
     note = f"This plan can not be carried out: {reason}. Give a corrected plan."
-    return {"messages": [HumanMessage(note, id=message_id)]}
+    return {"messages": [said, HumanMessage(note, id=f"{said.id}:refused")]}

@@ -14,7 +14,7 @@ async def settle(state: State, context: Context) -> Update:
         return {}
     status = work_status(state)
     failure = work_failure(state, status)
-    closed = phases.close(state.plan, state.plan.current, status, failure)
+    closed = phases.close(state.plan, state.plan.current, status, failure, state.verification)
     if failure is None:
         context.emit(PhaseCompleted(phase_id=state.plan.current))
     else:

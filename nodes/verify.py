@@ -5,12 +5,12 @@ from langchain_core.messages import HumanMessage
 from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import CommandRun, VerificationCompleted, VerificationStarted
-from daruma.state.failure import Failure
+from daruma.state.failure import Code, Failure
 from daruma.state.recording import record_step
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.context import Context
-from daruma.tools.errors import ToolError
+from daruma.tools.errors import FileUnavailable, ToolError
 
 
 async def verify(state: State, context: Context) -> Update:
@@ -20,7 +20,9 @@ async def verify(state: State, context: Context) -> Update:
         verification = await _check(state, context)
     except ToolError as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
-        failure = Failure(code="workspace_conflict", node="verify", message=str(error))
+        gone = isinstance(error, FileUnavailable)
+        code: Code = "workspace_conflict" if gone else "verification_failed"
+        failure = Failure(code=code, node="verify", message=str(error))
         step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
         return {"failure": failure, "steps": step}
     context.emit(VerificationCompleted(passed=verification.passed, summary=verification.summary))

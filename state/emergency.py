@@ -15,9 +15,15 @@ _ADVICE: dict[Code, tuple[bool, tuple[str, ...]]] = {
     "internal_error": (False, ("Report this with the output of `daruma show`.",)),
     "verification_failed": (
         True,
-        ("Read the failing checks below.", "Give more steps: budgets.think, .verify, .reflect."),
+        (
+            "Read what the checks said, with `daruma show`.",
+            "Give more steps: budgets.think, .verify, .reflect.",
+        ),
     ),
-    "max_steps_exceeded": (True, ("Raise budgets.max_steps.", "Ask for less at a time.")),
+    "max_steps_exceeded": (
+        True,
+        ("Ask for less at a time.", "Raise budgets.max_steps, or budgets.think in a plan."),
+    ),
     "rollback_failed": (False, ("Look at the workspace before anything else runs there.",)),
     "sandbox_violation": (False, ("Allow the access in the settings, or change the command.",)),
     "workspace_conflict": (True, ("Check that the workspace exists and nothing else edits it.",)),

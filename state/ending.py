@@ -46,7 +46,11 @@ def answer(state: State) -> str:
 
 def stopped_text(state: State) -> str:
     """Say which limit ended the loop, in the words of TL-16."""
-    return f"Stopped: exceeded {'max_steps_per_turn' if turn_is_over(state) else 'max_steps'}."
+    if turn_is_over(state):
+        return "Stopped: exceeded max_steps_per_turn."
+    return (
+        "Stopped: exceeded max_steps." if state.plan is None else "Stopped: exceeded think steps."
+    )
 
 
 def turn_is_over(state: State) -> bool:

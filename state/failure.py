@@ -75,7 +75,8 @@ def bug_in(node: str, error: BaseException | str) -> Failure:
 
 def classify(error: BaseException | str) -> Code:
     """Name the code of an exception by its type alone, no model asked (EM-02)."""
-    if isinstance(error, TimeoutError) or str(error).startswith("TimeoutError("):
+    by_repr = isinstance(error, str) and error.startswith("TimeoutError(")
+    if by_repr or isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, ModelFailed):
         return error.code

@@ -6,6 +6,7 @@ from typing import Any
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
 from daruma.state.status import Status
+from daruma.state.verification import Verification
 
 
 def ready(plan: Plan) -> tuple[Phase, ...]:
@@ -23,8 +24,15 @@ def start(plan: Plan, phase_id: str) -> Plan:
     return replace(_change(plan, phase_id, status="running"), current=phase_id)
 
 
-def close(plan: Plan, phase_id: str, outcome: Status, failure: Failure | None = None) -> Plan:
+def close(
+    plan: Plan,
+    phase_id: str,
+    outcome: Status,
+    failure: Failure | None = None,
+    verification: Verification | None = None,
+) -> Plan:
     """Mark a phase as ended. One that did not complete fails all that depend on it (PL-05)."""
+    plan = _change(plan, phase_id, verification=verification)
     if outcome == "completed":
         return _change(plan, phase_id, status="completed", outcome=outcome)
     plan = _change(plan, phase_id, status="failed", outcome=outcome, failure=failure)

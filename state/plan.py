@@ -10,6 +10,7 @@ from daruma.state.errors import DarumaError
 from daruma.state.failure import Failure
 from daruma.state.record import record
 from daruma.state.status import Status
+from daruma.state.verification import Verification
 
 Command = Annotated[str | None, AfterValidator(lambda text: (text or "").strip() or None)]
 """A shell line; a blank one is none."""
@@ -35,6 +36,7 @@ class Phase:
     status: PhaseStatus = "pending"
     outcome: Status | None = None
     failure: Failure | None = None
+    verification: Verification | None = None
     schema_version: int = 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,6 +47,7 @@ class Phase:
             "rollback_command": self.rollback_command,
             "outcome": self.outcome,
             "error": self.failure.message if self.failure else None,
+            "verification": self.verification.summary if self.verification else None,
         }
         return {
             "id": self.id,

@@ -1,6 +1,8 @@
 """Reading a plan out of what a model or a person gave."""
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -8,6 +10,8 @@ import json_repair
 from pydantic import ValidationError
 
 from daruma.state.plan import Phase, Plan, PlanRefused
+
+_DECODER = json.JSONDecoder()
 
 _FIELDS = frozenset(
     {
@@ -21,7 +25,7 @@ _FIELDS = frozenset(
     }
 )
 
-_SHOWN = frozenset({"status", "outcome", "error"})
+_SHOWN = frozenset({"status", "outcome", "error", "verification"})
 """What a plan under review shows beside; an edit may give it back, and it changes nothing."""
 
 
@@ -60,11 +64,29 @@ def plan_in(text: str, *, plan_id: str, goal: str) -> Plan:
 
 
 def _object_in(text: str) -> Mapping[str, Any] | None:
+    """Find the object with ``phases``, or a list of phases: as it stands first, repaired last."""
+    for start in (found.start() for found in re.finditer(r"[{[]", text)):
+        try:
+            content, _ = _DECODER.raw_decode(text, start)
+        except ValueError:
+            continue
+        if (plan := _as_plan(content)) is not None:
+            return plan
     start, end = text.find("{"), text.rfind("}")
     if '"phases"' not in text or not 0 <= start < end:
         return None
-    found = json_repair.loads(text[start : end + 1])
-    return found if isinstance(found, Mapping) else None
+    return _as_plan(json_repair.loads(text[start : end + 1]))
+
+
+def _as_plan(content: object) -> Mapping[str, Any] | None:
+    if isinstance(content, Mapping):
+        return content if "phases" in content else None
+    phases = isinstance(content, list) and content and all("title" in _keys(p) for p in content)
+    return {"phases": content} if phases else None
+
+
+def _keys(content: object) -> Collection[Any]:
+    return content.keys() if isinstance(content, Mapping) else ()
 
 
 def _refuse_unknown(phases: Sequence[Any]) -> None:

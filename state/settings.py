@@ -35,7 +35,7 @@ class Recovery(_Section):
         default=1, ge=0, description="Recoveries for one and the same failure."
     )
     observe_only: bool = Field(
-        default=False, description="Record what would be done, and do nothing."
+        default=False, description="Do nothing; a failure goes on to emergency."
     )
     execute_above: float = Field(
         default=0.8, ge=0, le=1, description="Confidence to act without asking."
@@ -85,7 +85,7 @@ class VerificationSettings(_Section):
         default=(), description="Run in addition to what is recognised."
     )
     max_reinjections: int = Field(
-        default=1, ge=0, description="Red results returned without reflection."
+        default=1, ge=0, description="Red results that go back once reflections are spent."
     )
     max_reflections: int = Field(default=2, ge=0)
     timeout: float = Field(default=300.0, gt=0, description="Seconds for one command.")

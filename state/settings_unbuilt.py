@@ -1,4 +1,4 @@
-"""Settings that are read and checked, and that nothing acts on yet: said aloud."""
+"""Settings that are read and checked, and that nothing acts on yet: `daruma doctor` says which."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from daruma.state.settings import Settings
 UNBUILT = (
     "llm.fallback_models",
     "llm.context_window_tokens",
-    "fallback_chain.recovery.observe_only",
     "fallback_chain.recovery.execute_above",
     "fallback_chain.recovery.ask_above",
     "fallback_chain.emergency",

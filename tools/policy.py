@@ -11,7 +11,7 @@ from daruma.tools.tool import Tool
 _ALLOW = PolicyRule(decision="allow")
 _CONFIRM_COMMAND = PolicyRule(decision="confirm", reason="commands are confirmed unless known safe")
 
-_PATHS = r"(?: (?!-|/|~|\S*\.\.)[\w./:\[\]-]+)*"
+_PATHS = r"(?: (?!-|/|~|\S*\.\.)[\w./:-]+)*"
 _SAFE_COMMANDS = re.compile(
     rf"(?:python3? -m )?pytest(?: -(?:x|q|v|vv|s))*{_PATHS}"
     rf"|ruff (?:check|format --check){_PATHS}"

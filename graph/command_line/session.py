@@ -13,6 +13,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.command_line.keepsake import Keepsake, usable_model
 from daruma.graph.command_line.thread_names import ThreadRefused
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -29,6 +30,16 @@ class Go:
 
 Start = Callable[[StateSnapshot], Go | None]
 """Reads a thread and says what to run; None for a thread that has nothing to run."""
+
+
+def questions_of(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
+    """Return what is open. A tool's own question, of any form, is shown, and answered in Python."""
+    return tuple(
+        each
+        if is_question(each.value)
+        else Interrupt(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
+        for each in snapshot.interrupts
+    )
 
 
 class Watcher(Protocol):
@@ -104,7 +115,7 @@ class Session:
 
     async def _stop(self, graph: Graph) -> Stop:
         snapshot = await graph.aget_state(self._config())
-        return Stop(self.thread, snapshot.values.get("result"), snapshot.interrupts)
+        return Stop(self.thread, snapshot.values.get("result"), questions_of(snapshot))
 
     def _config(self) -> RunnableConfig:
         return RunnableConfig(configurable={"thread_id": self.thread})

@@ -10,9 +10,11 @@ from langgraph.types import StateSnapshot
 
 from daruma.graph.build import build_graph
 from daruma.graph.command_line.keepsake import Keepsake
-from daruma.graph.command_line.session import Stop
+from daruma.graph.command_line.session import Graph, Stop, questions_of
 from daruma.graph.command_line.thread_names import ThreadRefused
 from daruma.graph.storage.postgres import Postgres
+from daruma.state.failure import Failure
+from daruma.state.phases import first_failed
 from daruma.state.plan import Plan
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
@@ -66,10 +68,11 @@ class ThreadView:
 
 async def newest_threads(postgres: Postgres) -> list[ThreadView]:
     """Return the threads that were written last; one that is damaged does not hide the others."""
+    graph = build_graph(settings=Settings(), persistence=postgres)
     views = []
     for row in await postgres.athreads():
         try:
-            views.append(await thread_view(postgres, row.thread_id))
+            views.append(await _seen(graph, row.thread_id))
         except DamagedState as error:
             views.append(ThreadView(row.thread_id, row.updated_at, damage=str(error)))
     return views
@@ -77,7 +80,10 @@ async def newest_threads(postgres: Postgres) -> list[ThreadView]:
 
 async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
     """Read one thread. Raises :class:`ThreadRefused` when there is none of that name."""
-    graph = build_graph(settings=Settings(), persistence=postgres)
+    return await _seen(build_graph(settings=Settings(), persistence=postgres), thread)
+
+
+async def _seen(graph: Graph, thread: str) -> ThreadView:
     snapshot = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
     if snapshot.created_at is None:
         raise ThreadRefused(f"there is no thread {thread!r}: see `daruma threads`")
@@ -93,6 +99,12 @@ def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadV
         task=values.get("task"),
         plan=values.get("plan"),
         messages=tuple(values.get("messages", ())),
-        stop=Stop(thread, values.get("result"), snapshot.interrupts),
-        traceback=failure.detail if (failure := values.get("failure")) else "",
+        stop=Stop(thread, values.get("result"), questions_of(snapshot)),
+        traceback=_traceback(values.get("failure"), values.get("plan")),
     )
+
+
+def _traceback(failure: Failure | None, plan: Plan | None) -> str:
+    fallen = first_failed(plan) if plan else None
+    found = failure or (fallen.failure if fallen else None)
+    return found.detail if found and found.code == "internal_error" else ""

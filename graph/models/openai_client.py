@@ -87,7 +87,7 @@ def openai_model(name: str) -> ChatOpenAI:
 
 def _key(base_url: str | None) -> SecretStr:
     if base_url is not None and urlsplit(base_url).scheme not in {"http", "https"}:
-        raise ModelUnavailable(f"OPENAI_BASE_URL must start with http:// or https://: {base_url!r}")
+        raise ModelUnavailable("OPENAI_BASE_URL has to start with http:// or https://")
     if os.environ.get("OPENAI_PROXY"):
         raise ModelUnavailable("OPENAI_PROXY is not supported: set HTTPS_PROXY in its place")
     key = os.environ.get("OPENAI_API_KEY") or None

@@ -3,13 +3,13 @@
 The stock one belongs to the loop it was made on, and runs one operation at a time (langgraph#7259).
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.postgres._ainternal import get_connection
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncCursor
@@ -45,6 +45,10 @@ def _waiting(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, T]:
     return at_home
 
 
+def _damaged(thread_id: str, checkpoint_id: str | None, error: DamagedState) -> DamagedState:
+    return DamagedState(f"checkpoint {checkpoint_id} of thread {thread_id!r}: {error}")
+
+
 class PostgresSaver(AsyncPostgresSaver):
     """A checkpointer over a pool of connections that live on the loop which makes this object.
 
@@ -57,14 +61,33 @@ class PostgresSaver(AsyncPostgresSaver):
     aput_writes = _awaiting(AsyncPostgresSaver.aput_writes)
     adelete_thread = _awaiting(AsyncPostgresSaver.adelete_thread)
     aprune = _awaiting(AsyncPostgresSaver.aprune)
-    aget_delta_channel_history = _awaiting(AsyncPostgresSaver.aget_delta_channel_history)
 
     get_tuple = _waiting(AsyncPostgresSaver.aget_tuple)
     put = _waiting(AsyncPostgresSaver.aput)
     put_writes = _waiting(AsyncPostgresSaver.aput_writes)
     delete_thread = _waiting(AsyncPostgresSaver.adelete_thread)
     prune = _waiting(AsyncPostgresSaver.aprune)
-    get_delta_channel_history = _waiting(AsyncPostgresSaver.aget_delta_channel_history)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await on(self.loop, self._history(config, channels))
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return run(self._history(config, channels), loop=self.loop)
+
+    async def _history(
+        self, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        try:
+            return await AsyncPostgresSaver.aget_delta_channel_history(
+                self, config=config, channels=channels
+            )
+        except DamagedState as error:
+            named = config["configurable"]
+            raise _damaged(named["thread_id"], named.get("checkpoint_id"), error) from error
 
     async def setup(self) -> None:
         """Make the tables; any number of processes may do so at once."""
@@ -93,8 +116,7 @@ class PostgresSaver(AsyncPostgresSaver):
         try:
             return await super()._load_checkpoint_tuple(value)
         except DamagedState as error:
-            where = f"checkpoint {value['checkpoint_id']} of thread {value['thread_id']!r}"
-            raise DamagedState(f"{where}: {error}") from error
+            raise _damaged(value["thread_id"], value["checkpoint_id"], error) from error
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:

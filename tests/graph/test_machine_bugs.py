@@ -11,6 +11,7 @@ from daruma.graph.build import builder
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts, Node
 from daruma.state.channels import Update
+from daruma.state.phases import first_failed
 from daruma.state.settings import Settings
 from daruma.tools.registry import Registry
 from daruma.tools.tool import Tool
@@ -99,9 +100,11 @@ def test_a_bug_is_reported_under_the_first_failure(run: Run, faulty: str) -> Non
 def test_a_bug_keeps_its_traceback(run: Run, faulty: str) -> None:
     """On the thread, for ``daruma show``."""
     if faulty != "finish":  # its result is made of nothing but the truth about that
-        assert run.state.failure is not None
-        assert f"planted in {faulty}" in run.state.failure.detail
-        assert "Traceback" in run.state.failure.detail
+        fallen = first_failed(run.state.plan) if run.state.plan else None
+        failure = run.state.failure or (fallen and fallen.failure)
+        assert failure
+        assert f"planted in {faulty}" in failure.detail
+        assert "Traceback" in failure.detail
 
 
 def test_what_is_opened_is_closed(run: Run, faulty: str) -> None:

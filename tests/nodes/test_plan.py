@@ -52,7 +52,9 @@ async def test_an_unusable_plan_is_told_to_the_model() -> None:
 
     assert "plan" not in update
     assert "failure" not in update
-    assert "depend on each other: a -> a" in update["messages"][0].text
+    said, note = update["messages"]
+    assert said.text == CYCLE
+    assert "depend on each other: a -> a" in note.text
     assert update["steps"][0].ok is False
 
 

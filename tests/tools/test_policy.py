@@ -31,7 +31,7 @@ def policy(**rules: Any) -> Tools:
     [
         "pytest",
         "pytest -x -q",
-        "python -m pytest -vv tests/test_a.py::test_b[x-1]",
+        "python -m pytest -vv tests/test_a.py::test_b",
         "python3 -m pytest",
         "  ruff check src  ",
         "ruff format --check .",

@@ -10,7 +10,7 @@ from daruma.tools.commands.command import run_in_group
 
 _BY_MANIFEST: dict[str, tuple[str, ...]] = {
     "pyproject.toml": ("pytest -x -q", "ruff check"),
-    "package.json": ("npm test --silent",),
+    "package.json": ("npm run test --if-present --silent",),
     "Cargo.toml": ("cargo test --quiet",),
     "go.mod": ("go test ./...",),
     "pom.xml": ("mvn --quiet test",),
@@ -22,8 +22,6 @@ _PYTHON = _BY_MANIFEST["pyproject.toml"]
 _NOT_SEARCHED = frozenset({"node_modules", "venv", "site-packages", "__pycache__"})
 _NO_TESTS = 5
 """pytest's exit code for "no tests collected": there was nothing to fail."""
-_NOT_FOUND = 127
-"""The shell's exit code for a program that is not there."""
 _NOT_FOUND = 127
 """The shell's exit code for a program that is not there."""
 

@@ -64,7 +64,7 @@ def test_a_name_without_a_model_is_one_clear_line(
         ({"OPENAI_BASE_URL": "https://eu.api.openai.com/v1"}, "OPENAI_API_KEY is not set"),
         ({"OPENAI_BASE_URL": ""}, "OPENAI_API_KEY is not set"),
         ({"OPENAI_API_KEY": ""}, "OPENAI_API_KEY is not set"),
-        ({"OPENAI_BASE_URL": "localhost:8000"}, "must start with http:// or https://"),
+        ({"OPENAI_BASE_URL": "localhost:8000"}, "has to start with http:// or https://"),
         ({"OPENAI_API_KEY": "k", "OPENAI_PROXY": "http://p"}, "set HTTPS_PROXY in its place"),
     ],
 )

@@ -15,13 +15,13 @@ PYTHON = ("pytest -x -q", "ruff check")
         (["pyproject.toml"], PYTHON),
         (["a.py"], PYTHON),
         (["pyproject.toml", "a.py"], PYTHON),
-        (["package.json"], ("npm test --silent",)),
+        (["package.json"], ("npm run test --if-present --silent",)),
         (["Cargo.toml"], ("cargo test --quiet",)),
         (["go.mod"], ("go test ./...",)),
         (["pom.xml"], ("mvn --quiet test",)),
         (["build.gradle.kts"], ("gradle --quiet test",)),
         (["mix.exs"], ("mix test",)),
-        (["package.json", "tool.py"], ("npm test --silent", *PYTHON)),
+        (["package.json", "tool.py"], ("npm run test --if-present --silent", *PYTHON)),
         (["README.md", "py", "a.pyc"], ()),
         ([], ()),
     ],
@@ -55,7 +55,7 @@ async def test_a_folder_named_like_a_manifest_is_none(tmp_path: Path) -> None:
     (tmp_path / "a.py").symlink_to("nowhere")
     (tmp_path / "package.json").symlink_to("nowhere")
 
-    assert "npm test --silent" not in await recognised_commands(tmp_path)
+    assert "npm run test --if-present --silent" not in await recognised_commands(tmp_path)
 
 
 async def test_all_checks_are_run(tmp_path: Path) -> None:
