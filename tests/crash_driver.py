@@ -1,8 +1,9 @@
 """Runs one scripted task in children that are told when to die; see test_crash.py.
 
-Usage: ``crash_driver.py URL FOLDER POINT...``. For each point one child is forked that is killed
-with SIGKILL at that storage write (before it for an even point, after it for an odd one), and then
-another that goes on to the end. A point of -1 is a run that nobody kills. Prints a JSON line each.
+Usage: ``crash_driver.py URL FOLDER SCENE POINT...``. For each point one child is forked that is
+killed with SIGKILL at that storage write (before it for an even point, after it for an odd one),
+and then another that goes on to the end. A point of -1 is a run that nobody kills. Prints a JSON
+line each.
 """
 
 import asyncio
@@ -23,24 +24,40 @@ from daruma.graph.storage.saver import PostgresSaver
 NEVER = -1
 VIEW = {"name": "str_replace_editor", "args": {"command": "view", "path": "data.txt"}}
 LOOK = {"name": "search", "args": {"pattern": "a"}}
-SCRIPT: dict[str, Any] = {
+
+
+def writing(text: str) -> dict[str, Any]:
+    """A command that sets what it sets, so that running it again shows nowhere."""
+    args = {"command": f"printf {text} > data.txt"}
+    return {"calls": [{"name": "run_command", "args": args}]}
+
+
+MENDED: dict[str, Any] = {
     "plan": [
         {"json": {"phases": [{"title": "Mend"}, {"title": "Look again", "depends_on": ["p1"]}]}}
     ],
     "main": [
         {"calls": [VIEW, LOOK]},
-        {"calls": [{"name": "run_command", "args": {"command": "printf wrong > data.txt"}}]},
+        writing("wrong"),
         {"say": "Done."},
-        {"calls": [{"name": "run_command", "args": {"command": "printf right > data.txt"}}]},
+        writing("right"),
         {"say": "Done now."},
         {"say": "It is right."},
     ],
     "reflect": [{"say": "It has to be right."}],
 }
-SETTINGS = {
-    "verification": {"commands": ["grep -q right data.txt"]},
-    "tools": {"policy": {"run_command": "allow"}},
+UNDONE: dict[str, Any] = {
+    "plan": [
+        {"json": {"phases": [{"title": "Mend", "rollback_command": "printf undone > data.txt"}]}}
+    ],
+    "main": [writing("wrong"), {"raise": "down"}, {"say": "Done."}, {"say": "Done again."}],
+    "reflect": [{"say": "I see nothing wrong."}],
 }
+SCENES: dict[str, tuple[dict[str, Any], str]] = {
+    "mended": (MENDED, "allow"),
+    "undone": (UNDONE, "confirm"),
+}
+"""Scripts, and the policy for their commands. Together they pass through every node."""
 
 
 class Deadly(PostgresSaver):
@@ -70,10 +87,24 @@ class Deadly(PostgresSaver):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def graph_over(pg: Postgres) -> Any:
-    """Build the graph of the scripted task."""
-    settings = Settings.model_validate(SETTINGS)
-    return build_graph(ScriptedChatModel(script=SCRIPT), settings=settings, persistence=pg)
+def graph_over(pg: Postgres, scene: str) -> Any:
+    """Build the graph of a scripted task."""
+    script, policy = SCENES[scene]
+    settings = {
+        "verification": {"commands": ["grep -q right data.txt"]},
+        "tools": {"policy": {"run_command": policy}},
+    }
+    model = ScriptedChatModel(script=script)
+    return build_graph(model, settings=Settings.model_validate(settings), persistence=pg)
+
+
+def reply_to(question: Any) -> dict[str, Any]:
+    """Say yes to a plan and to every call."""
+    if question["type"] == "spec_review_request":
+        return {"decision": "confirm"}
+    keys = ("approval_id", "digest")
+    yes = [{key: each[key] for key in keys} for each in question["approvals"]]
+    return {"decisions": [each | {"decision": "approve"} for each in yes]}
 
 
 async def run_to_the_end(graph: Any, folder: Path, config: Any) -> Any:
@@ -84,63 +115,63 @@ async def run_to_the_end(graph: Any, folder: Path, config: Any) -> Any:
         if state.created_at is None:
             await graph.ainvoke(request, config)
         elif state.interrupts:
-            reply = {state.interrupts[0].id: {"decision": "confirm"}}
-            await graph.ainvoke(Command(resume=reply), config)
+            (question,) = state.interrupts
+            await graph.ainvoke(Command(resume={question.id: reply_to(question.value)}), config)
         elif state.tasks:
             await graph.ainvoke(None, config)
         else:
             return state
 
 
-async def live(url: str, folder: Path, thread: str, point: int) -> None:
+async def live(url: str, scene: str, folder: Path, point: int) -> None:
     """Run in this process, dying at the point; else leave what was seen for the parent."""
+    config = {"configurable": {"thread_id": folder.name}}
     async with aopen_postgres(url) as pg:
         saver: Any = pg.checkpointer
         saver.__class__ = Deadly
         saver.point = point
-        state = await run_to_the_end(
-            graph_over(pg), folder, {"configurable": {"thread_id": thread}}
-        )
+        state = await run_to_the_end(graph_over(pg, scene), folder, config)
         result = state.values["result"]
         seen = {
             "status": result.status,
+            "code": result.error_struct and result.error_struct.error_code,
             "budgets": result.budgets,
             "usage": result.usage,
             "phases": [phase.status for phase in result.phases],
             "messages": [[m.type, m.text] for m in state.values["messages"]],
             "file": (folder / "data.txt").read_text(),
         }
-        keep(folder, thread, seen, saver.writes)
+        keep(folder, seen, saver.writes)
 
 
-def keep(folder: Path, thread: str, seen: dict[str, Any], writes: int) -> None:
+def keep(folder: Path, seen: dict[str, Any], writes: int) -> None:
     """Leave what was seen for the parent."""
-    Path(folder.parent, f"{thread}.json").write_text(json.dumps([seen, writes]))
+    folder.with_suffix(".json").write_text(json.dumps([seen, writes]))
 
 
-def forked(url: str, folder: Path, thread: str, point: int) -> int:
+def forked(url: str, scene: str, folder: Path, point: int) -> int:
     """Live in a child process; return what it ended with, negative for a signal."""
     pid = os.fork()
     if pid == 0:
-        asyncio.run(live(url, folder, thread, point))
+        asyncio.run(live(url, scene, folder, point))
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def main(url: str, home: Path, points: list[int]) -> None:
+def main(url: str, home: Path, scene: str, points: list[int]) -> None:
     """Live once for each point, and once more where that ended early."""
     for point in points:
-        thread = f"t{point:04}"  # of one length: paths are in the prompts, whose tokens count
-        folder = home / thread
+        # Names of one length: the folder's path is in the prompts, whose tokens count.
+        folder = home / f"{scene}{point:04}"
         folder.mkdir()
         (folder / "data.txt").write_text("a")
-        ended = forked(url, folder, thread, point)
+        ended = forked(url, scene, folder, point)
         if ended:
-            forked(url, folder, thread, NEVER)
-        seen, writes = json.loads((home / f"{thread}.json").read_text())
+            forked(url, scene, folder, NEVER)
+        seen, writes = json.loads(folder.with_suffix(".json").read_text())
         life = {"point": point, "ended": ended, "seen": seen, "writes": writes}
         sys.stdout.write(json.dumps(life) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), [int(point) for point in sys.argv[3:]])
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], [int(point) for point in sys.argv[4:]])

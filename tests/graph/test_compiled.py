@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, illegal, phases, say, shout
 
 from daruma.graph.build import build_graph
+from daruma.graph.storage.postgres import open_postgres
 from daruma.state.settings import Settings
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -77,29 +79,37 @@ def told(state: Any, workspace: Path) -> str:
 
 
 async def test_all_four_ways_end_in_the_same_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MO-09: a reviewed plan, a wrong fix, red tests, a reflection, the right fix, green tests."""
+    """MO-09: a reviewed plan, a wrong fix, red tests, a reflection, the right fix, green tests.
+
+    On Postgres and in memory alike.
+    """
     monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    with open_postgres(postgres_url) as postgres:
+        kept = [await every_way(saver, tmp_path) for saver in (memory(), postgres.checkpointer)]
+
+    assert "Fixed it really." in kept[0][0]
+    assert kept == [[kept[0][0]] * 4] * 2
+
+
+async def every_way(saver: BaseCheckpointSaver[Any], folder: Path) -> list[str]:
+    """Run the task each way, on a thread of the same name, and return how its state is told."""
 
     async def ended(way: Callable[[Any, Any], Any]) -> str:
-        work = tmp_path / way.__name__
+        work = folder / f"{type(saver).__name__}-{way.__name__}"
         await asyncio.to_thread(work.mkdir)
         await asyncio.to_thread((work / "calc.py").write_text, BROKEN)
         await asyncio.to_thread((work / "test_calc.py").write_text, TEST)
-        graph = build_graph(
-            RecordingModel(script=SCRIPT), settings=settings(), checkpointer=memory()
-        )
+        await saver.adelete_thread("t")
+        graph = build_graph(RecordingModel(script=SCRIPT), settings=settings(), checkpointer=saver)
         await way(graph, REQUEST | {"workspace": str(work)})
         (question,) = (await graph.aget_state(CONFIG)).interrupts
         await way(graph, Command(resume={question.id: {"decision": "confirm"}}))
         assert await asyncio.to_thread((work / "calc.py").read_text) == BROKEN.replace("-", "+")
         return told(await graph.aget_state(CONFIG), work)
 
-    first, *others = [await ended(way) for way in WAYS]
-
-    assert "Fixed it really." in first
-    assert others == [first] * 3
+    return [await ended(way) for way in WAYS]
 
 
 def limited(think: int) -> Settings:
