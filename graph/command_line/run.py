@@ -63,4 +63,5 @@ def unfinished(snapshot: "StateSnapshot") -> "Go | None":
     """Go on with work that was interrupted; a result, or an open question, is nothing to run."""
     from daruma.graph.command_line.session import Go
 
-    return Go(None) if snapshot.next and not snapshot.interrupts else None
+    # `next` is empty too where every node has run and only the step itself was not closed.
+    return Go(None) if snapshot.tasks and not snapshot.interrupts else None

@@ -86,12 +86,12 @@ class Session:
             settings, model = kept.settings(), self.model or kept.model
             graph = build_graph(model, settings=settings, persistence=postgres)
             going = start(await graph.aget_state(self._config()))
+            going = going or await self._answered(graph, automatic)
             if going:
                 kept = Keepsake(usable_model(model, settings), kept.folder)
             while going:
                 await self._stream(graph, going, kept, watcher)
-                replies = automatic(await self._stop(graph))
-                going = Go(Command(resume=dict(replies))) if replies else None
+                going = await self._answered(graph, automatic)
             return await self._stop(graph)
 
     async def _kept(self, postgres: Postgres) -> Keepsake:
@@ -112,6 +112,10 @@ class Session:
             self.reached = True
             watcher.begin(self.thread, kept.model or "")
             watcher.see(mode, part)
+
+    async def _answered(self, graph: Graph, automatic: Callable[[Stop], Replies]) -> Go | None:
+        replies = automatic(await self._stop(graph))
+        return Go(Command(resume=dict(replies))) if replies else None
 
     async def _stop(self, graph: Graph) -> Stop:
         snapshot = await graph.aget_state(self._config())

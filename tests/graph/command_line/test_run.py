@@ -94,7 +94,31 @@ def test_a_rejected_plan_is_made_anew(daruma: Daruma) -> None:
 
     assert said.code == 3
     assert said.json["interrupts"][0]["value"]["phases"][0]["title"] == "Do it otherwise"
-    assert daruma("resume", "t", "--yes").code == 3
+    assert daruma("answer", "t", "--confirm").code == 0
+
+
+def test_resuming_with_yes_agrees_to_what_waits(daruma: Daruma) -> None:
+    """``--yes`` means the same in ``resume`` as in ``run``."""
+    planned(daruma)
+
+    assert daruma("resume", "t").code == 3
+    assert daruma("resume", "t", "--yes").code == 0
+
+
+def test_an_edited_plan_with_a_cycle_is_refused_and_the_review_stays_open(daruma: Daruma) -> None:
+    """One line that names the phases; nothing has run."""
+    planned(daruma)
+    cyclic = [
+        {"id": "a", "title": "A", "depends_on": ["b"]},
+        {"id": "b", "title": "B", "depends_on": ["a"]},
+    ]
+    (daruma.folder / "plan.json").write_text(json.dumps({"phases": cyclic}))
+
+    said = daruma("answer", "t", "--edit", "plan.json")
+
+    assert said.code == 2
+    assert "a -> b -> a" in said.err or "b -> a -> b" in said.err
+    assert len(said.err.strip().splitlines()) == 1
     assert daruma("answer", "t", "--confirm").code == 0
 
 
