@@ -1,6 +1,7 @@
 """Asking a model: the one place where requests leave the machine and answers come in."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -99,8 +100,14 @@ def failed(error: Exception) -> ModelFailed:
     """Name what a provider's exception means; every provider has classes of its own."""
     kind = type(error).__name__
     timeout = isinstance(error, TimeoutError) or "Timeout" in kind
-    text = " ".join(str(error).split())[:500] or kind
+    text = " ".join(_without_key(str(error)).split())[:500] or kind
     return ModelFailed(text, code="timeout" if timeout else "llm_failure", cause=kind)
+
+
+def _without_key(text: str) -> str:
+    """Servers quote the key that they refuse; it must not reach the record."""
+    key = os.environ.get("OPENAI_API_KEY")
+    return text.replace(key, "[key]") if key else text
 
 
 def usage_of(message: AIMessage, role: Role, model: str) -> Usage:

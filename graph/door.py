@@ -24,7 +24,7 @@ from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import is_question, read_reply
 from daruma.state.mode import MODES, Mode
-from daruma.tools.results import storable
+from daruma.tools.results import clean
 
 _SECRET = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd|credentials?)$")
 
@@ -101,7 +101,7 @@ def _stored(message: Any, taken: set[str | None]) -> Any:
 
 def _clean(content: Any) -> Any:
     if isinstance(content, str):
-        return storable(content)
+        return clean(content)
     if isinstance(content, list):
         return [_clean(part) for part in content]
     if isinstance(content, dict):
@@ -161,9 +161,14 @@ def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[
 
 def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
     """Pair each reply with the open question that it goes to, by id."""
-    pending = {interrupt.id: interrupt.value for interrupt in snapshot.interrupts}
+    # An earlier checkpoint still shows what was answered; LangGraph would take the old answer.
+    open_tasks = [task for task in snapshot.tasks if task.result is None]
+    pending = {each.id: each.value for task in open_tasks for each in task.interrupts}
     if not pending:
-        raise RequestRefused(f"nothing is open on thread {_thread_id(snapshot)!r}")
+        answered = (
+            "; what shows here was answered before: fork first" if snapshot.interrupts else ""
+        )
+        raise RequestRefused(f"nothing is open on thread {_thread_id(snapshot)!r}{answered}")
     if not isinstance(replies, Mapping) or not replies or not pending.keys() >= replies.keys():
         raise RequestRefused(
             "answers go by the id of their question, Command(resume={id: reply}); "

@@ -61,7 +61,7 @@ def _bare_result(state: State, failure: Failure) -> TaskResult:
     """The result of a task whose result could not be built: nothing but the truth about that."""
     error = state.error or emergency_of(failure)
     return TaskResult(
-        task_id=state.task.id if state.task else "",
+        task_id=state.task_id,
         status="failed",
         output=f"The task ended as failed: {error.message}",
         error_message=error.to_error_message(),

@@ -65,7 +65,7 @@ def _result(state: State, status: Status, output: str, now: float) -> TaskResult
     }
     started = state.task.started_at if state.task else now
     return TaskResult(
-        task_id=state.task.id if state.task else "",
+        task_id=state.task_id,
         status=status,
         output=output,
         error_message=state.error.to_error_message() if state.error else None,
@@ -92,4 +92,7 @@ def _notes(state: State) -> tuple[str, ...]:
     notes = [IN_ORDER] if task and task.mode == "team_collab" else []
     if task and task.verify and task.limits.verify == 0:
         notes.append("not verified: the budget for verification is 0")
-    return tuple(dict.fromkeys([*notes, *(each.note for each in checked if each and each.note)]))
+    for each in checked:
+        if each:
+            notes += [each.note, *(f"{c.command}: {c.note}" for c in each.checks if c.note)]
+    return tuple(dict.fromkeys(note for note in notes if note))

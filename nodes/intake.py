@@ -32,7 +32,7 @@ async def intake(state: State, context: Context) -> Update:
         "plan": None,
         "calls": (),
         "verification": None,
-        "failure": _refusal(task),
+        "failure": _refusal(task, state),
         "origin": None,
         "error": None,
     }
@@ -77,12 +77,18 @@ def _next_task_id(state: State, thread_id: str) -> str:
     return f"{thread_id}/{number}"
 
 
-def _refusal(task: Task) -> Failure | None:
-    if not task.goal:
+def _refusal(task: Task, state: State) -> Failure | None:
+    if not task.goal and not _shows_something(state):
         return _bad("the message is empty: say what is to be done")
     if task.template:
         return _bad(f"there is no team template {task.template!r}; there are none yet")
     return None
+
+
+def _shows_something(state: State) -> bool:
+    """Whether the request has parts that are not text, such as an image."""
+    content = state.messages[-1].content if state.messages else ""
+    return any(isinstance(part, dict) and part.get("type") != "text" for part in content)
 
 
 def _bad(message: str) -> Failure:

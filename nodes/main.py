@@ -1,6 +1,6 @@
 """Ask the model once; its answer becomes tool tasks, or the candidate for the final answer."""
 
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import AIMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
@@ -10,7 +10,7 @@ from daruma.state.recording import record_step
 from daruma.state.tool_task import with_status
 from daruma.tools.context import Answer, Context
 from daruma.tools.resolution import tool_tasks, with_own_ids
-from daruma.tools.results import tool_result
+from daruma.tools.results import blank, cut_off, tool_result
 from daruma.tools.tool import Tool
 
 CHAT = "Answer the user."
@@ -66,20 +66,30 @@ def prompt(state: State) -> str:
 
 
 def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
-    task_id = state.task.id if state.task else ""
     number = budget.spent(state.steps, "think")
-    message = with_own_ids(answer.message, f"{task_id}:answer:{number}")
+    message = with_own_ids(answer.message, f"{state.task_id}:answer:{number}")
     calls = tool_tasks(message, offered(state, context), context.settings.tools)
-    blank = not message.text.strip() and not calls
+    unusable = None if calls else _unusable(message)
     step = record_step(
-        state, "think", at=at, seconds=context.now() - at, ok=not blank, usage=answer.usage
+        state,
+        "think",
+        at=at,
+        seconds=context.now() - at,
+        ok=unusable is None,
+        usage=answer.usage,
     )
-    if blank:
-        return {"steps": step, "failure": _blank(), "calls": ()}
+    if unusable:
+        return {"steps": step, "failure": unusable, "calls": ()}
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
     return {"messages": messages, "steps": step, "calls": calls, "failure": None, "origin": None}
 
 
-def _blank() -> Failure:
-    return Failure(code="llm_failure", node="main", message="the model's answer was empty")
+def _unusable(message: AIMessage) -> Failure | None:
+    if blank(message.text):
+        return Failure(code="llm_failure", node="main", message="the model's answer was empty")
+    if cut_off(message):
+        reason = message.response_metadata["finish_reason"]
+        said = f"the model's answer was cut off ({reason})"
+        return Failure(code="llm_failure", node="main", message=said)
+    return None

@@ -10,6 +10,7 @@ from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.recording import record_step
 from daruma.tools.context import Answer, Context
+from daruma.tools.results import cut_off
 
 PROMPT = """\
 You plan a task; others carry the plan out. Answer with one JSON object and nothing else:
@@ -44,14 +45,15 @@ def request(state: State) -> list[BaseMessage]:
 
 
 def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
-    task_id = state.task.id if state.task else ""
     number = budget.spent(budget.of_task(state), "plan") + 1
     goal = state.task.goal if state.task else ""
     usage, seconds = answer.usage, context.now() - at
     # The plan stays in the history: who is asked for a better one has to see it.
-    said = AIMessage(answer.message.text or "(nothing)", id=f"{task_id}:plan:{number}")
+    said = AIMessage(answer.message.text or "(nothing)", id=f"{state.task_id}:plan:{number}")
     try:
-        proposed = plan_in(answer.message.text, plan_id=f"{task_id}/plan-{number}", goal=goal)
+        if cut_off(answer.message):
+            raise PlanRefused("the answer was cut off before its end: make the plan shorter")
+        proposed = plan_in(answer.message.text, plan_id=f"{state.task_id}/plan-{number}", goal=goal)
     except PlanRefused as error:
         context.emit(PlanRejected(reason=str(error)))
         step = record_step(state, "plan", at=at, seconds=seconds, ok=False, usage=usage)

@@ -27,8 +27,9 @@ async def reflect(state: State, context: Context) -> Update:
     if not text:
         return {"steps": step}
     number = budget.spent(state.steps, "reflect")
-    task_id = state.task.id if state.task else ""
-    note = HumanMessage(f"Reflection: {text}\n\nTry again.", id=f"{task_id}:reflection:{number}")
+    note = HumanMessage(
+        f"Reflection: {text}\n\nTry again.", id=f"{state.task_id}:reflection:{number}"
+    )
     return {"messages": [note], "steps": step}
 
 

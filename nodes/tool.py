@@ -42,7 +42,7 @@ async def _run(dispatch: Dispatch, context: Context) -> tuple[bool, str]:
         return False, f"Error: {error}"
     except GraphBubbleUp:
         raise
-    except Exception as error:  # noqa: BLE001  # a tool's bug is news for the model, not the end
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's bug does not end the loop
         return False, f"Error: {type(error).__name__}: {error}"
 
 

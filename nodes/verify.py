@@ -18,9 +18,9 @@ async def verify(state: State, context: Context) -> Update:
     at = context.now()
     try:
         verification = await _check(state, context)
-    except ToolError as error:
+    except (ToolError, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
-        gone = isinstance(error, FileUnavailable)
+        gone = isinstance(error, FileUnavailable | OSError)
         code: Code = "workspace_conflict" if gone else "verification_failed"
         failure = Failure(code=code, node="verify", message=str(error))
         step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
@@ -69,6 +69,5 @@ def declared(state: State, context: Context) -> tuple[str, ...]:
 
 def _report(state: State, verification: Verification) -> HumanMessage:
     number = budget.spent(state.steps, "verify")
-    task_id = state.task.id if state.task else ""
     text = f"Verification failed. What the checks said:\n\n{excerpt(verification)}"
-    return HumanMessage(text, id=f"{task_id}:verification:{number}")
+    return HumanMessage(text, id=f"{state.task_id}:verification:{number}")

@@ -47,6 +47,11 @@ class State:
     error: EmergencyError | None = None
     result: Result = None
 
+    @property
+    def task_id(self) -> str:
+        """The id of the task at hand; empty before intake."""
+        return self.task.id if self.task else ""
+
 
 class Update(TypedDict, total=False):
     """What a node returns: only what it changes."""

@@ -18,6 +18,10 @@ Command = Annotated[str | None, AfterValidator(lambda text: (text or "").strip()
 PhaseStatus = Literal["pending", "running", "completed", "failed"]
 
 
+MAX_PHASES = 50
+"""Phases of one plan: each has a budget of its own, so more would be without a bound."""
+
+
 class PlanRefused(DarumaError):
     """Raised when a plan can not be carried out; says which phases are the reason."""
 
@@ -91,15 +95,20 @@ def check_phases(phases: Iterable[Phase]) -> None:
     Raises :class:`PlanRefused` with the ids in question.
     """
     phases = tuple(phases)
-    ids = [phase.id for phase in phases]
-    if not ids:
-        raise PlanRefused("the plan has no phases")
-    if twice := sorted({phase_id for phase_id in ids if ids.count(phase_id) > 1}):
-        raise PlanRefused(f"phase ids are used more than once: {', '.join(twice)}")
+    _check_ids([phase.id for phase in phases])
     for phase in phases:
-        if unknown := sorted(set(phase.depends_on) - set(ids)):
+        if unknown := sorted(set(phase.depends_on) - {other.id for other in phases}):
             raise PlanRefused(f"phase {phase.id!r} depends on unknown phases: {', '.join(unknown)}")
     try:
         TopologicalSorter({phase.id: phase.depends_on for phase in phases}).prepare()
     except CycleError as error:
         raise PlanRefused(f"phases depend on each other: {' -> '.join(error.args[1])}") from None
+
+
+def _check_ids(ids: list[str]) -> None:
+    if not ids:
+        raise PlanRefused("the plan has no phases")
+    if len(ids) > MAX_PHASES:
+        raise PlanRefused(f"the plan has {len(ids)} phases; {MAX_PHASES} is the most")
+    if twice := sorted({phase_id for phase_id in ids if ids.count(phase_id) > 1}):
+        raise PlanRefused(f"phase ids are used more than once: {', '.join(twice)}")

@@ -73,8 +73,9 @@ def _object_in(text: str) -> Mapping[str, Any] | None:
         if (plan := _as_plan(content)) is not None:
             return plan
     start, end = text.find("{"), text.rfind("}")
-    if '"phases"' not in text or not 0 <= start < end:
-        return None
+    unclosed = text.count("{") > text.count("}") or text.count("[") > text.count("]")
+    if '"phases"' not in text or not 0 <= start < end or unclosed:
+        return None  # what was cut off is not repaired into a shorter plan
     return _as_plan(json_repair.loads(text[start : end + 1]))
 
 

@@ -18,7 +18,7 @@ def record_step(
     """Return the update of ``steps`` for one step of the task, in the phase that is current."""
     step = Step(
         kind=kind,
-        task_id=state.task.id if state.task else "",
+        task_id=state.task_id,
         phase_id=state.plan.current if state.plan else None,
         ok=ok,
         at=at,

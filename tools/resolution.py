@@ -13,6 +13,7 @@ from referencing.exceptions import Unresolvable
 from daruma.state.settings import Tools
 from daruma.state.tool_task import NameResolution, ToolTask
 from daruma.tools.policy import decide
+from daruma.tools.results import cut_off
 from daruma.tools.tool import Tool
 
 _CUT_OFF = "the answer was cut off before its end: give the call again, with less in it"
@@ -47,7 +48,7 @@ def tool_tasks(message: AIMessage, tools: Sequence[Tool], settings: Tools) -> tu
     with the reason; what a person must confirm is ``awaiting``; the rest is ``ready``. Nothing of
     an answer that was cut off runs: a stream's half arguments look whole once they are parsed.
     """
-    if message.response_metadata.get("finish_reason") == "length":
+    if cut_off(message):
         calls = (*message.tool_calls, *message.invalid_tool_calls)
         return tuple(_failed(_task(message, dict(call)), _CUT_OFF) for call in calls)
     readable = tuple(

@@ -1,6 +1,7 @@
 """The one answer that every tool call gets, whatever became of it (TL-03)."""
 
 from collections.abc import Iterable
+from unicodedata import category
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -21,14 +22,29 @@ def tool_result(call: ToolTask, text: str, *, ok: bool = True) -> ToolMessage:
     )
 
 
-def storable(text: str) -> str:
-    """Return text without NUL and lone surrogates, which no database takes, its middle cut."""
+def clean(text: str) -> str:
+    """Return text without NUL and lone surrogates, which no database takes."""
     text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    text = text.encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable(text: str) -> str:
+    """Return a tool's text as it is stored: clean, and its middle cut where it is too long."""
+    text = clean(text)
     if len(text) <= LIMIT:
         return text
     half = LIMIT // 2
     return f"{text[:half]}\n[... {len(text) - LIMIT} characters cut ...]\n{text[-half:]}"
+
+
+def cut_off(message: AIMessage) -> bool:
+    """Whether an answer was ended by a limit or a filter, not by the model."""
+    return message.response_metadata.get("finish_reason") in ("length", "content_filter")
+
+
+def blank(text: str) -> bool:
+    """Whether a text shows nothing: white space, control and zero-width characters only."""
+    return all(each.isspace() or category(each) in ("Cf", "Cc") for each in text)
 
 
 def unanswered(messages: Iterable[AnyMessage]) -> list[ToolMessage]:

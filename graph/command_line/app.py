@@ -1,6 +1,8 @@
 """The ``daruma`` command. Its modules import the machine when they need it: ``--help`` is quick."""
 
 import logging
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -62,6 +64,10 @@ def _exit_code(args: Sequence[str] | None) -> int:
         return app(args, prog_name="daruma", standalone_mode=False) or 0
     except typer.Abort:
         return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be said
+        _complain("the output was closed; `daruma threads` shows what can be resumed")
+        return 128 + signal.SIGPIPE
     except _UsageError as error:
         return _complain(getattr(error, "format_message", error.__str__)())
     except Exception as error:  # noqa: BLE001  # a bug is told in one line too, and kept

@@ -76,7 +76,9 @@ class Conversation:
         return yes_to(stop.questions) if self.yes else {}
 
     def _ask(self, stop: Stop) -> Replies:
-        self._asked = not self.json and sys.stdin.isatty() and self.paper.terminal
+        self._asked = (
+            not self.json and sys.stdin is not None and sys.stdin.isatty() and self.paper.terminal
+        )
         return ask(stop, self.paper, known=self._plan_known) if self._asked else {}
 
     def _tell(self, stop: Stop) -> None:

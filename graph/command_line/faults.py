@@ -17,6 +17,9 @@ def complaint(error: Exception) -> str | None:
     if isinstance(error, Error):
         reason = " ".join(str(error).split())
         return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{where}; `daruma threads` shows what can be resumed"
     return None
 
 

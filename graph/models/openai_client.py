@@ -1,12 +1,14 @@
 """OpenAI's client with our timeouts, usable from any number of event loops, in turn or at once."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import openai
+from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typing_extensions import override
@@ -64,6 +66,33 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
 _Kept = tuple["httpx2.AsyncClient", AsyncGenerator[None]]
 
 
+class _Model(ChatOpenAI):
+    """The stock client, but for calls whose arguments are JSON and no object.
+
+    LangChain would refuse the whole answer for one such call; it is made one that can not be read.
+    """
+
+    @override
+    def _create_chat_result(
+        self, response: Any, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        plain = response if isinstance(response, dict) else response.model_dump()
+        for choice in plain.get("choices") or ():
+            for call in (choice.get("message") or {}).get("tool_calls") or ():
+                function = call.get("function") or {}
+                function["arguments"] = _readable(function.get("arguments"))
+        return super()._create_chat_result(plain, generation_info)
+
+
+def _readable(arguments: object) -> str:
+    """Return arguments as they are if they are an object, or not JSON; else as no JSON."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    try:
+        return text if isinstance(json.loads(text), dict) else f"not an object: {text}"
+    except ValueError:
+        return text or "nothing"
+
+
 def openai_model(name: str) -> ChatOpenAI:
     """A chat model of OpenAI, or of a server that speaks its protocol at `OPENAI_BASE_URL`.
 
@@ -72,7 +101,7 @@ def openai_model(name: str) -> ChatOpenAI:
     requests are made for one call.
     """
     base_url = os.environ.get("OPENAI_BASE_URL") or None
-    return ChatOpenAI(
+    return _Model(
         model=name,
         base_url=base_url,
         api_key=_key(base_url),

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, say, shout
 
-from daruma.graph.build import build_graph
+from daruma.graph.build import build_graph, strict
 from daruma.graph.machine import TABLE, node_of
+from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
 from daruma.tools.registry import ToolNameConflictError
@@ -97,3 +99,12 @@ def test_the_input_is_what_a_request_may_say() -> None:
 
     assert set(graph.get_input_jsonschema()["properties"]) == {"messages", "mode", "workspace"}
     assert set(graph.invoke({"messages": "hi"})) <= {"messages", "plan", "result"}
+
+
+def test_a_checkpointer_of_ones_own_reads_listed_types_only() -> None:
+    """DU-05: LangGraph's imports whatever a row names; one that was chosen on purpose stays."""
+    stock, chosen = InMemorySaver(), memory()
+
+    assert isinstance(strict(stock).serde, StrictSerializer)
+    assert strict(stock).storage is stock.storage  # type: ignore[attr-defined]  # the same data
+    assert strict(chosen) is chosen

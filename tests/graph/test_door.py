@@ -245,3 +245,47 @@ def test_a_request_does_not_spoil_the_history(messages: list[Any]) -> None:
         run.send({"messages": messages})
     assert run.messages[0].text == "Do it"
     assert [problem for request_ in run.model.requests for problem in illegal(request_)] == []
+
+
+def test_a_question_that_was_answered_takes_no_other_answer() -> None:
+    """One reply for each question: at an earlier checkpoint LangGraph would take the old one."""
+    run = waiting()
+    earlier, question = run.snapshot.config, run.question
+    run.reply({"decision": "confirm"})
+
+    with pytest.raises(RequestRefused, match=r"nothing is open.*fork first"):
+        run.graph.invoke(
+            Command(resume={question.id: {"decision": "reject", "feedback": "no"}}), earlier
+        )
+
+
+@pytest.mark.parametrize("command", [Command(update={"plan": None}), Command()])
+def test_a_command_can_only_answer(command: Command[Any]) -> None:
+    """An update would slip past the door, and drop what is open."""
+    refused(waiting(), command, "a command can only answer")
+
+
+def test_a_long_message_is_kept_whole() -> None:
+    """What the user said is not a tool's output: nothing of it is cut."""
+    (message,) = request({"messages": "x" * 100_000})["messages"]
+
+    assert len(message.text) == 100_000
+
+
+def test_a_workspace_that_holds_our_own_data_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The history of edits would be edited with it."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+
+    with pytest.raises(RequestRefused, match="holds Daruma's own data"):
+        request({"messages": "hi", "workspace": str(tmp_path)})
+
+
+@pytest.mark.parametrize("key", ["api_key", "OPENAI_API_KEY", "db_password", "token"])
+def test_secrets_in_configurable_are_refused(key: str) -> None:
+    """LangGraph stores them in clear with every checkpoint."""
+    run = new()
+
+    with pytest.raises(RequestRefused, match="stored in clear"):
+        run.graph.invoke({"messages": "hi"}, {"configurable": {"thread_id": "t", key: "sk-1"}})

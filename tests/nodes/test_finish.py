@@ -7,6 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from tests.parts import (
     GREEN,
+    RED,
     a_context,
     a_failure,
     a_phase,
@@ -24,7 +25,7 @@ from daruma.state.emergency import emergency_of
 from daruma.state.events import Event, TaskCompleted
 from daruma.state.result import TaskResult
 from daruma.state.status import Status
-from daruma.state.verification import Verification
+from daruma.state.verification import Check, Verification
 
 ERROR = emergency_of(a_failure())
 ANSWERED = [HumanMessage("Do it"), AIMessage("Done.")]
@@ -130,3 +131,17 @@ async def test_the_end_is_told() -> None:
     await finish(a_state(messages=ANSWERED), a_context(events=events))
 
     assert events == [TaskCompleted(task_id="t/1", status="completed", output="Done.")]
+
+
+async def test_what_was_checked_is_that_of_the_phase_that_failed() -> None:
+    """The result does not contradict its status, and no note is lost."""
+    bare = Verification(
+        checks=(Check(command="pytest", passed=True, exit_code=5, note="no tests"),)
+    )
+    red = a_phase("a", status="failed", outcome="failed", failure=a_failure(), verification=RED)
+    other = a_phase("b", status="completed", outcome="completed", verification=bare)
+    plan = replace(a_plan(red, other), first_failed="a")
+    ended = await result(plan=plan, verification=GREEN, error=ERROR)
+
+    assert ended.verification == RED
+    assert "pytest: no tests" in ended.notes

@@ -127,3 +127,21 @@ async def test_the_policy_of_the_run_decides() -> None:
     update = await main(state(), a_context(calling("shout", text="x"), tools=[shout], given=given))
 
     assert [call.status for call in update["calls"]] == ["awaiting"]  # type: ignore[union-attr]  # a tuple
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "said"),
+    [
+        ("half an ans", "length", "cut off (length)"),
+        ("half", "content_filter", "cut off (content_filter)"),
+        ("\u200b \n", "stop", "empty"),
+    ],
+)
+async def test_an_answer_that_is_none_is_a_failure(text: str, reason: str, said: str) -> None:
+    """RE-03: cut off, filtered or showing nothing; never the end of a task."""
+    answer = AIMessage(text, response_metadata={"finish_reason": reason})
+    update = await main(state(), a_context(answer))
+
+    assert update["failure"] is not None
+    assert said in update["failure"].message
+    assert "messages" not in update

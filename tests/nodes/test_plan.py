@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from tests.parts import Says, a_context, a_task, taken
 
 from daruma.nodes.plan import plan
@@ -90,3 +90,13 @@ async def test_a_failing_model_is_a_failure() -> None:
     assert failure is not None
     assert (failure.node, failure.code, failure.message) == ("plan", "llm_failure", "down")
     assert update["steps"][0].ok is False
+
+
+async def test_a_plan_that_was_cut_off_is_no_plan() -> None:
+    """Half a plan would be carried out as if it were all that was meant."""
+    whole = '{"phases": [{"title": "Back up"}]}'
+    answer = AIMessage(whole, response_metadata={"finish_reason": "length"})
+    update = await plan(state(), a_context(answer))
+
+    assert "plan" not in update
+    assert "cut off" in update["messages"][1].text

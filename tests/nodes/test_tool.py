@@ -111,3 +111,16 @@ def test_the_summary_is_short() -> None:
     args = {"path": "a.py", "text": "x" * 81, "more": "a\nb", "line": 3, "list": ["x"]}
 
     assert summary(a_call(args=args)) == "a.py 3"
+
+
+async def test_a_tool_that_exits_does_not_end_the_host() -> None:
+    """TL-03: command-line functions raise ``SystemExit``."""
+
+    def leave(text: str) -> str:
+        """Leave."""
+        raise SystemExit(text)
+
+    dispatch = Dispatch(task=a_task(), call=a_call("c1", name="leave", args={"text": "3"}))
+    update = await tool(dispatch, a_context(tools=[leave]))
+
+    assert update["messages"][0].text == "Error: SystemExit: 3"

@@ -150,3 +150,41 @@ def test_any_text_is_a_plan_or_refused(text: str) -> None:
     """Nor does any answer."""
     with suppress(PlanRefused):
         assert read(f'{text}"phases"{text}').phases
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Use {x}, then ```json\n{"phases": [{"title": "A"}, {"title": "B"}]}\n``` and {y}.',
+        '[{"title": "A"}, {"title": "B"}]',
+        'Sure: {"goal": "g", "phases": [{"title": "A"}, {"title": "B"}]}',
+        "{'phases': [{'title': 'A'}, {'title': 'B'},]} \"phases\"",
+    ],
+)
+def test_a_plan_is_found_wherever_it_stands(text: str) -> None:
+    """Fenced, between words with braces, as a bare list, or a little broken."""
+    plan = plan_in(text, plan_id="p", goal="g")
+
+    assert [phase.title for phase in plan.phases] == ["A", "B"]
+
+
+def test_a_plan_that_breaks_off_is_not_repaired_into_a_shorter_one() -> None:
+    """It becomes the one phase of an answer without a plan, shown whole to the reviewer."""
+    text = '{"phases": [{"title": "Back up"}, {"title": "Delete the o'
+    (phase,) = plan_in(text, plan_id="p", goal="g").phases
+
+    assert phase.instructions == text
+
+
+def test_a_plan_has_a_bound() -> None:
+    """Each phase has a budget of its own."""
+    with pytest.raises(PlanRefused, match="51 phases; 50 is the most"):
+        plan_from({"phases": [{"title": "x"}] * 51}, plan_id="p", goal="g")
+
+
+def test_a_person_s_unknown_key_is_refused() -> None:
+    """A typo in a rollback must not be lost."""
+    edited = {"phases": [{"title": "x", "rollback_comand": "undo"}]}
+
+    with pytest.raises(PlanRefused, match="did you mean 'rollback_command'"):
+        plan_from(edited, plan_id="p", goal="g", strict=True)

@@ -20,6 +20,7 @@ FIXED: Final = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
     "NO_COLOR": "1",
+    "RUFF_NO_CACHE": "true",  # a workspace that may only be read can be checked too
 }
 
 

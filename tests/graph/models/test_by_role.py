@@ -197,3 +197,18 @@ def test_no_model_at_all_says_where_to_put_one() -> None:
     """All three places, in one line."""
     with pytest.raises(ModelUnavailable, match=r"model=.*daruma\.yaml.*DARUMA_LLM__MODEL"):
         Models(main=None).get("main")
+
+
+@pytest.mark.parametrize("arguments", ["{bad", "", "[1]", "null", '"x"', "3"])
+async def test_arguments_that_are_no_object_cost_one_call_only(
+    environment: pytest.MonkeyPatch, arguments: str
+) -> None:
+    """TL-12: the call can not be read; the answer and its other calls can."""
+    good = {"name": "look", "arguments": '{"at": "it"}', "id": "good"}
+    bad = {"name": "look", "arguments": arguments, "id": "bad"}
+    with openai_server([Reply(calls=[good, bad])]) as server:
+        environment.setenv("OPENAI_BASE_URL", server.url)
+        answer = await resolve_model("openai:m", aliases={}).ainvoke("hello")
+
+    assert [call["id"] for call in answer.tool_calls] == ["good"]
+    assert [call["id"] for call in answer.invalid_tool_calls] == ["bad"]

@@ -7,7 +7,7 @@ import pytest
 from daruma.tools.errors import PathRefused
 from daruma.tools.files.paths import parts_beneath, shown
 
-ROOT = Path("/work")
+ROOT = Path("/ws")
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ ROOT = Path("/work")
         ("a/b.py", ("a", "b.py")),
         ("./a//b.py/", ("a", "b.py")),
         (".", ()),
-        ("/work", ()),
-        ("/work/a/b.py", ("a", "b.py")),
+        ("/ws", ()),
+        ("/ws/a/b.py", ("a", "b.py")),
         (".gitignore", (".gitignore",)),
         ("x.git/.github/file", ("x.git", ".github", "file")),
         ("..a/b..", ("..a", "b..")),
@@ -37,9 +37,9 @@ def test_a_path_inside_is_made_relative(path: str, parts: tuple[str, ...]) -> No
         "a/../../etc/passwd",
         "/etc/passwd",
         "/",
-        "/work_evil/a",
-        "/work/../etc/passwd",
-        "//work/a",
+        "/ws_evil/a",
+        "/ws/../etc/passwd",
+        "//ws/a",
         "a\0b",
         "a\udc80b",
         ".git",
