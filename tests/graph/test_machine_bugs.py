@@ -122,6 +122,20 @@ def test_a_phase_with_a_bug_has_failed(tmp_path: Any) -> None:
     assert [phase.status for phase in run.result.phases] == ["failed", "failed"]
 
 
+def test_a_bug_in_a_phase_is_a_failure_of_that_phase_only(tmp_path: Any) -> None:
+    """RO-02, PL-05: it is rolled back, and phases that do not depend on it have their turn."""
+    plan = {
+        "plan": [phases({"id": "a", "rollback_command": "touch rolled"}, "b")],
+        "main": [say(), say()],
+    }
+    run = run_with(PLAN | {"script": plan}, "verify", tmp_path)
+
+    assert (tmp_path / "rolled").exists()
+    assert [phase.failure is not None for phase in run.result.phases] == [True, True]
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "internal_error"
+
+
 def test_a_bug_in_a_tool_task_is_a_result(tmp_path: Any) -> None:
     """TL-03: its siblings and the loop go on."""
     case = TOOL | {"script": [calls("shout", "shout"), say()]}

@@ -92,6 +92,13 @@ async def test_a_failing_model_is_a_failure() -> None:
     assert update["steps"][0].ok is False
 
 
+async def test_a_plan_stays_in_the_history() -> None:
+    """PL-02: who is asked for a better one after a rejection has to see the one that was."""
+    update = await plan(state(), a_context(GOOD))
+
+    assert [(each.type, each.text) for each in update["messages"]] == [("ai", GOOD)]
+
+
 async def test_a_plan_that_was_cut_off_is_no_plan() -> None:
     """Half a plan would be carried out as if it were all that was meant."""
     whole = '{"phases": [{"title": "Back up"}]}'
