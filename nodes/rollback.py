@@ -2,7 +2,6 @@
 
 from daruma.state.channels import State, Update
 from daruma.state.events import (
-    CommandRun,
     PhaseRollbackCompleted,
     PhaseRollbackFailed,
     PhaseRollbackStarted,
@@ -10,6 +9,7 @@ from daruma.state.events import (
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase
 from daruma.tools.commands.command import CommandResult, run_in_group
+from daruma.tools.commands.command_event import command_run
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 
@@ -49,16 +49,7 @@ async def _run(purpose: str, command: str, state: State, context: Context) -> Co
     opened = (await context.surroundings(workspace)).needs_workspace()
     timeout = context.settings.rollback.default_timeout
     result = await run_in_group(command, cwd=opened.root, timeout=timeout)
-    context.emit(
-        CommandRun(
-            purpose=purpose,
-            command=command,
-            exit_code=result.exit_code,
-            timed_out=result.timed_out,
-            seconds=result.seconds,
-            sandbox=result.sandbox,
-        )
-    )
+    context.emit(command_run(purpose, result))
     return result
 
 

@@ -4,11 +4,12 @@ from langchain_core.messages import HumanMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
-from daruma.state.events import CommandRun, VerificationCompleted, VerificationStarted
+from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.failure import Code, Failure
 from daruma.state.recording import record_step
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.commands.checks import recognised_commands, run_checks
+from daruma.tools.commands.command_event import command_run
 from daruma.tools.context import Context
 from daruma.tools.errors import FileUnavailable, ToolError
 
@@ -46,16 +47,7 @@ async def _check(state: State, context: Context) -> Verification:
     context.emit(VerificationStarted(commands=commands))
     checks = await run_checks(commands, opened.root, timeout)
     for check in checks:
-        context.emit(
-            CommandRun(
-                purpose="verification",
-                command=check.command,
-                exit_code=check.exit_code,
-                timed_out=check.timed_out,
-                seconds=check.seconds,
-                sandbox=check.sandbox,
-            )
-        )
+        context.emit(command_run("verification", check))
     note = "" if checks else "nothing to verify: no checks are known for this workspace"
     return Verification(checks=tuple(checks), note=note)
 

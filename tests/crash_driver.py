@@ -130,10 +130,13 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
         saver: Any = pg.checkpointer
         saver.__class__ = Deadly
         saver.point = point
-        state = await run_to_the_end(graph_over(pg, scene), folder, config)
+        graph = graph_over(pg, scene)
+        state = await run_to_the_end(graph, folder, config)
         result = state.values["result"]
+        history = [past async for past in graph.aget_state_history(config)]
         seen = {
             "status": result.status,
+            "nodes": sorted({task.name for past in history for task in past.tasks}),
             "code": result.error_struct and result.error_struct.error_code,
             "budgets": result.budgets,
             "usage": result.usage,

@@ -3,24 +3,12 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.daruma_command import DONE, PLAN, Daruma
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
-
-
-@pytest.fixture
-def daruma(
-    postgres_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Daruma:
-    """The command, on a database of its own."""
-    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
 
 
 def test_help_does_not_wait_for_the_machine() -> None:

@@ -25,15 +25,10 @@ NAMES = ["fix", "gives-up"]
 
 
 @pytest.fixture
-def daruma(
-    postgres_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Daruma:
+def daruma(daruma: Daruma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Daruma:
     """The command, on a database of its own, with a folder of its own for temporary files."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
+    return daruma
 
 
 def ending(said: Said) -> list[str]:

@@ -18,19 +18,14 @@ REFLECTION = Reply("I changed the wrong operator.")
 
 
 @pytest.fixture
-def daruma(
-    postgres_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Daruma:
+def daruma(daruma: Daruma, tmp_path: Path) -> Daruma:
     """The command, on a database of its own, with a repository whose test fails."""
     repo = tmp_path / "repo"
     repo.mkdir()
     (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     test = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
     (repo / "test_calc.py").write_text(test)
-    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
+    return daruma
 
 
 def edit(old: str, new: str) -> Reply:

@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,18 +14,6 @@ from daruma.graph.command_line.paper import Paper
 from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.thread_list import print_threads
 from daruma.graph.command_line.thread_view import ThreadView
-
-
-@pytest.fixture
-def daruma(
-    postgres_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Daruma:
-    """The command, on a database of its own, with a workspace that has nothing to verify."""
-    (tmp_path / "ws").mkdir()
-    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
 
 
 def planned(daruma: Daruma, *options: str, **script: Any) -> Said:

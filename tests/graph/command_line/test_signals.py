@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from subprocess import Popen
 
 import pytest
@@ -15,18 +14,6 @@ from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.openai_server import Fault, openai_server
 
 SECONDS = 60
-
-
-@pytest.fixture
-def daruma(
-    postgres_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Daruma:
-    """The command, on a database of its own, with a workspace."""
-    (tmp_path / "ws").mkdir()
-    return Daruma(postgres_url, tmp_path, monkeypatch, capsys)
 
 
 @contextmanager
