@@ -42,7 +42,7 @@ def _builtin(
         parameters=schema,
         run=checked,
         effect=effect,
-        builtin=True,
+        origin="builtin",
     )
 
 

@@ -11,6 +11,9 @@ from daruma.tools.files.workspace import Workspace
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""
 
+Origin = Literal["builtin", "application", "mcp"]
+"""Where a tool comes from: Daruma, the application that built the graph, or an MCP server."""
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -46,7 +49,12 @@ class Tool:
     parameters: Mapping[str, Any]
     run: Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
     effect: Effect = "external"
-    builtin: bool = False
+    origin: Origin = "application"
+
+    @property
+    def builtin(self) -> bool:
+        """Whether the tool ships with Daruma."""
+        return self.origin == "builtin"
 
     def as_function(self) -> dict[str, Any]:
         """Return the tool in the form that chat models are given."""
