@@ -1,0 +1,76 @@
+"""What a quoted string in a text means, where every dialect agrees."""
+
+import json
+import re
+from typing import Final
+
+from daruma.tools.repair.outcome import Unreadable
+
+LINE_BREAK: Final = re.compile(r"[\n\r]")
+CONTROL: Final = re.compile(r"[\x00-\x1f]")
+WRITTEN_CONTROL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[nrtbf]")
+ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)|\"", re.DOTALL)
+KEPT: Final = frozenset('"\\nrtbfu')
+LONE_BACKSLASHES: Final = re.compile(r"[^\\]*(?:\\[dDwWsS.][^\\]*)*")
+
+
+def double_quoted(body: str, *, lone_backslashes: bool) -> tuple[str, tuple[str, ...]]:
+    """Return a JSON string's value and the rungs it took. Raises :class:`Unreadable`.
+
+    ``lone_backslashes`` says that no backslash of the whole text escapes anything: a regular
+    expression, which its writer forgot to escape.
+    """
+    if lone_backslashes and "\\" in body:
+        return _whole(body), ("lone backslashes",)
+    return _json(body)
+
+
+def single_quoted(body: str) -> tuple[str, tuple[str, ...]]:
+    """Return the value of a string in single quotes, which Python and JSON5 read alike."""
+    value, rungs = _json(ESCAPE.sub(_as_json, body))
+    return value, ("single quotes", *rungs)
+
+
+def triple_quoted(body: str) -> tuple[str, tuple[str, ...]]:
+    """Return the value of a string in three quotes: with a backslash it would have two readings."""
+    if "\\" in body:
+        raise Unreadable("a backslash in a string of three quotes can be read in two ways")
+    return _whole(body), ("triple quotes",)
+
+
+def only_lone_backslashes(text: str) -> bool:
+    r"""Whether each backslash stands before a letter that JSON can not escape, as in ``\d``."""
+    return LONE_BACKSLASHES.fullmatch(text) is not None
+
+
+def _as_json(found: re.Match[str]) -> str:
+    escape = found.group(1)
+    if escape is None:
+        return '\\"'
+    if escape == "'":
+        return "'"
+    if escape[0] == "x" and len(escape) == 3:
+        return f"\\u00{escape[1:]}"
+    if escape[0] not in KEPT:
+        raise Unreadable(f"\\{escape[0]} in a string can be read in two ways")
+    return found.group()
+
+
+def _json(body: str) -> tuple[str, tuple[str, ...]]:
+    raw = CONTROL.search(body) is not None
+    # Where lines are broken as they are, a written \n may well be two characters of the text.
+    if raw and LINE_BREAK.search(body) and WRITTEN_CONTROL.search(body):
+        raise Unreadable("a string has both real and written line breaks: escape them all")
+    try:
+        value = json.loads(f'"{body}"', strict=False)
+    except ValueError:
+        raise Unreadable("a string holds a backslash that escapes nothing") from None
+    return _whole(str(value)), ("raw newline in string",) if raw else ()
+
+
+def _whole(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unreadable("a string holds half a character (a lone surrogate)") from None
+    return value
