@@ -11,16 +11,17 @@ CONTROL: Final = re.compile(r"[\x00-\x1f]")
 WRITTEN_CONTROL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[nrtbf]")
 ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)|\"", re.DOTALL)
 KEPT: Final = frozenset('"\\nrtbfu')
-LONE_BACKSLASHES: Final = re.compile(r"[^\\]*(?:\\[dDwWsS.][^\\]*)*")
+LONE_BACKSLASH: Final = re.compile(r"\\[dDwWsS.]")
+ONLY_LONE: Final = re.compile(r"[^\\]*(?:\\[dDwWsS.][^\\]*)*")
 
 
-def double_quoted(body: str, *, lone_backslashes: bool) -> tuple[str, tuple[str, ...]]:
+def double_quoted(body: str, text: str) -> tuple[str, tuple[str, ...]]:
     """Return a JSON string's value and the rungs it took. Raises :class:`Unreadable`.
 
-    ``lone_backslashes`` says that no backslash of the whole text escapes anything: a regular
-    expression, which its writer forgot to escape.
+    Where no backslash of the whole text escapes anything, each stands for itself: they are those
+    of a regular expression that its writer forgot to escape.
     """
-    if lone_backslashes and "\\" in body:
+    if LONE_BACKSLASH.search(body) and ONLY_LONE.fullmatch(text):
         return _whole(body), ("lone backslashes",)
     return _json(body)
 
@@ -36,11 +37,6 @@ def triple_quoted(body: str) -> tuple[str, tuple[str, ...]]:
     if "\\" in body:
         raise Unreadable("a backslash in a string of three quotes can be read in two ways")
     return _whole(body), ("triple quotes",)
-
-
-def only_lone_backslashes(text: str) -> bool:
-    r"""Whether each backslash stands before a letter that JSON can not escape, as in ``\d``."""
-    return LONE_BACKSLASHES.fullmatch(text) is not None
 
 
 def _as_json(found: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ ENCODINGS: Final = 2
 MOST_CLOSERS: Final = 64
 """Closing brackets of a text of which one is too many: each may be the one."""
 ONLY_QUOTES_ESCAPED: Final = re.compile(r'[^\\"]*(?:\\"[^\\"]*)*')
-"""A string without its own quotes; with other escapes it would be unclear how often to undo them."""
+"""A string without its own quotes; with other escapes it would have two readings."""
 MOST_REPEATED: Final = 8
 """How often one and the same object may stand there."""
 

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, NamedTuple
 from daruma.tools.repair.outcome import CutOff, Unreadable
 from daruma.tools.repair.strings import (
     double_quoted,
-    only_lone_backslashes,
     single_quoted,
     triple_quoted,
 )
@@ -42,24 +41,23 @@ def tokens(text: str, start: int = 0) -> Iterator[Token]:
 
     Lazily, so that a reader who stops early has spent no time on the rest.
     """
-    lone = only_lone_backslashes(text)
     rungs: tuple[str, ...] = ()
     while start < len(text):
         if skipped := SKIPPED.match(text, start):
             rungs = ("comments",) if skipped.group(2) else rungs
             start = skipped.end()
             continue
-        token = _token(text, start, lone_backslashes=lone)
+        token = _token(text, start)
         yield token._replace(rungs=(*rungs, *token.rungs))
         rungs, start = (), token.end
 
 
-def _token(text: str, start: int, *, lone_backslashes: bool) -> Token:
+def _token(text: str, start: int) -> Token:
     first = text[start]
     if first in "{}[](),:":
         return Token("mark", first, start, start + 1)
     if first in "\"'“":
-        return _string(text, start, lone_backslashes=lone_backslashes)
+        return _string(text, start)
     if number := NUMBER.match(text, start):
         return Token("number", _number(number.group()), start, number.end())
     if word := WORD.match(text, start):
@@ -67,7 +65,7 @@ def _token(text: str, start: int, *, lone_backslashes: bool) -> Token:
     raise Unreadable(f"{text[start : start + 20]!r} is not JSON")
 
 
-def _string(text: str, start: int, *, lone_backslashes: bool) -> Token:
+def _string(text: str, start: int) -> Token:
     found: re.Match[str] | None
     if text.startswith(('"""', "'''"), start):
         if (found := TRIPLE.match(text, start)) is None:
@@ -75,7 +73,7 @@ def _string(text: str, start: int, *, lone_backslashes: bool) -> Token:
         value, rungs = triple_quoted(found.group(1) or found.group(2) or "")
     elif text[start] == '"':
         found = _closed(DOUBLE.match(text, start))
-        value, rungs = double_quoted(found.group(1), lone_backslashes=lone_backslashes)
+        value, rungs = double_quoted(found.group(1), text)
     elif text[start] == "'":
         found = _closed(SINGLE.match(text, start))
         value, rungs = single_quoted(found.group(1))
