@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from daruma.tools.repair.cut import lost_nothing
+from daruma.tools.repair.equality import same
 from daruma.tools.repair.fitting import fitted
 from daruma.tools.repair.outcome import CutOff, Refused, Repaired, Unreadable
-from daruma.tools.repair.reading import DEEPEST, Reading, same
+from daruma.tools.repair.reading import DEEPEST, Reading
 from daruma.tools.repair.schema import misfit, properties
 from daruma.tools.repair.texts import readings
 from daruma.tools.repair.wrapper import unwrapped

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from daruma.tools.repair.conversion import CONVERSIONS
+from daruma.tools.repair.equality import same
+from daruma.tools.repair.keys import spelling
 from daruma.tools.repair.outcome import Unreadable
-from daruma.tools.repair.reading import same
 from daruma.tools.repair.schema import (
     Schema,
     fixed_values,
@@ -106,7 +107,7 @@ def _array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
 
 def _object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
     known = properties(choice)
-    spelled = {} if takes_any_key(choice) else _spelling(value, known)
+    spelled = {} if takes_any_key(choice) else spelling(value, known)
     entries: dict[str, Any] = {}
     rungs: list[str] = ["key spelling"] if spelled else []
     for given, each in value.items():
@@ -125,23 +126,6 @@ def _left_out(key: str, choice: Schema, root: Schema) -> bool:
     if key in (choice.get("required") or ()):
         return False
     return not any(_takes_type(None, each) for each in variants(properties(choice)[key], root))
-
-
-def _spelling(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
-    """Return the known key for each unknown one, where there is exactly one and no rival."""
-    free: dict[str, list[str]] = {}
-    for key in known:
-        if key not in value:
-            free.setdefault(same_word(key), []).append(key)
-    meant: dict[str, list[str]] = {}
-    for key in value:
-        if key not in known:
-            meant.setdefault(same_word(key), []).append(key)
-    return {
-        keys[0]: free[word][0]
-        for word, keys in meant.items()
-        if len(keys) == 1 and len(free.get(word, ())) == 1
-    }
 
 
 def _rungs(items: list[Fitted]) -> tuple[str, ...]:

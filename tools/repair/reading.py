@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from daruma.tools.repair.equality import same
 from daruma.tools.repair.outcome import CutOff, Unreadable
 from daruma.tools.repair.tokens import Token, tokens
 
@@ -138,12 +139,3 @@ class _Reader:
         if token.kind != "mark" or token.value not in (",", closer):
             raise Unreadable(f"{token.value!r:.40} stands where a comma or {closer} should")
         return bool(token.value == ",")
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are one, ``1``, ``1.0`` and ``true`` being three."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and bool(one == other)

@@ -3,16 +3,15 @@
 import re
 from typing import Any, Final
 
+from daruma.tools.repair.closers import one_closer_less
 from daruma.tools.repair.commas import read_without_commas
+from daruma.tools.repair.equality import same
 from daruma.tools.repair.outcome import CutOff, Unreadable
-from daruma.tools.repair.reading import Reading, read_value, same
+from daruma.tools.repair.reading import Reading, read_value
 from daruma.tools.repair.surroundings import bare, checked_prose
-from daruma.tools.repair.tokens import tokens
 
 ENCODINGS: Final = 2
 """How often an object may be written as a string: once by habit, once more by a server."""
-MOST_CLOSERS: Final = 64
-"""Closing brackets of a text of which one is too many: each may be the one."""
 ONLY_QUOTES_ESCAPED: Final = re.compile(r'[^\\"]*(?:\\"[^\\"]*)*')
 """A string without its own quotes; with other escapes it would have two readings."""
 MOST_REPEATED: Final = 8
@@ -64,7 +63,7 @@ def _objects(text: str, names: frozenset[str]) -> list[Reading]:
             raise CutOff("the arguments end inside of something else")
         return [_lone(first)]
     if not start and rest in ("}", "]"):
-        return _one_closer_less(text)
+        return [_with(("extra closing bracket",), _lone(each)) for each in one_closer_less(text)]
     first, end = _repeated(text, first)
     checked_prose(text[:start], text[end:], names)
     around = ("surrounding text",) if start or text[end:].strip() else ()
@@ -96,25 +95,6 @@ def _repeated(text: str, first: Reading) -> tuple[Reading, int]:
             raise Unreadable("there are two different objects")
         first, end = _with(("repeated object",), first), again.end
     return first, end
-
-
-def _one_closer_less(text: str) -> list[Reading]:
-    """Return the readings of a text with a bracket too many: any one may be it."""
-    places = [t.start for t in tokens(text) if t.kind == "mark" and t.value in ("}", "]")]
-    if len(places) > MOST_CLOSERS:
-        raise Unreadable("there is a closing bracket too many")
-    found: list[Reading] = []
-    for place in places:
-        shorter = text[:place] + text[place + 1 :]
-        try:
-            reading = read_value(shorter)
-        except Unreadable:
-            continue
-        if not reading.unclosed and not shorter[reading.end :].strip():
-            found.append(_with(("extra closing bracket",), _lone(reading)))
-    if not found:
-        raise Unreadable("there is a closing bracket too many")
-    return found
 
 
 def _lone(reading: Reading) -> Reading:

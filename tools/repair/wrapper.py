@@ -24,7 +24,8 @@ def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     names = [key for key in args if key in NAMES]
     known = properties(tool.parameters)
     rest = args.keys() - ARGUMENTS - NAMES - MARKS
-    if not known or takes_any_key(tool.parameters) or rest or known.keys() & args.keys():
+    free = not known and tool.parameters.get("additionalProperties") is not False
+    if free or takes_any_key(tool.parameters) or rest or known.keys() & args.keys():
         return None
     if len(inside) != 1 or len(names) > 1:
         return None

@@ -1,0 +1,152 @@
+"""What the rules rung makes of 1,500 broken calls, beside the JSON repair library alone."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from json_repair import repair_json
+from tests.tools.repair.corpus.cases import Case, cases
+from tests.tools.repair.corpus.offered import TOOLS
+
+from daruma.tools.repair.arguments import repaired_args, repaired_text
+from daruma.tools.repair.outcome import Refused, Repaired
+from daruma.tools.repair.schema import misfit
+
+CASES = cases()
+KINDS = list(dict.fromkeys(case.kind for case in CASES))
+LIMIT = 262_144
+REPAIRED = {
+    "single quotes": 38,
+    "python literals": 5,
+    "comments": 72,
+    "code fences": 104,
+    "trailing commas": 50,
+    "doubled encoding": 93,
+    "raw newlines": 9,
+    "missing brackets": 6,
+    "extra brackets": 76,
+    "prose": 104,
+    "duplicates": 52,
+    "lone backslashes": 1,
+    "wrappers": 26,
+    "missing commas": 28,
+    "unquoted keys": 25,
+    "wrong types": 39,
+    "renamed keys": 72,
+    "respelled values": 24,
+    "nulls": 9,
+    "mixed": 158,
+    "odd but certain": 16,
+}
+"""How many of each class are repaired; the classes that are not here must all be refused."""
+
+
+def repaired(case: Case) -> Repaired | Refused:
+    """Return what the rules rung makes of a case."""
+    tool = TOOLS[case.tool]
+    if isinstance(case.given, str):
+        return repaired_text(case.given, tool, max_bytes=LIMIT)
+    return repaired_args(case.given, tool)
+
+
+def verdict(args: dict[str, Any] | None, case: Case) -> str:
+    """Compare by text, so that 1, 1.0 and true are three."""
+    if args is None:
+        return "refused"
+    alike = json.dumps(args, sort_keys=True) == json.dumps(case.meant, sort_keys=True)
+    return "exact" if alike else "WRONG"
+
+
+def by_rules(case: Case) -> str:
+    """Return the rules rung's verdict."""
+    found = repaired(case)
+    return verdict(found.args if isinstance(found, Repaired) else None, case)
+
+
+def by_library(case: Case) -> str:
+    """Return what would happen with the library alone, and a schema check behind it."""
+    text = case.given if isinstance(case.given, str) else json.dumps(case.given)
+    try:
+        value = repair_json(text, return_objects=True)
+    except (RecursionError, ValueError):  # of deep nesting and of very long numbers
+        value = None
+    schema = TOOLS[case.tool].parameters
+    fits = isinstance(value, dict) and misfit(value, schema, schema) is None
+    return verdict(value if fits else None, case)
+
+
+def counted(judge: Callable[[Case], str], kind: str) -> Counter[str]:
+    """Count the verdicts on the cases of a class."""
+    return Counter(judge(case) for case in CASES if case.kind == kind)
+
+
+def test_the_corpus_is_large_and_says_each_thing_once() -> None:
+    """A corpus that shrinks or repeats itself proves less than its number says."""
+    said = {(case.tool, json.dumps(case.given)) for case in CASES}
+
+    assert len(CASES) >= 1_400
+    assert len(said) >= len(CASES) - 80
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_runs_that_was_not_meant(kind: str) -> None:
+    """TL-10: every repaired call is, letter by letter, the call that was meant."""
+    wrong = [
+        (case, repaired(case)) for case in CASES if case.kind == kind and by_rules(case) == "WRONG"
+    ]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_class_falls_behind(kind: str) -> None:
+    """As many calls of each class are repaired as were when this was written."""
+    assert counted(by_rules, kind)["exact"] >= REPAIRED.get(kind, 0)
+
+
+def test_what_was_cut_off_never_writes() -> None:
+    """TL-12: a payload that ends early runs with no tool that changes anything."""
+    cut = [c for c in CASES if c.kind in ("cut off", "missing brackets", "cut payloads")]
+
+    ran = [c for c in cut if TOOLS[c.tool].effect != "none" and by_rules(c) != "refused"]
+
+    assert len(cut) > 200
+    assert ran == []
+
+
+def test_every_refusal_is_one_line_that_says_something() -> None:
+    """The model reads the reason and has nothing else to go by."""
+    refusals = [found for case in CASES if isinstance(found := repaired(case), Refused)]
+
+    assert [r for r in refusals if not 10 < len(r.reason) < 500 or "\n" in r.reason] == []
+
+
+def test_every_rung_that_was_used_is_named() -> None:
+    """TL-10: the audit says what was done; a text that was broken was not simply read."""
+    silent = [c for c in CASES if isinstance(found := repaired(c), Repaired) and not found.rungs]
+
+    assert silent == []
+
+
+def test_table() -> None:
+    """Print the table: ``python -m pytest tests/tools/repair -k table -s``."""
+    judged = {kind: (counted(by_rules, kind), counted(by_library, kind)) for kind in KINDS}
+
+    lines = [row(kind, rules, alone) for kind, (rules, alone) in judged.items()]
+    total = [sum((pair[n] for pair in judged.values()), Counter[str]()) for n in (0, 1)]
+
+    assert total[0]["WRONG"] == 0
+    print("", HEAD, *lines, row("**all**", *total), "", sep="\n")  # noqa: T201  # it is the point
+
+
+HEAD = """\
+| class | calls | rules: exact | refused | wrong | json_repair alone: exact | refused | wrong |
+|---|---|---|---|---|---|---|---|"""
+
+
+def row(kind: str, rules: Counter[str], alone: Counter[str]) -> str:
+    """Return one line of the table."""
+    figures = [judged[name] for judged in (rules, alone) for name in ("exact", "refused", "WRONG")]
+    return f"| {kind} | {rules.total()} | " + " | ".join(map(str, figures)) + " |"

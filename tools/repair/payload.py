@@ -1,0 +1,99 @@
+"""The guard behind the model rung: it may mend structure, names and types, and invent nothing."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from daruma.tools.repair.schema import fixed_values, properties, same_word, variants
+from daruma.tools.repair.spellings import find_value, spellings
+from daruma.tools.repair.tokens import WORD
+from daruma.tools.repair.wrapper import ARGUMENTS, MARKS, NAMES
+from daruma.tools.tool import Tool
+
+LONG: Final = 40
+"""Characters from which a text is a payload for tools without effects too."""
+KEY: Final = re.compile(rf"[\"'\\]{{0,4}}({WORD.pattern})[\"'\\]{{0,4}}\s{{0,9}}[:=]")
+PUNCTUATION: Final = re.compile(r"(?:null|None|[\s{}\[\](),;\\])*")
+FENCE: Final = re.compile(r"\A\s*```[a-z]*\s*|\s*```\s*\Z")
+WRAPPER: Final = frozenset(map(same_word, ARGUMENTS | NAMES | MARKS))
+
+Path = tuple[str, ...]
+
+
+def keeps_payload(raw: str, args: Mapping[str, Any], tool: Tool) -> bool:
+    """Whether repaired arguments say what the raw text says, no more, no less.
+
+    A tool without effects can do no harm: of its arguments only each text of ``LONG`` characters
+    or more must stand in the raw text. For any other tool the raw text must be the values of
+    ``args``, in their order, and between them only punctuation and keys, no value under another
+    known key than its own. So nothing is added, shortened, swapped or left out. Texts count as
+    equal in every spelling that JSON and Python have for them; fixed values also in other case.
+    """
+    leaves = list(_leaves(args, ()))
+    if tool.effect == "none":
+        texts = [each for _, each in leaves if isinstance(each, str) and len(each) >= LONG]
+        return all(any(form in raw for form in spellings(each)) for each in texts)
+    return _aligned(FENCE.sub("", raw).strip(), leaves, tool)
+
+
+def _aligned(raw: str, leaves: list[tuple[Path, Any]], tool: Tool) -> bool:
+    fixed = _fixed(tool)
+    known = frozenset(map(same_word, properties(tool.parameters)))
+    at = 0
+    before: Path = ()
+    for path, leaf in leaves:
+        found = find_value(raw, leaf, at, fixed)
+        if found is None:
+            return False
+        gap = raw[at : found[0]].replace(f'"{tool.name}"', " ")
+        if not _keys_fit(gap, path, before, known) or not _is_gap(gap, first=not at):
+            return False
+        at, before = found[1], path
+    gap = raw[at:]
+    return not KEY.search(gap) and _is_gap(gap.removesuffix('"') if gap[1:] else gap, first=False)
+
+
+def _keys_fit(gap: str, path: Path, before: Path, known: frozenset[str]) -> bool:
+    """Whether a value stands under its own key, or under one unknown key that was renamed."""
+    keys = {same_word(found) for found in KEY.findall(gap)}
+    own = {same_word(each) for each in path}
+    unknown = keys - known - own - WRAPPER
+    if (keys & known) - own:
+        return False
+    if path == before:
+        return not keys
+    return len(unknown) <= (0 if own & keys else 1)
+
+
+def _is_gap(gap: str, *, first: bool) -> bool:
+    """Whether nothing but keys and punctuation is here, and no quote but those of its neighbours.
+
+    A quote more would be the beginning of something that was left out.
+    """
+    rest = KEY.sub(" ", gap).strip()
+    rest = rest.lstrip("\\")
+    rest = rest[1:] if rest[:1] in ('"', "'") else rest
+    rest = rest[:-1] if rest[-1:] in ('"', "'") else rest
+    rest = rest.rstrip("\\").removeprefix('"') if first else rest.rstrip("\\")
+    return PUNCTUATION.fullmatch(rest) is not None
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, each in value.items():
+            yield from _leaves(each, (*path, str(key)))
+    elif isinstance(value, list) and value:
+        for each in value:
+            yield from _leaves(each, path)
+    elif value is not None:
+        yield path, value
+
+
+def _fixed(tool: Tool) -> frozenset[str]:
+    found = [
+        each
+        for schema in properties(tool.parameters).values()
+        for variant in variants(schema, tool.parameters)
+        for each in fixed_values(variant)
+    ]
+    return frozenset(each for each in found if isinstance(each, str))
