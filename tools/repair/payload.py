@@ -13,6 +13,7 @@ from daruma.tools.tool import Tool
 LONG: Final = 40
 """Characters from which a text is a payload for tools without effects too."""
 KEY: Final = re.compile(rf"[\"'\\]{{0,4}}({WORD.pattern})[\"'\\]{{0,4}}\s{{0,9}}[:=]")
+NOT_GIVEN: Final = re.compile(rf"{KEY.pattern}\s{{0,9}}(?:null|None)\b")
 PUNCTUATION: Final = re.compile(r"(?:null|None|[\s{}\[\](),;\\])*")
 FENCE: Final = re.compile(r"\A\s*```[a-z]*\s*|\s*```\s*\Z")
 WRAPPER: Final = frozenset(map(same_word, ARGUMENTS | NAMES | MARKS))
@@ -45,11 +46,11 @@ def _aligned(raw: str, leaves: list[tuple[Path, Any]], tool: Tool) -> bool:
         found = find_value(raw, leaf, at, fixed)
         if found is None:
             return False
-        gap = raw[at : found[0]].replace(f'"{tool.name}"', " ")
+        gap = NOT_GIVEN.sub(" ", raw[at : found[0]].replace(f'"{tool.name}"', " "))
         if not _keys_fit(gap, path, before, known) or not _is_gap(gap, first=not at):
             return False
         at, before = found[1], path
-    gap = raw[at:]
+    gap = NOT_GIVEN.sub(" ", raw[at:])
     return not KEY.search(gap) and _is_gap(gap.removesuffix('"') if gap[1:] else gap, first=False)
 
 

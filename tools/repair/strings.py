@@ -10,6 +10,7 @@ LINE_BREAK: Final = re.compile(r"[\n\r]")
 CONTROL: Final = re.compile(r"[\x00-\x1f]")
 WRITTEN_CONTROL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[nrtbf]")
 ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)|\"", re.DOTALL)
+MARKS: Final = frozenset(["", *"{}[](),:"])
 KEPT: Final = frozenset('"\\nrtbfu')
 LONE_BACKSLASH: Final = re.compile(r"\\[dDwWsS.]")
 ONLY_LONE: Final = re.compile(r"[^\\]*(?:\\[dDwWsS.][^\\]*)*")
@@ -33,9 +34,14 @@ def single_quoted(body: str) -> tuple[str, tuple[str, ...]]:
 
 
 def triple_quoted(body: str) -> tuple[str, tuple[str, ...]]:
-    """Return the value of a string in three quotes: with a backslash it would have two readings."""
-    if "\\" in body:
-        raise Unreadable("a backslash in a string of three quotes can be read in two ways")
+    """Return the value of a string in three quotes. Raises :class:`Unreadable` for two readings.
+
+    They are two with a backslash in it, and where the three quotes may as well be an empty string
+    and one quote too many: then a mark of JSON stands next to them.
+    """
+    bare = body.strip()
+    if "\\" in body or bare[:1] in MARKS or bare[-1:] in MARKS:
+        raise Unreadable("a string of three quotes can be read in two ways")
     return _whole(body), ("triple quotes",)
 
 

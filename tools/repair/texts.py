@@ -24,6 +24,8 @@ def readings(text: str, names: frozenset[str], *, encodings: int = ENCODINGS) ->
     ``names`` are the properties, in lower case: none of them may stand in words around.
     """
     text, rungs = bare(text)
+    if not text and rungs:
+        raise CutOff("the arguments end before their first bracket")
     if text in ("", "null", "None"):
         return [Reading({}, len(text), 0, (*rungs, "empty text"))]
     if text.startswith('{\\"') and ONLY_QUOTES_ESCAPED.fullmatch(text):

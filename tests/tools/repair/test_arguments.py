@@ -76,6 +76,7 @@ def test_each_rung_repairs_and_is_named(
         ('{"a": ' + "9" * 5_000 + "}", "invalid_json"),
         ('{"a": 1} but "b": 2', "invalid_json"),
         ('b: {"a": 1}', "invalid_json"),
+        ("```json\n", "cut_off"),
         ('{"a": 1', "cut_off"),
         ('{"a": 1,', "cut_off"),
         ('{"a": 1, "b": "x', "cut_off"),

@@ -69,7 +69,7 @@ def by_library(case: Case) -> str:
     """Return what would happen with the library alone, and a schema check behind it."""
     text = case.given if isinstance(case.given, str) else json.dumps(case.given)
     try:
-        value = repair_json(text, return_objects=True)
+        value: Any = repair_json(text, return_objects=True)
     except (RecursionError, ValueError):  # of deep nesting and of very long numbers
         value = None
     schema = TOOLS[case.tool].parameters

@@ -1,0 +1,88 @@
+"""What is asked of a model that repairs: little, bounded, and as data."""
+
+import json
+
+from tests.tools.repair.corpus.offered import TOOLS
+
+from daruma.tools.repair.outcome import Problem
+from daruma.tools.repair.requests import (
+    MOST_RAW_BYTES,
+    ArgumentCandidate,
+    NameCandidate,
+    argument_request,
+    name_request,
+)
+
+
+def broken(call_id: str, raw: str = "{", problem: Problem = "invalid_json") -> ArgumentCandidate:
+    """Return a call of the editor that needs repair."""
+    return ArgumentCandidate(call_id, TOOLS["str_replace_editor"], raw, problem, "why")
+
+
+def test_names_are_asked_for_in_one_batch() -> None:
+    """TL-08: calls, what is visible, and the form of the answer."""
+    calls = [NameCandidate("1", "serch", '{"pattern": "x"}'), NameCandidate("2", "ls", "{}")]
+
+    request = name_request(calls, ["search", "run"], max_candidates=9, max_visible=9)
+
+    assert json.loads(request.user) == {
+        "calls": [
+            {"tool_call_id": "1", "name": "serch", "arguments_excerpt": '{"pattern": "x"}'},
+            {"tool_call_id": "2", "name": "ls", "arguments_excerpt": "{}"},
+        ],
+        "tools": ["search", "run"],
+    }
+    assert '{"repairs":[{"tool_call_id":"...","name":"..."}]}' in request.system
+    assert (request.asked_ids, request.cut) == (("1", "2"), False)
+
+
+def test_cut_lists_are_marked() -> None:
+    """TL-08: the audit and the model can tell that there was more."""
+    calls = [NameCandidate(str(n), "x" * 5_000, "é" * 5_000) for n in range(5)]
+
+    request = name_request(calls, ["a", "b", "c"], max_candidates=2, max_visible=1)
+
+    assert request.cut
+    assert request.asked_ids == ("0", "1")
+    assert json.loads(request.user)["tools"] == ["a"]
+    assert json.loads(request.user)["cut"] is True
+    assert len(request.user.encode()) < 2_000
+
+
+def test_arguments_are_asked_for_with_problem_and_schema() -> None:
+    """TL-09: what was written stands there whole, as a JSON string."""
+    request = argument_request([broken("1", '{"a" \n')], max_candidates=9, max_schema_bytes=4096)
+
+    (call,) = json.loads(request.user)["calls"]
+    assert call["arguments"] == '{"a" \n'
+    assert call["problem"] == "invalid_json: why"
+    assert json.loads(call["schema"])["required"] == ["command", "path"]
+    assert '{"repairs":[{"tool_call_id":"...","arguments":{}}]}' in request.system
+    assert not request.cut
+
+
+def test_what_can_not_be_repaired_is_not_asked_about() -> None:
+    """A payload that ends early, or that can not be shown whole, has no certain repair."""
+    calls = [broken("1", problem="cut_off"), broken("2", "x" * MOST_RAW_BYTES + "x"), broken("3")]
+
+    request = argument_request(calls, max_candidates=9, max_schema_bytes=4096)
+
+    assert request.asked_ids == ("3",)
+    assert request.cut
+
+
+def test_a_batch_has_a_limit() -> None:
+    """TL-09: the rest stays as it was."""
+    request = argument_request(
+        [broken(str(n)) for n in range(5)], max_candidates=3, max_schema_bytes=4096
+    )
+
+    assert request.asked_ids == ("0", "1", "2")
+    assert json.loads(request.user)["cut"] is True
+
+
+def test_half_characters_do_no_harm() -> None:
+    """What no server takes is replaced."""
+    request = argument_request([broken("1", "\ud800")], max_candidates=1, max_schema_bytes=4096)
+
+    assert request.user.encode()
