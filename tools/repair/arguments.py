@@ -7,8 +7,9 @@ from daruma.tools.repair.cut import lost_nothing
 from daruma.tools.repair.equality import same
 from daruma.tools.repair.fitting import fitted
 from daruma.tools.repair.outcome import CutOff, Refused, Repaired, Unreadable
-from daruma.tools.repair.reading import DEEPEST, Reading
-from daruma.tools.repair.schema import misfit, properties
+from daruma.tools.repair.reader import DEEPEST
+from daruma.tools.repair.reading import Reading
+from daruma.tools.repair.schema import misfit, properties, takes_any_key
 from daruma.tools.repair.texts import readings
 from daruma.tools.repair.wrapper import unwrapped
 from daruma.tools.tool import Tool
@@ -81,6 +82,10 @@ def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:
     found = repaired_args(reading.value, tool)
     if isinstance(found, Refused):
         return found
+    schema = tool.parameters
+    strange = found.args.keys() - properties(schema).keys()
+    if reading.rungs and strange and properties(schema) and not takes_any_key(schema):
+        return Refused("invalid_args", f"$: {min(strange)!r:.60} is not an argument of {tool.name}")
     return Repaired(found.args, (*reading.rungs, *found.rungs))
 
 

@@ -7,7 +7,8 @@ from json_repair import repair_json
 
 from daruma.tools.repair.equality import same
 from daruma.tools.repair.outcome import Unreadable
-from daruma.tools.repair.reading import DEEPEST, Reading, read_value
+from daruma.tools.repair.reader import DEEPEST
+from daruma.tools.repair.reading import Reading, read_value
 from daruma.tools.repair.tokens import Token, tokens
 
 MOST_TOKENS: Final = 4_000
