@@ -7,6 +7,7 @@ from json_repair import repair_json
 
 from daruma.tools.repair.equality import same
 from daruma.tools.repair.outcome import Unreadable
+from daruma.tools.repair.quotes import Quotes
 from daruma.tools.repair.reader import DEEPEST
 from daruma.tools.repair.reading import Reading, read_value
 from daruma.tools.repair.tokens import Token, tokens
@@ -32,8 +33,11 @@ def read_without_commas(text: str) -> Reading:
 
 def _known(text: str) -> list[Token]:
     found: list[Token] = []
+    quotes = Quotes()
     depth = 0
     for token in tokens(text):
+        if token.kind == "string":
+            quotes.add(text[token.start], token.value)
         found.append(token)
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(_mark(token), 0)
         if len(found) > MOST_TOKENS or not 0 <= depth <= DEEPEST or _mark(token) in "()":
@@ -55,6 +59,8 @@ def _as_json(given: list[Token]) -> str:
 
 def _prove(given: list[Token], answer: list[Token]) -> None:
     at = 0
+    if len(answer) <= len(given):
+        raise Unreadable("the arguments are not JSON, and no comma is missing")
     for new in answer:
         old = given[at] if at < len(given) else None
         if old is not None and _one(old, new):

@@ -85,6 +85,8 @@ def test_each_rung_repairs_and_is_named(
         ('"{\\"a\\": 1', "cut_off"),
         ('{"b": "say "hi"}', "invalid_json"),
         ('{"b": """"Doc."""" , "a": 1}', "invalid_json"),
+        ('{"b": """}{"b": """}', "invalid_json"),
+        ("""{'b": "', "a': "", "a": 1}""", "invalid_json"),
         ("[" * 65 + "]" * 65, "invalid_json"),
         ('{"b": "\ud800"}', "invalid_json"),
         ('{"b": "' + "x" * LIMIT + '"}', "too_large"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.offered import TOOLS
 
@@ -40,6 +40,7 @@ def test_then_all_but_keys_and_types() -> None:
 
 
 @pytest.mark.parametrize("name", TOOLS)
+@settings(max_examples=30)
 @given(max_bytes=st.integers(10, 3_000))
 def test_an_excerpt_keeps_its_limit(name: str, max_bytes: int) -> None:
     """TL-09: bytes of UTF-8, not characters."""
