@@ -201,6 +201,14 @@ def test_a_key_is_renamed_only_without_a_rival(
     assert (found.args if isinstance(found, Repaired) else None) == wanted
 
 
+def test_rivals_stay_as_they_are_where_other_keys_are_allowed() -> None:
+    """Which of the two was meant is for the tool to say."""
+    act = Tool("act", "", {"type": "object", "properties": {"max_results": INTEGER}}, never)
+    args = {"maxResults": 1, "MAX_RESULTS": 2}
+
+    assert repaired_args(args, act) == Repaired(args, ())
+
+
 def test_a_wrapper_that_is_an_argument_stays() -> None:
     """A tool may have an argument called ``input``."""
     act = tool({"input": {"type": "object"}})

@@ -37,7 +37,7 @@ REPAIRED = {
     "renamed keys": 72,
     "respelled values": 24,
     "nulls": 9,
-    "mixed": 158,
+    "mixed": 157,
     "odd but certain": 16,
 }
 """How many of each class are repaired; the classes that are not here must all be refused."""
@@ -138,7 +138,7 @@ def test_table() -> None:
     total = [sum((pair[n] for pair in judged.values()), Counter[str]()) for n in (0, 1)]
 
     assert total[0]["WRONG"] == 0
-    print("", HEAD, *lines, row("**all**", *total, by=""), "", sep="\n")  # noqa: T201  # it is the point
+    print("", HEAD, *lines, row("**all**", total[0], total[1], ""), "", sep="\n")  # noqa: T201  # it is the point
 
 
 HEAD = """\
