@@ -59,8 +59,6 @@ def _as_json(given: list[Token]) -> str:
 
 def _prove(given: list[Token], answer: list[Token]) -> None:
     at = 0
-    if len(answer) <= len(given):
-        raise Unreadable("the arguments are not JSON, and no comma is missing")
     for new in answer:
         old = given[at] if at < len(given) else None
         if old is not None and _one(old, new):
