@@ -84,6 +84,7 @@ def test_several_calls_keep_their_order(text: str) -> None:
         '{"name": "search", "arguments": {}, "why": "to see"}',
         '{"name": "search"}',
         f"[{CALL}, 1]",
+        f'{CALL}\n{{"a": 1}}',
         f"{CALL} is how it is called.",
         f"Call it so: {CALL}",
         f"For example:\n```json\n{CALL}\n```",

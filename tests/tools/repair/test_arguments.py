@@ -86,6 +86,7 @@ def test_each_rung_repairs_and_is_named(
         ('{"b": "say "hi"}', "invalid_json"),
         ('{"b": """"Doc."""" , "a": 1}', "invalid_json"),
         ('{"b": """}{"b": """}', "invalid_json"),
+        ("""{"b": 'x", "c": "y', "a": 1}""", "invalid_json"),
         ("""{'b": "', "a': "", "a": 1}""", "invalid_json"),
         ("[" * 65 + "]" * 65, "invalid_json"),
         ('{"b": "\ud800"}', "invalid_json"),
@@ -199,6 +200,16 @@ def test_a_key_is_renamed_only_without_a_rival(
     found = repaired_args(args, tool({"max_results": INTEGER, "path": {"type": "string"}}))
 
     assert (found.args if isinstance(found, Repaired) else None) == wanted
+
+
+def test_a_value_in_parentheses_is_no_list() -> None:
+    """In Python it takes a comma to be one."""
+    act = tool({"k": LIST})
+
+    assert isinstance(repaired_text('{"k": ("x")}', act, max_bytes=LIMIT), Refused)
+    assert repaired_text('{"k": ("x",)}', act, max_bytes=LIMIT) == Repaired(
+        {"k": ["x"]}, ("trailing comma", "python literals")
+    )
 
 
 def test_rivals_stay_as_they_are_where_other_keys_are_allowed() -> None:
