@@ -86,6 +86,7 @@ def test_each_rung_repairs_and_is_named(
         ('{"b": "say "hi"}', "invalid_json"),
         ('{"b": """"Doc."""" , "a": 1}', "invalid_json"),
         ('{"b": """}{"b": """}', "invalid_json"),
+        ('{\\"b\\": \\"x\\\\ny\\"}', "invalid_json"),
         ("""{"b": 'x", "c": "y', "a": 1}""", "invalid_json"),
         ("""{'b": "', "a': "", "a": 1}""", "invalid_json"),
         ("[" * 65 + "]" * 65, "invalid_json"),
@@ -200,6 +201,14 @@ def test_a_key_is_renamed_only_without_a_rival(
     found = repaired_args(args, tool({"max_results": INTEGER, "path": {"type": "string"}}))
 
     assert (found.args if isinstance(found, Repaired) else None) == wanted
+
+
+def test_a_mended_text_has_no_unknown_keys() -> None:
+    """A key that nobody knows may be what is left of several; a sound text may have it."""
+    act = Tool("act", "", {"type": "object", "properties": {"a": INTEGER}}, never)
+
+    assert isinstance(repaired_text("{'a': 1, 'z': 2}", act, max_bytes=LIMIT), Refused)
+    assert repaired_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
 
 
 def test_a_value_in_parentheses_is_no_list() -> None:
