@@ -46,40 +46,46 @@ def policy_key(text: str) -> PolicyKey:
     """
     found = _KEY.fullmatch(text)
     if found is None:
-        raise ValueError(f"the policy's key {text!r} is not NAME or NAME(...)")
+        raise ValueError("a key is NAME, run_command(COMMAND *) or NAME(argument=pattern)")
     name, inner = found.groups()
-    _refuse_broken(name, text)
+    _refuse_broken(name)
     if inner is None:
         return PolicyKey(name)
     arguments = [_ARGUMENT.fullmatch(part) for part in _COMMA.split(inner)]
     globs = tuple((each[1], each[2]) for each in arguments if each)
     if len(globs) == len(arguments) and (name != SHELL_TOOL or {*dict(globs)} <= _COMMAND_HAS):
         for _, glob in globs:
-            _refuse_broken(glob, text)
+            _refuse_broken(glob)
         return PolicyKey(name, globs=globs)
-    return _command_key(name, inner, text)
+    return _command_key(name, inner)
 
 
-def _command_key(name: str, inner: str, text: str) -> PolicyKey:
+def checked_policy_key(text: str) -> str:
+    """Return a key that can be read as it is. Raises ValueError for another one."""
+    policy_key(text)
+    return text
+
+
+def _command_key(name: str, inner: str) -> PolicyKey:
     if name != SHELL_TOOL:
         raise ValueError(
-            f"the policy's key {text!r} has no argument=pattern; only {SHELL_TOOL} takes a command"
+            f"not argument=pattern, and only {SHELL_TOOL} takes the beginning of a command"
         )
     try:
         words = shlex.split(inner)
     except ValueError as error:
-        raise ValueError(f"the policy's key {text!r}: {str(error).lower()}") from None
+        raise ValueError(f"the command can not be read: {str(error).lower()}") from None
     if not words or re.match(r"\w+=", words[0]):
-        raise ValueError(f"the policy's key {text!r} names no command: run_command(git push *)")
+        raise ValueError("no command is named: write it as in run_command(git push *)")
     open_end = words[-1] == "*"
     kept = tuple(words[:-1] if open_end else words)
     for word in kept:
-        _refuse_broken(word, text)
+        _refuse_broken(word)
     return PolicyKey(name, words=kept, open_end=open_end)
 
 
-def _refuse_broken(glob: str, text: str) -> None:
+def _refuse_broken(glob: str) -> None:
     try:
         re.compile(translate(glob))
     except re.error as error:
-        raise ValueError(f"the policy's key {text!r}: {glob!r} is no pattern: {error}") from None
+        raise ValueError(f"{glob!r} is no pattern: {error}") from None

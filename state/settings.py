@@ -1,9 +1,17 @@
 """Every setting and its default: the graph's context schema, and what ``daruma.yaml`` may hold."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
+from daruma.state.policy_key import checked_policy_key
 from daruma.state.settings_errors import SettingsError, explain
 
 
@@ -173,7 +181,10 @@ class Tools(_Section):
     mcp_servers: dict[str, McpServer] = Field(
         default={}, description="MCP servers whose tools the command line offers."
     )
-    policy: dict[str, Literal["allow", "deny", "confirm"] | PolicyRule] = Field(
+    policy: dict[
+        Annotated[str, AfterValidator(checked_policy_key)],
+        Literal["allow", "deny", "confirm"] | PolicyRule,
+    ] = Field(
         default={},
         description="Tool name or pattern, with or without arguments, to a decision or a rule.",
     )

@@ -41,6 +41,15 @@ def may_run(line: str, key: PolicyKey) -> bool:
         return True
 
 
+def may_start(line: str, glob: str) -> bool:
+    """Whether any command of a line may fit a pattern, its words without quotes in between."""
+    try:
+        started = [" ".join(words) for words in commands_started(line)]
+    except Unclear:
+        return True
+    return any(UNKNOWN in words or fnmatchcase(words, glob) for words in started)
+
+
 def _may_be(command: Words, named: Words) -> bool:
     if not named or UNKNOWN in command[0]:
         return True

@@ -18,10 +18,10 @@ _TAKE_LINES: Final = _SHELLS | {
     "watch",
 }  # fmt: skip
 _TAKE_COMMANDS: Final = _TAKE_LINES | {
-    "arch", "builtin", "bwrap", "caffeinate", "chroot", "chrt", "command", "entr", "exec", "fd",
-    "find", "firejail", "gtimeout", "ionice", "linux32", "linux64", "ltrace", "nice", "nohup",
-    "nsenter", "pkexec", "proot", "setarch", "setpriv", "setsid", "stdbuf", "strace", "systemd-run",
-    "taskset", "time", "timeout", "toybox", "unbuffer", "unshare", "xargs",
+    ".", "arch", "builtin", "bwrap", "caffeinate", "chroot", "chrt", "command", "entr", "exec",
+    "fd", "find", "firejail", "gtimeout", "ionice", "linux32", "linux64", "ltrace", "nice", "nohup",
+    "nsenter", "pkexec", "proot", "setarch", "setpriv", "setsid", "source", "stdbuf", "strace",
+    "systemd-run", "taskset", "time", "timeout", "toybox", "unbuffer", "unshare", "xargs",
 }  # fmt: skip
 
 MOST_WORDS: Final = 300

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from daruma.tools.shell_tokens import TOKEN, TOKEN_IN_QUOTES
+
 UNKNOWN: Final = "\0"
 """Stands in a word for what only the shell will know: a variable, a pattern, a command's output."""
 
@@ -51,26 +53,11 @@ class _Command:
     bare: bool = False
 
 
-_TICKS = r"(?P<ticks>`(?:[^`\\]|\\.)*`)"
-_VARIABLE = r"(?P<variable>\$(?:\{#?|[\w@*#?$!-])?)"
-_TOKEN = re.compile(
-    r"(?P<continued>\\\n)|(?P<escaped>\\.)|(?P<single>'[^']*')|(?P<refused><<|&>|\$')"
-    rf"|(?P<opening>\$\(|[<>]\()|{_TICKS}|{_VARIABLE}|(?P<quote>\")|(?P<redirect>[<>][>&|]?)"
-    r"|(?P<group>\()|(?P<close>\))|(?P<end>[;&|\n])|(?P<blank>[ \t]+)|(?P<comment>#[^\n]*)"
-    r"|(?P<pattern>[*?]|\[(?!\[?(?:[ \t\n]|$))|\{(?![ \t\n}]|$))"
-    r"|(?P<plain>[{\[]|[^\\'\"$`<>();&|\n \t*?\[{#][^\\'\"$`<>();&|\n \t*?\[{]*)",
-    re.DOTALL,
-)
-_IN_QUOTES = re.compile(
-    rf"(?P<continued>\\\n)|(?P<escaped>\\[$`\"\\])|(?P<opening>\$\()|{_TICKS}|{_VARIABLE}"
-    r"|(?P<quote>\")|(?P<literal>\\|[^\\\"$`]+)",
-    re.DOTALL,
-)
-
-
 class _Reader:
-    """Reads a line once, from left to right; a method per kind of token. Its stack holds what is
-    open: the command itself, and the commands inside parentheses in which a token stands."""
+    """Reads a line once, from left to right; a method per kind of token.
+
+    Its stack holds the command being read, last, and those in whose parentheses it stands.
+    """
 
     def __init__(self, line: str) -> None:
         self.line = line
@@ -80,7 +67,7 @@ class _Reader:
     def read(self) -> None:
         at = 0
         while at < len(self.line):
-            found = (_IN_QUOTES if self.now.quoted else _TOKEN).match(self.line, at)
+            found = (TOKEN_IN_QUOTES if self.now.quoted else TOKEN).match(self.line, at)
             if found is None or found.lastgroup is None:
                 raise Unclear
             getattr(self, found.lastgroup)(found[0])

@@ -1,0 +1,167 @@
+"""Which lines are plainly a command that a rule names, and which may run it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from daruma.state.policy_key import policy_key
+from daruma.tools.command_policy import is_plainly, may_run
+
+PUSH = policy_key("run_command(git push *)")
+REMOVE = policy_key("run_command(rm -rf *)")
+
+
+@pytest.mark.parametrize(
+    ("key", "line", "plainly"),
+    [
+        ("git push *", "git push", True),
+        ("git push *", "git push origin 'my branch' \"x\"", True),
+        ("git push", "git push", True),
+        ("git push", "git push origin", False),
+        ("npm run test:*", "npm run test:unit", True),
+        ("git diff *", "git diff HEAD~1 HEAD^ -- src/a.py", True),
+        ("git commit *", "git commit -m 'a; b $(c) | d'", True),
+        ("git *", "/usr/bin/git push", False),
+        ("git *", "git  'push", False),
+        ("*", "X=1 git push", False),
+        ("*", "", False),
+        *(("*", f"git {bad} x", False) for bad in ";&|<>()$`\\*?[]{}#!~\n\r\0\x1b"),
+        ("*", 'git "$x"', False),
+        ("*", "cat <<X", False),
+    ],
+)
+def test_one_simple_command_is_plainly_what_its_words_say(
+    key: str, line: str, plainly: bool
+) -> None:
+    """A prefix without a star names the whole command; the shell must have nothing to do."""
+    assert is_plainly(line, policy_key(f"run_command({key})")) is plainly
+
+
+RUN_IT = [
+    "git push", "git\tpush origin", "g''it pu\\sh", '"git" push', "/usr/bin/git push", "GIT push",
+    "git -C x push", "git --no-pager -c a=b push", "cd x && git push", "cd x;git push",
+    "ls | git push", "ls & git push", "ls\ngit push", "git \\\npush", "(git push)", "{ git push; }",
+    "if true; then git push; fi", "for f in a b; do git push; done", "! git push",
+    "echo $(git push)", 'echo "$(git push)"', 'echo "a `git push` b"', "cat <(git push)",
+    "X=1 Y=2 git push", "env X=1 git push", "sudo -u bob git push", "nohup git push &",
+    "ls | xargs git push", "time -p git push", "timeout 5 git push", "exec git push",
+    "sh -c 'git push'", 'bash -lc "cd x; git push"', "sh -c \"sh -c 'git push'\"",
+    "find . -exec sh -c 'git push' \\;", "eval git '\"push\"'", "env -S 'git push'", ". git push",
+    ">f git push", "git >f push", "git 2>f push", "2>&1 git push", "f() { git push; }; f",
+]  # fmt: skip
+
+UNCLEAR = [
+    "$X push", "git $X", "git${IFS}push", "g?t push", "{git,push}", "git 'push", "cat <<X",
+    "x &> f",     "echo git push | sh", "sh -s x", "alias g=git", "case x in a) git push;; esac", "echo a)",
+    "{v}>f git push", "echo $'a'", "sh -c 'sh -c \"sh -c \\\"sh -c x\\\"\"'", "ls \x1b", "ls \0",
+    "a " * 20_000, "sudo " * 400,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", RUN_IT)
+def test_a_command_is_seen_wherever_it_hides(line: str) -> None:
+    """Behind others, in quotes, after assignments and options, through programs that start it."""
+    assert may_run(line, PUSH)
+
+
+@pytest.mark.parametrize("line", UNCLEAR)
+def test_a_line_that_can_not_be_read_may_run_anything(line: str) -> None:
+    """A denial fails closed."""
+    assert may_run(line, PUSH)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git status", "git add *.py", "git commit -m 'git push'", "echo git push", "ls # git push",
+        'echo "git push"', "[ -f x ] && ls", "for f in *.py; do python $f; done", "echo don\\'t",
+        "pytest 2>&1 | tail -5", "find . -name '*.py' -exec wc -l {} \\;", 'a=$(ls) && echo "$a"',
+        "pip install -e .[dev]", "echo ${x:-y} ${#x}", "sh run.sh", "timeout 5 pytest -x",
+        "bash -c 'ls -l'", "mkdir -p a && cd a", "if [[ -f $X ]]; then echo $Y; fi", "",
+    ],
+)  # fmt: skip
+def test_other_lines_are_left_alone(line: str) -> None:
+    """A denial of one command does not forbid the shell."""
+    assert not may_run(line, PUSH)
+
+
+@pytest.mark.parametrize(
+    ("line", "held"),
+    [
+        ("rm -rf x", True),
+        ("rm -r -f x", True),
+        ("rm -vfr x", True),
+        ("rm x -rf", True),
+        ("rm --recursive --force x", True),
+        ("rm -$X x", True),
+        ("rm -r x", False),
+        ("rm x", False),
+        ("ls -rf", False),
+    ],
+)
+def test_options_are_the_same_in_any_order(line: str, held: bool) -> None:
+    """Short ones may stand together, apart or spelled out."""
+    assert may_run(line, REMOVE) is held
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("python3 -m pip *", "python3 -mpip install x"),
+        ("git push --force *", "git push origin --forc"),
+        ("git push --force *", "git push --force=yes"),
+        ("git push *", "git -c push push x"),
+        ("git commit *", "git -C push commit"),
+        ("git push", "git push origin"),
+        ("*", "anything"),
+    ],
+)
+def test_options_hide_no_word(key: str, line: str) -> None:
+    """Glued, shortened, or with a value that looks like the word; a denial needs no star."""
+    assert may_run(line, policy_key(f"run_command({key})"))
+
+
+FAKE_GIT = """#!/bin/sh
+while :; do case "$1" in -c|-C) shift 2 || exit;; -*) shift;; *) break;; esac; done
+[ "$1" = push ] && : > "$MARK"
+exit 0
+"""
+PIECES = st.sampled_from([
+    "git", "push", "git push", "gi", "t", "'", '"', "\\", "\n", " ", " ", " ", ";", "&&", "|", "&",
+    "(", ")", "{", "}", "$(", "`", "$", "${", "<", ">", "2>", "#", "echo ", "X=1 ", "eval ", "-C ",
+    "sh -c ", "if ", "then ", "fi", "do ", "in ", "case ", "!", "=", "x=git", "$x", "'git push'",
+    "$'", "&>", "f() {", "exec ", ".", "\\\n", "\t",
+])  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PIECES, min_size=1, max_size=9).map("".join))
+@example('echo `echo \\"; git push \\"`')
+@example("echo a#'\ngit push #'")
+@example('git "2">f push')
+def test_what_a_real_shell_runs_was_seen(
+    tmp_path_factory: pytest.TempPathFactory, line: str
+) -> None:
+    """Lines of all sorts are given to ``/bin/sh`` with a ``git`` that tells of a push."""
+    if may_run(line, PUSH) or "\0" in line:
+        return
+    folder = tmp_path_factory.mktemp("shell")
+    git = folder / "git"
+    git.write_text(FAKE_GIT)
+    git.chmod(0o755)
+    (folder / "sh").symlink_to(Path("/bin/sh").resolve())
+
+    subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env={"PATH": str(folder), "MARK": str(folder / "pushed")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=10,
+    )
+
+    assert not (folder / "pushed").exists()
