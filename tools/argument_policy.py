@@ -42,8 +42,8 @@ def surely_fits(name: str, value: object, glob: str) -> bool:
 def may_fit(value: object, glob: str) -> bool:
     """Whether anything that a value holds may fit, as text or as a path, in any case of letters.
 
-    As text, ``*`` stands for slashes too. A path that is absolute or leads out of the workspace may lead back in: its end is what counts.
-    ``folder/**`` includes the folder itself.
+    As text, ``*`` stands for slashes too. A path that is absolute or leads out of the workspace
+    may lead back in: its end is what counts. ``folder/**`` includes the folder itself.
     """
     try:
         texts = [_folded(text) for text in _texts(value)]

@@ -55,7 +55,8 @@ RUN_IT = [
 
 UNCLEAR = [
     "$X push", "git $X", "git${IFS}push", "g?t push", "{git,push}", "git 'push", "cat <<X",
-    "x &> f",     "echo git push | sh", "sh -s x", "alias g=git", "case x in a) git push;; esac", "echo a)",
+    "x &> f", "echo git push | sh", "sh -s x", "alias g=git", "case x in a) git push;; esac",
+    "echo a)",
     "{v}>f git push", "echo $'a'", "sh -c 'sh -c \"sh -c \\\"sh -c x\\\"\"'", "ls \x1b", "ls \0",
     "a " * 20_000, "sudo " * 400,
 ]  # fmt: skip
