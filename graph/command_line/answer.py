@@ -1,7 +1,6 @@
 """``daruma answer``: reply to what a thread asks, and go on."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,7 +43,15 @@ def answer(  # noqa: PLR0913  # each is an option of the command
         str | None, typer.Option(metavar="TEXT", help="The plan is not right: what to change.")
     ] = None,
     edit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Run the plan in this JSON file instead.")
+        str | None,
+        typer.Option(
+            metavar="FILE|ID",
+            help="Run the plan in this JSON file instead; or, with --args, change this call.",
+        ),
+    ] = None,
+    args: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The arguments that the call of --edit ID runs with."),
     ] = None,
     approve: Annotated[
         Ids | None, typer.Option(metavar="[ID]", help="Let a call run; all without an id.")
@@ -67,7 +74,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     from daruma.graph.command_line.given_answer import Given
     from daruma.graph.command_line.session import Go, Session
 
-    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text)
+    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args)
     given.check()
 
     def replying(snapshot: "StateSnapshot") -> "Go":

@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.assent import decision_on
 from daruma.graph.command_line.paper import Line, Paper
-from daruma.graph.command_line.questions import approval_lines, question_lines
+from daruma.graph.command_line.questions import question_lines
 from daruma.graph.command_line.session import Stop
 
 Read = Callable[[str], str]

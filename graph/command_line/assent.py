@@ -6,9 +6,18 @@ from typing import Any
 from langgraph.types import Interrupt
 
 
-def decision_on(approval: Mapping[str, Any], decision: str, reason: str = "") -> dict[str, Any]:
-    """Return a decision that names exactly what was asked: its id and its digest (TL-13)."""
-    told = {"reason": reason} if decision == "deny" else {}
+def decision_on(
+    approval: Mapping[str, Any],
+    decision: str,
+    reason: str = "",
+    args: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a decision that names exactly what was asked: its id and its digest (TL-13).
+
+    A reason goes with ``deny``, new arguments go with ``edit``.
+    """
+    told: dict[str, Any] = {"reason": reason} if decision == "deny" else {}
+    told |= {"args": dict(args)} if args is not None else {}
     return {
         "approval_id": approval["approval_id"],
         "digest": approval["digest"],

@@ -1,6 +1,5 @@
 """Replies to open questions, made of the options of ``daruma answer``."""
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,28 +8,29 @@ from typing import Any
 from langgraph.types import Interrupt
 
 from daruma.graph.command_line.assent import decision_on
+from daruma.graph.command_line.given_json import AnswerRefused, args_in, plan_in
 from daruma.graph.command_line.questions import how_to_answer
-from daruma.state.errors import DarumaError
 
 ALL = "*"
 """Stands for all open approvals."""
 
 
-class AnswerRefused(DarumaError):
-    """Raised for an answer that fits no open question; the questions stay open."""
-
-
 @dataclass(frozen=True)
 class Given:
-    """What was said on the command line. ``approve`` and ``deny`` hold approval ids, or ``ALL``."""
+    """What was said on the command line. ``approve`` and ``deny`` hold approval ids, or ``ALL``.
+
+    ``edit`` names a file with a plan or, where there are ``args``, an approval: they are the JSON
+    of the arguments that it is to run with.
+    """
 
     confirm: bool = False
     reject: str | None = None
-    edit: Path | None = None
+    edit: str | None = None
     approve: Collection[str] = ()
     deny: Collection[str] = ()
     reason: str = ""
     text: str | None = None
+    args: str | None = None
 
     def replies(self, thread: str, questions: Collection[Interrupt]) -> dict[str, Any]:
         """Return the replies by interrupt id. Raises :class:`AnswerRefused`."""
@@ -48,13 +48,18 @@ class Given:
     def check(self) -> None:
         """Refuse no answer, and several that exclude each other. Raises :class:`AnswerRefused`."""
         self._what()
+        self._edited()
+
+    @property
+    def _decides(self) -> bool:
+        return bool(self.approve or self.deny) or self.args is not None
 
     def _what(self) -> tuple[str, str]:
         said = {
             ("spec_review_request", "--confirm"): self.confirm,
             ("spec_review_request", "--reject"): self.reject is not None,
-            ("spec_review_request", "--edit"): self.edit is not None,
-            ("approval_request", "--approve/--deny"): bool(self.approve or self.deny),
+            ("spec_review_request", "--edit FILE"): self.edit is not None and self.args is None,
+            ("approval_request", "--approve/--deny/--edit ID --args"): self._decides,
             ("question", "--text"): self.text is not None,
         }
         found = [what for what, given in said.items() if given]
@@ -65,45 +70,53 @@ class Given:
         raise AnswerRefused(f"give an answer: one of {', '.join(option for _, option in said)}")
 
     def _reply(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        if self.approve or self.deny:
+        if self._decides:
             return {"decisions": self._decisions(question)}
         if self.confirm:
             return {"decision": "confirm"}
         if self.reject is not None:
             return {"decision": "reject", "feedback": self.reject}
         if self.edit is not None:
-            return {"decision": "edit", "plan": _plan_in(self.edit)}
+            return {"decision": "edit", "plan": plan_in(Path(self.edit))}
         return {"answer": self.text}
 
     def _decisions(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
         open_ones = {each["approval_id"]: each for each in question["approvals"]}
-        named = {*self.approve, *self.deny} - {ALL}
-        if unknown := sorted(named - open_ones.keys()):
-            raise AnswerRefused(f"no approval {unknown[0]!r} is open; open: {', '.join(open_ones)}")
-        if clash := {*self.approve} & {*self.deny}:
-            raise AnswerRefused(f"{clash.pop()!r} can not be both approved and denied")
-        decided = {name: self._decision(name) for name in open_ones}
+        edited = self._edited()
+        said: dict[str, Collection[str]] = {
+            "edit": edited,
+            "approve": self.approve,
+            "deny": self.deny,
+        }
+        _check_names(said, open_ones)
+        decided = {name: _decision(name, said) for name in open_ones}
         return [
-            decision_on(open_ones[name], decision, self.reason)
+            decision_on(open_ones[name], decision, self.reason, edited.get(name))
             for name, decision in decided.items()
             if decision
         ]
 
-    def _decision(self, name: str) -> str:
-        """An id that is named counts before ``ALL``."""
-        for decision, ids in (("approve", self.approve), ("deny", self.deny)):
-            if name in ids:
+    def _edited(self) -> dict[str, dict[str, Any]]:
+        if self.args is None:
+            return {}
+        if self.edit is None:
+            raise AnswerRefused("--args goes with --edit ID: name the approval that they are for")
+        return {self.edit: args_in(self.args)}
+
+
+def _check_names(said: Mapping[str, Collection[str]], open_ones: Collection[str]) -> None:
+    for name in sorted({name for names in said.values() for name in names}):
+        if name != ALL and name not in open_ones:
+            raise AnswerRefused(f"no approval {name!r} is open; open: {', '.join(open_ones)}")
+        found = [decision for decision, names in said.items() if name in names]
+        if len(found) > 1:
+            raise AnswerRefused(f"say one thing about {name!r}, not both {' and '.join(found)}")
+
+
+def _decision(name: str, said: Mapping[str, Collection[str]]) -> str:
+    """Return what was said of an approval: its id counts before ``ALL``, which may be nothing."""
+    for wanted in (name, ALL):
+        for decision, names in said.items():
+            if wanted in names:
                 return decision
-        return "approve" if ALL in self.approve else "deny" if ALL in self.deny else ""
-
-
-def _plan_in(file: Path) -> dict[str, Any]:
-    try:
-        plan = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise AnswerRefused(f"the plan {file} can not be read: {error}") from None
-    except ValueError as error:
-        raise AnswerRefused(f"the plan {file} is not JSON: {error}") from None
-    if not isinstance(plan, dict):
-        raise AnswerRefused(f"the plan {file} is not an object with phases")
-    return plan
+    return ""

@@ -9,7 +9,20 @@ from rich.text import Text
 
 from daruma.graph.command_line.printable import shown
 
-Mark = Literal["head", "ok", "bad", "note", "words", "aside", "line", "minus", "plus"]
+Mark = Literal[
+    "head",
+    "ok",
+    "bad",
+    "note",
+    "words",
+    "aside",
+    "line",
+    "minus",
+    "plus",
+    "alarm",
+    "given",
+    "payload",
+]
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,9 @@ _LOOKS: dict[Mark, _Look] = {
     "line": _Look(" ", " ", "", ""),
     "minus": _Look("-", "-", "red", "red", indent=4),
     "plus": _Look("+", "+", "green", "green", indent=4),
+    "alarm": _Look("!!", "!!", "bold red", "bold red", indent=0),
+    "given": _Look("▸", ">", "", "bold"),
+    "payload": _Look("│", "|", "", "bold", indent=4),
 }
 
 
@@ -72,7 +88,7 @@ class Paper:
     def _hanging(self, line: Line) -> RenderableType:
         look = _LOOKS[line.mark]
         grid = Table.grid(padding=0)
-        grid.add_column(width=look.indent + 2)
+        grid.add_column(width=look.indent + len(look.symbol) + 1)
         grid.add_column(overflow="fold")
         symbol = Text(" " * look.indent + self.symbol(line.mark), style=look.symbol_style)
         grid.add_row(symbol, _text(line, look))

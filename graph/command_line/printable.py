@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from daruma.state.hidden_characters import spelled
+
 _CONTROL = {"\t": "    ", "\n": "\n"}
 
 
@@ -13,11 +15,6 @@ def shown(text: str) -> str:
     surrogates become ``\\x1b`` and the like.
     """
     return "".join(_shown(char) for char in re.sub("\r\n?", "\n", text))
-
-
-def exact(text: str) -> str:
-    """Return text as a person must see it to approve it: odd spaces are spelled too."""
-    return "".join(char if char.isprintable() or char == "\n" else _spelled(char) for char in text)
 
 
 def one_line(text: str, limit: int = 120) -> str:
@@ -35,8 +32,4 @@ def beginning(text: str, lines: int) -> str:
 def _shown(char: str) -> str:
     if char.isprintable() or unicodedata.category(char) == "Zs":
         return char
-    return _CONTROL.get(char) or _spelled(char)
-
-
-def _spelled(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
+    return _CONTROL.get(char) or spelled(char)

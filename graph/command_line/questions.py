@@ -1,15 +1,14 @@
 """Open questions as a person sees them: exactly what will be, and the command that answers."""
 
-import json
 import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from langgraph.types import Interrupt
 
+from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.paper import Line
 from daruma.graph.command_line.plan_lines import plan_lines
-from daruma.graph.command_line.printable import exact
 
 
 def question_lines(value: Mapping[str, Any], *, known: bool = False) -> list[Line]:
@@ -22,28 +21,6 @@ def question_lines(value: Mapping[str, Any], *, known: bool = False) -> list[Lin
         return [Line("head", "May this run?"), *(line for some in lines for line in some)]
     context = [Line("note", value["context"])] if value.get("context") else []
     return [Line("head", str(value.get("question", value["type"]))), *context]
-
-
-def approval_lines(approval: Mapping[str, Any]) -> list[Line]:
-    """Return one approval as lines: all that will run, in full and with nothing hidden."""
-    effect = "stops the task" if approval["deny_effect"] == "block" else "is told to the model"
-    needed = "required" if approval["required"] else "optional"
-    told = {
-        "in": approval.get("cwd"),
-        "why it is asked": approval["reason"],
-        "sandbox": approval["sandbox"],
-        "approval": f"{approval['approval_id']}, {needed}; a denial {effect}",
-    }
-    what = [f"$ {approval['command']}"] if approval.get("command") else []
-    others = {key: value for key, value in approval["args"].items() if key != "command" or not what}
-    arguments = [f"{key}: {_value(value)}" for key, value in others.items()]
-    return [Line("line", exact(text)) for text in [approval["tool"], *what, *arguments]] + [
-        Line("note", f"{label}: {exact(text)}") for label, text in told.items() if text
-    ]
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def how_to_answer(thread: str, questions: Collection[Interrupt]) -> list[str]:
@@ -64,4 +41,5 @@ def _options(value: Mapping[str, Any]) -> list[str]:
         return []
     ids = [shlex.quote(each["approval_id"]) for each in value["approvals"]]
     each = [f"--approve {name}" for name in ids] if len(ids) > 1 else []
-    return ["--approve", *each, "--deny --reason 'why not'"]
+    edits = [f"--edit {name} --args 'its new arguments, as JSON'" for name in ids]
+    return ["--approve", *each, "--deny --reason 'why not'", *edits]

@@ -1,6 +1,7 @@
 """What is said on the command line or at the terminal becomes exactly one reply per question."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -11,7 +12,8 @@ from rich.console import Console
 from daruma.graph.command_line.answer import with_all
 from daruma.graph.command_line.asking_person import ask
 from daruma.graph.command_line.assent import yes_to
-from daruma.graph.command_line.given_answer import ALL, AnswerRefused, Given
+from daruma.graph.command_line.given_answer import ALL, Given
+from daruma.graph.command_line.given_json import AnswerRefused
 from daruma.graph.command_line.paper import Paper
 from daruma.graph.command_line.questions import how_to_answer
 from daruma.graph.command_line.session import Stop
@@ -50,11 +52,15 @@ def decided(reply: Any) -> dict[str, str]:
     return {each["approval_id"]: each["decision"] for each in reply["decisions"]}
 
 
+CHANGED_A = Given(edit="a", args='{"command": "ls -l"}')
+
 GIVEN: dict[str, tuple[Given, dict[str, str]]] = {
     "all approved": (Given(approve=[ALL]), {"a": "approve", "b": "approve"}),
     "one approved": (Given(approve=["b"]), {"b": "approve"}),
     "one each": (Given(approve=["a"], deny=["b"]), {"a": "approve", "b": "deny"}),
     "the rest denied": (Given(approve=["a"], deny=[ALL]), {"a": "approve", "b": "deny"}),
+    "one changed": (CHANGED_A, {"a": "edit"}),
+    "the rest approved": (replace(CHANGED_A, approve=[ALL]), {"a": "edit", "b": "approve"}),
     "all but one": (Given(approve=[ALL], deny=["a"]), {"a": "deny", "b": "approve"}),
 }
 
@@ -73,7 +79,14 @@ def test_decisions_name_what_they_decide(name: str) -> None:
 
 REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
     "an id that is not open": (Given(approve=["z"]), approvals("a", "b"), "open: a, b"),
-    "yes and no": (Given(approve=["a"], deny=["a"]), approvals("a"), "both approved and denied"),
+    "yes and no": (Given(approve=["a"], deny=["a"]), approvals("a"), "not both approve and deny"),
+    "all of both": (Given(approve=[ALL], deny=[ALL]), approvals("a"), "not both approve and deny"),
+    "a change of what is not open": (CHANGED_A, approvals("b"), "no approval 'a' is open; open: b"),
+    "changed twice": (
+        Given(edit="a", args="{}", approve=["a"]),
+        approvals("a"),
+        "not both edit and approve",
+    ),
     "another kind": (Given(confirm=True), question(), "daruma answer t --text"),
     "no kind": (Given(), question(), "give an answer"),
 }
@@ -88,6 +101,33 @@ def test_an_answer_that_fits_nothing_is_refused(name: str) -> None:
         given.replies("t", [asked])
 
 
+def test_a_call_runs_with_the_arguments_given() -> None:
+    """TL-14: those and no others; the digest is that of what was asked."""
+    reply = CHANGED_A.replies("t", [approvals("a")])["i1"]
+
+    (decision,) = reply["decisions"]
+    assert decision["args"] == {"command": "ls -l"}
+    assert decision["digest"] == "digest of a"
+
+
+@pytest.mark.parametrize(
+    ("edit", "args", "said"),
+    [
+        (None, "{}", "--args goes with --edit ID"),
+        ("a", "{not json", "--args is not JSON"),
+        ("a", '{"a": NaN}', "--args is not JSON: NaN"),
+        ("a", "[" * 100_000, "--args is not JSON"),
+        ("a", "[1]", "--args is not an object such as"),
+    ],
+)
+def test_arguments_that_can_not_be_read_are_refused(edit: str | None, args: str, said: str) -> None:
+    """Before a thread is looked at, in one line."""
+    with pytest.raises(AnswerRefused, match=said) as refused:
+        Given(edit=edit, args=args).check()
+
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("text", ["", "[1, 2]", "{not json", None])
 def test_a_plan_that_can_not_be_read_is_refused(tmp_path: Any, text: str | None) -> None:
     """A missing file, no JSON, or JSON that is no plan."""
@@ -96,7 +136,7 @@ def test_a_plan_that_can_not_be_read_is_refused(tmp_path: Any, text: str | None)
         file.write_text(text)
 
     with pytest.raises(AnswerRefused, match=r"plan\.json"):
-        Given(edit=file).replies("t", [review()])
+        Given(edit=str(file)).replies("t", [review()])
 
 
 def test_yes_never_agrees_to_what_is_required() -> None:
