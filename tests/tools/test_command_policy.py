@@ -58,7 +58,8 @@ UNCLEAR = [
     "x &> f", "echo git push | sh", "sh -s x", "alias g=git", "case x in a) git push;; esac",
     "echo a)",
     "{v}>f git push", "echo $'a'", "sh -c 'sh -c \"sh -c \\\"sh -c x\\\"\"'", "ls \x1b", "ls \0",
-    "a " * 20_000, "sudo " * 400,
+    "a " * 20_000, "nohup " * 400,
+    "echo \"`a \\\"b\\\"`\"", "echo \"a\"#b; git push",
 ]  # fmt: skip
 
 
@@ -117,6 +118,7 @@ def test_options_are_the_same_in_any_order(line: str, held: bool) -> None:
         ("git push *", "git -c push push x"),
         ("git commit *", "git -C push commit"),
         ("git push", "git push origin"),
+        ("kill 9 *", 'kill "9">f'),
         ("*", "anything"),
     ],
 )

@@ -147,6 +147,19 @@ def test_calls_are_approved_and_denied_by_their_ids(daruma: Daruma) -> None:
     assert "not that one" in daruma("show", "t").out
 
 
+def test_a_call_runs_as_a_person_changed_it(daruma: Daruma) -> None:
+    """TL-14: the edited command runs, the model's own does not; what can not be read says so."""
+    commanded(daruma, calls=[command("touch one", "a")])
+
+    refused = daruma("answer", "t", "--edit", "a", "--args", "touch two")
+    said = daruma("answer", "t", "--edit", "a", "--args", '{"command": "touch two"}')
+
+    assert "--args is not JSON" in refused.complaint
+    assert said.code == 0
+    assert not (daruma.folder / "ws" / "one").exists()
+    assert (daruma.folder / "ws" / "two").exists()
+
+
 def test_what_was_not_decided_is_asked_again(daruma: Daruma) -> None:
     """Approving one of two leaves the other open; nothing runs before both are decided."""
     commanded(daruma, calls=[command("touch one", "a"), command("touch two", "b")])

@@ -143,6 +143,15 @@ def built(top: Path, described: Any) -> Path:
     return top
 
 
+def test_one_entry_can_not_pass_for_two(tmp_path: Path) -> None:
+    """Where a link leads is free text: it may look like what is told of the next entry."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    built(one, {"a": ("link", f"bc{0o120777}d")})
+    built(two, {"a": ("link", "b"), "c": ("link", "d")})
+
+    assert tree_id(one) != tree_id(two)
+
+
 class Refusing(WalkingOpener):
     """Opens all but one name."""
 
