@@ -59,7 +59,7 @@ UNCLEAR = [
     "echo a)",
     "{v}>f git push", "echo $'a'", "sh -c 'sh -c \"sh -c \\\"sh -c x\\\"\"'", "ls \x1b", "ls \0",
     "a " * 20_000, "nohup " * 400,
-    "echo \"`a \\\"b\\\"`\"", "echo \"a\"#b; git push",
+    'echo "`a \\"b\\"`"', 'echo "a"#b; git push',
 ]  # fmt: skip
 
 

@@ -32,9 +32,9 @@ def root(tmp_path: Path) -> Path:
     return top
 
 
-def touch(path: Path, text: str = "other") -> None:
+def touch(path: Path, text: str = "other") -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    return path.write_text(text)
 
 
 def relink(top: Path) -> None:
@@ -146,7 +146,7 @@ def built(top: Path, described: Any) -> Path:
 def test_one_entry_can_not_pass_for_two(tmp_path: Path) -> None:
     """Where a link leads is free text: it may look like what is told of the next entry."""
     one, two = tmp_path / "one", tmp_path / "two"
-    built(one, {"a": ("link", f"bc{0o120777}d")})
+    built(one, {"c": ("link", f"da{0o120777}b")})
     built(two, {"a": ("link", "b"), "c": ("link", "d")})
 
     assert tree_id(one) != tree_id(two)
