@@ -27,7 +27,7 @@ class Contexts:
     """Makes the context of every node call.
 
     Raises :class:`~daruma.tools.commands.sandbox.SandboxUnavailable` for settings that ask for
-    more than there is.
+    more than there is, and what :meth:`~daruma.tools.registry.Registry.check` raises.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Contexts:
         self._tools = tools
         self._settings = settings
         active_level(settings.sandbox.require)
+        tools.check(settings.tools)
         self._askers: dict[str, Asker] = {}
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
@@ -52,6 +53,8 @@ class Contexts:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self._settings
         active_level(settings.sandbox.require)
+        if runtime.context:
+            self._tools.check(settings.tools)
         return Context(
             settings=settings,
             ask=self._asker(settings.llm),

@@ -44,7 +44,8 @@ def _after(call: ToolTask, decision: Decision, context: Context) -> ToolTask:
     if decision.args is None:
         return moved(call, "ready")
     edited = replace(call, args=decision.args)
-    checked = decided(edited, context.tools.visible(workspace=True), context.settings.tools)
+    settings = context.settings.tools
+    checked = decided(edited, context.tools.visible(settings, workspace=True), settings)
     return checked if checked.status == "failed" else moved(edited, "ready")
 
 

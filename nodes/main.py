@@ -53,7 +53,7 @@ def offered(state: State, context: Context) -> tuple[Tool, ...]:
     """Return the tools that the model is shown: none in direct chat."""
     if state.task is None or state.task.mode == "direct_chat":
         return ()
-    return context.tools.visible(workspace=state.task.workspace is not None)
+    return context.tools.visible(context.settings.tools, workspace=state.task.workspace is not None)
 
 
 def prompt(state: State) -> str:

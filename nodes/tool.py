@@ -33,7 +33,7 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
 
 async def _run(dispatch: Dispatch, context: Context) -> tuple[bool, str]:
     call, workspace = dispatch.call, dispatch.task.workspace
-    known = context.tools.find(call.name, workspace=workspace is not None)
+    known = context.tools.find(call.name, context.settings.tools, workspace=workspace is not None)
     if known is None:
         return False, f"Error: the tool {call.name!r} is no longer there"
     try:

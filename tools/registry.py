@@ -5,14 +5,15 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from daruma.state.errors import DarumaError
+from daruma.state.settings import Tools
 from daruma.tools.application_tool import from_application
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
+from daruma.tools.name_conflicts import ToolNameConflictError, check_aliases, check_names
+from daruma.tools.profiles import check_profile, shows
+from daruma.tools.promotions import check_promotions
 from daruma.tools.tool import Tool
 
-
-class ToolNameConflictError(DarumaError):
-    """Raised when two tools of one registry have the same name; names it."""
+__all__ = ["Registry", "ToolNameConflictError"]
 
 
 class Registry:
@@ -20,16 +21,32 @@ class Registry:
 
     def __init__(self, application_tools: Iterable[BaseTool | Callable[..., Any]] = ()) -> None:
         """Raises :class:`ToolNameConflictError` for two tools of one name (TL-05)."""
-        self._tools: dict[str, Tool] = {}
-        for tool in (*BUILTIN_TOOLS, *map(from_application, application_tools)):
-            if tool.name in self._tools:
-                raise ToolNameConflictError(f"two tools are named {tool.name!r}; rename one")
-            self._tools[tool.name] = tool
+        tools = (*BUILTIN_TOOLS, *map(from_application, application_tools))
+        check_names(tools, normalize=False)
+        self._tools = {tool.name: tool for tool in tools}
 
-    def visible(self, *, workspace: bool) -> tuple[Tool, ...]:
-        """Return the tools that the model is shown; the built-in ones need a workspace."""
-        return tuple(tool for tool in self._tools.values() if workspace or not tool.builtin)
+    def check(self, settings: Tools) -> None:
+        """Check what depends on the settings of a run.
 
-    def find(self, name: str, *, workspace: bool) -> Tool | None:
+        Raises :class:`ToolNameConflictError` for names and aliases that could mean two tools,
+        :class:`~daruma.tools.promotions.PromotionRefused` for a promotion that leads nowhere, and
+        :class:`~daruma.state.settings_errors.SettingsError` for a profile that is not there.
+        """
+        tools, normalize = self._tools.values(), settings.normalize_names
+        check_names(tools, normalize=normalize)
+        check_aliases(tools, settings.name_aliases, normalize=normalize)
+        check_promotions(self._tools)
+        check_profile(settings)
+
+    def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
+        """Return the tools that the model is shown: the profile's; built-in ones in a workspace."""
+        return tuple(
+            tool
+            for tool in self._tools.values()
+            if (workspace or not tool.builtin) and shows(settings, tool)
+        )
+
+    def find(self, name: str, settings: Tools, *, workspace: bool) -> Tool | None:
         """Return the visible tool of a name. What is not shown can not be called (TL-06)."""
-        return next((tool for tool in self.visible(workspace=workspace) if tool.name == name), None)
+        visible = self.visible(settings, workspace=workspace)
+        return next((tool for tool in visible if tool.name == name), None)

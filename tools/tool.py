@@ -4,9 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from daruma.tools.canonical import Canonical
 from daruma.tools.errors import ToolError
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
+from daruma.tools.strict_schema import strict
 
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""
@@ -40,8 +42,10 @@ class Surroundings:
 class Tool:
     """One tool: what the model is shown, and what runs.
 
-    ``parameters`` is a JSON schema. ``run`` gets the arguments and returns the text for the model;
-    it raises :class:`daruma.tools.errors.ToolError` for what the model should hear of.
+    ``parameters`` is a JSON schema, tightened when the tool is made: what the model is shown is
+    what its calls are checked against. ``run`` gets the arguments and returns the text for the
+    model; it raises :class:`daruma.tools.errors.ToolError` for what the model should hear of.
+    ``source`` says in a few words where the tool comes from, for people.
     """
 
     name: str
@@ -50,6 +54,12 @@ class Tool:
     run: Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
     effect: Effect = "external"
     origin: Origin = "application"
+    canonical: Canonical | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Tighten the schema, once."""
+        object.__setattr__(self, "parameters", strict(self.parameters))
 
     @property
     def builtin(self) -> bool:

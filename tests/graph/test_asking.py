@@ -14,6 +14,7 @@ from daruma.graph.models.errors import ScriptExhausted
 from daruma.graph.requests import sendable
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
+from daruma.state.settings import Tools
 from daruma.state.usage import Usage
 from daruma.tools.context import Answer
 from daruma.tools.registry import Registry
@@ -67,7 +68,7 @@ def test_a_provider_that_does_not_count_costs_nothing() -> None:
 
 async def test_tools_are_offered_only_if_there_are_some() -> None:
     """Providers refuse an empty list."""
-    (tool,) = Registry([len_]).visible(workspace=False)
+    (tool,) = Registry([len_]).visible(Tools(), workspace=False)
 
     await ask(RecordingModel(script=[say() | {"expect_tools": ["len_"]}]), tools=[tool])
     await ask(RecordingModel(script=[say() | {"expect_tools": []}]))

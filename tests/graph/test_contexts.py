@@ -58,7 +58,7 @@ async def test_tools_are_the_graphs_own() -> None:
     """Live things are not part of the settings."""
     context = await context_for(contexts(), settings(mode="react"))
 
-    assert context.tools.find("shout", workspace=False) is not None
+    assert context.tools.find("shout", context.settings.tools, workspace=False) is not None
 
 
 def test_a_run_with_other_limits_keeps_the_graphs_model() -> None:

@@ -12,7 +12,7 @@ from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts, Node
 from daruma.state.channels import Update
 from daruma.state.phases import first_failed
-from daruma.state.settings import Settings
+from daruma.state.settings import Settings, Tools
 from daruma.tools.registry import Registry
 from daruma.tools.tool import Tool
 
@@ -150,8 +150,8 @@ def test_a_bug_in_a_tool_task_is_a_result(tmp_path: Any) -> None:
 class Broken(Registry):
     """A registry with a bug of its own."""
 
-    def visible(self, *, workspace: bool) -> tuple[Tool, ...]:
-        raise ZeroDivisionError(f"visible with {workspace}")
+    def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
+        raise ZeroDivisionError(f"visible with {workspace} under {settings}")
 
 
 def test_a_broken_registry_is_a_bug(tmp_path: Any) -> None:

@@ -23,7 +23,7 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-(SHOUT,) = Registry([shout]).visible(workspace=False)
+(SHOUT,) = Registry([shout]).visible(Tools(), workspace=False)
 
 
 def policy(**rules: Any) -> Tools:

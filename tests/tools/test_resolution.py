@@ -31,7 +31,7 @@ def message(*calls: tuple[str | None, str | None], broken: str | None = None) ->
 
 def tasks(answer: AIMessage, *, workspace: bool = False, **policy: Any) -> tuple[ToolTask, ...]:
     given = settings(tools={"policy": policy}).tools
-    return tool_tasks(answer, Registry([shout]).visible(workspace=workspace), given)
+    return tool_tasks(answer, Registry([shout]).visible(given, workspace=workspace), given)
 
 
 def test_a_known_call_is_ready() -> None:

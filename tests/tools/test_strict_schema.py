@@ -1,0 +1,217 @@
+"""Schemas are tightened where that refuses nothing that was meant."""
+
+from copy import deepcopy
+from typing import Any, Optional
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+
+from daruma.tools.strict_schema import strict
+
+Schema = dict[str, Any]
+
+
+def obj(**properties: Any) -> Schema:
+    return {"type": "object", "properties": properties}
+
+
+def closed(**properties: Any) -> Schema:
+    return obj(**properties) | {"additionalProperties": False}
+
+
+TEXT = {"type": "string"}
+NULL = {"type": "null"}
+A = {"$ref": "#/$defs/A"}
+
+
+@pytest.mark.parametrize(
+    ("loose", "tight"),
+    [
+        (obj(x=TEXT), closed(x=TEXT)),
+        (obj(), closed()),
+        (obj(x=obj(y=TEXT)), closed(x=closed(y=TEXT))),
+        (obj(x={"items": obj(y=TEXT)}), closed(x={"items": closed(y=TEXT)})),
+        (obj(x={"prefixItems": [obj()]}), closed(x={"prefixItems": [closed()]})),
+        (obj(x={"additionalProperties": obj()}), closed(x={"additionalProperties": closed()})),
+        (obj(x={"anyOf": [obj(), NULL]}), closed(x={"anyOf": [closed(), NULL]})),
+        (
+            {**obj(x=A, y={"anyOf": [A, NULL]}), "$defs": {"A": obj()}},
+            {**closed(x=A, y={"anyOf": [A, NULL]}), "$defs": {"A": closed()}},
+        ),
+        ({**A, "$defs": {"A": obj()}}, {**A, "$defs": {"A": closed()}}),
+    ],
+)
+def test_an_object_that_lists_its_keys_is_closed(loose: Schema, tight: Schema) -> None:
+    """TL-07: at every depth, and what is referred to as well."""
+    assert strict(loose) == tight
+
+
+@pytest.mark.parametrize(
+    "open_",
+    [
+        obj(x=TEXT) | {"additionalProperties": True},
+        obj(x=TEXT) | {"additionalProperties": TEXT},
+        *(obj(x=TEXT) | {keyword: [obj(y=TEXT)]} for keyword in ("allOf", "anyOf", "oneOf")),
+        obj(x=TEXT) | {"if": obj(x=TEXT), "then": obj(y=TEXT)},
+        obj(x=TEXT) | {"patternProperties": {"^y": TEXT}},
+        obj(x=TEXT) | {"unevaluatedProperties": False},
+        {"$defs": {"A": obj(x=TEXT)}, **A, "properties": {"y": TEXT}},
+        {"$defs": {"A": obj(x=TEXT)}, "allOf": [A], **obj(y=TEXT)},
+        {"$defs": {"A": obj(x=TEXT)}, "not": A, **obj(y=TEXT)},
+        obj(x=TEXT) | {"allOf": [{"$ref": "#/properties/x"}]},
+        obj(x=TEXT) | {"$id": "https://example.org/x"},
+    ],
+)
+def test_what_another_part_of_the_schema_judges_stays_open(open_: Schema) -> None:
+    """TL-07: one half of an ``allOf`` must not refuse what the other half asks for."""
+    assert strict(open_) == open_
+
+
+def test_a_shared_schema_is_left_open_when_one_user_of_it_adds_keys() -> None:
+    """The root is closed all the same: nobody else judges that."""
+    both = {"allOf": [A, obj(y=TEXT)]}
+    loose = {**obj(x=A, both=both), "$defs": {"A": obj(x=TEXT)}}
+
+    assert strict(loose) == loose | {"additionalProperties": False}
+
+
+def test_two_kinds_of_object_to_choose_from_stay_open() -> None:
+    """A value may fit both, with the keys of both."""
+    loose = obj(x={"anyOf": [obj(y=TEXT), obj(z=TEXT)]})
+
+    assert strict(loose) == loose | {"additionalProperties": False}
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "object"}])
+def test_an_object_that_lists_nothing_takes_anything_still(schema: Schema) -> None:
+    """Providers refuse a schema without ``properties``; with an empty one it must not be closed."""
+    expected = {"type": "object", "properties": {}, "additionalProperties": True}
+
+    assert strict(schema) == expected
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"properties": None},
+        {"properties": {"x": True}, "items": [1]},
+        obj(x={"prefixItems": 3, "anyOf": None}),
+        {"$defs": [], "$ref": 4},
+        {"allOf": {}, "properties": {"x": {"type": ["string", "null"]}}},
+    ],
+)
+def test_a_broken_schema_raises_nothing(odd: Schema) -> None:
+    """It is the tool's own fault, and said elsewhere."""
+    assert strict(strict(odd)) == strict(odd)
+
+
+class Inner(BaseModel):
+    """Something within."""
+
+    n: int = 0
+
+
+class Outer(BaseModel):
+    """What Pydantic writes."""
+
+    inner: Inner
+    maybe: Optional[Inner] = None  # noqa: UP045  # as users write it
+    many: list[Inner] = []
+    by_name: dict[str, Inner] = {}
+
+
+def test_what_pydantic_writes_is_closed_everywhere() -> None:
+    """Optional, lists and dictionaries of models."""
+    tight = strict(Outer.model_json_schema())
+
+    assert tight["additionalProperties"] is False
+    assert tight["$defs"]["Inner"]["additionalProperties"] is False
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+
+
+def _objects(children: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
+    properties = st.dictionaries(NAMES, children, max_size=3).map(lambda p: {"properties": p})
+    typed = st.sampled_from([{}, {"type": "object"}])
+    composed = st.one_of(
+        st.just({}),
+        st.just({}),
+        *(
+            st.lists(children, min_size=1, max_size=2).map(lambda each, k=key: {k: each})
+            for key in ("allOf", "anyOf", "oneOf")
+        ),
+        *(children.map(lambda each, k=key: {k: each}) for key in ("not", "if", "then", "items")),
+        st.sampled_from([{"additionalProperties": True}, {"unevaluatedProperties": False}]),
+    )
+    return st.builds(
+        lambda *parts: {k: v for p in parts for k, v in p.items()}, properties, typed, composed
+    )
+
+
+PLAIN = st.sampled_from([TEXT, NULL, {"type": "integer"}])
+SCALARS = PLAIN | st.sampled_from([A, {"$ref": "#/$defs/B"}])
+SCHEMAS = st.recursive(SCALARS, _objects, max_leaves=8)
+ROOTS = st.builds(
+    lambda root, a, b: {**root, "$defs": {"A": a, "B": b}},
+    _objects(SCHEMAS),
+    _objects(PLAIN),
+    _objects(PLAIN | st.just(A)),
+)
+
+
+def values(schema: Any, root: Schema, depth: int = 6) -> st.SearchStrategy[Any]:
+    """Values made of keys that the schema lists, where it lists them."""
+    if depth == 0 or not isinstance(schema, dict):
+        return st.sampled_from(["", 1, None])
+    parts: list[Any] = [
+        *schema.get("allOf", ()),
+        *schema.get("anyOf", ()),
+        *schema.get("oneOf", ()),
+    ]
+    parts += [schema[key] for key in ("if", "then", "not") if key in schema]
+    if "$ref" in schema:
+        parts.append(root["$defs"][schema["$ref"].rpartition("/")[2]])
+    kinds = {"string": st.just("x"), "integer": st.just(1), "null": st.none()}
+    if schema.get("type") in kinds:
+        return kinds[schema["type"]]
+    own = st.fixed_dictionaries(
+        {},
+        optional={k: values(v, root, depth - 1) for k, v in schema.get("properties", {}).items()},
+    )
+    lists = st.lists(values(schema.get("items"), root, depth - 1), max_size=2)
+    others = [values(part, root, depth - 1) for part in parts]
+    merged = st.tuples(own, *others).map(_merged)
+    return st.one_of(merged, *others, *([lists] if "items" in schema else []))
+
+
+def _merged(parts: tuple[Any, ...]) -> Any:
+    result: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items() if isinstance(part, dict) else ():
+            both = isinstance(value, dict) and isinstance(result.get(key), dict)
+            result[key] = _merged((result[key], value)) if both else value
+    return result
+
+
+@given(st.data(), ROOTS)
+def test_what_fitted_with_listed_keys_fits_still(data: st.DataObject, schema: Schema) -> None:
+    """TL-07: for whatever a schema is composed of."""
+    before = deepcopy(schema)
+    tight = strict(schema)
+    value = data.draw(values(schema, schema).filter(lambda v: isinstance(v, dict)))
+
+    assert schema == before
+    assert strict(tight) == tight
+    if Draft202012Validator(schema).is_valid(value):
+        assert Draft202012Validator(tight).is_valid(value)
+
+
+@given(ROOTS, st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["x", 1]), max_size=2))
+def test_nothing_is_let_in_that_was_refused(schema: Schema, value: Any) -> None:
+    """A tightened schema is never looser, ``not`` and ``oneOf`` included."""
+    if Draft202012Validator(strict(schema)).is_valid(value):
+        assert Draft202012Validator(schema).is_valid(value)
