@@ -8,6 +8,7 @@ from daruma.state.tool_task import Dispatch, ToolTask, moved
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.results import storable, tool_result
+from daruma.tools.time_limit import run_within
 
 
 async def tool(dispatch: Dispatch, context: Context) -> Update:
@@ -37,7 +38,8 @@ async def _run(dispatch: Dispatch, context: Context) -> tuple[bool, str]:
     if known is None:
         return False, f"Error: the tool {call.name!r} is no longer there"
     try:
-        return True, await known.run(call.args, await context.surroundings(workspace))
+        at = await context.surroundings(workspace)
+        return True, await run_within(context.settings.tools.timeout, known, call.args, at)
     except ToolError as error:
         return False, f"Error: {error}"
     except GraphBubbleUp:

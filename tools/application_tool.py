@@ -4,33 +4,52 @@ from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any
 
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import Tool as PlainTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.types import Command
 
+from daruma.tools.declaration import ToolRefused, declared
 from daruma.tools.errors import ToolError
+from daruma.tools.injected import not_supplied
+from daruma.tools.mcp import is_mcp_tool, mcp_tool
 from daruma.tools.tool import Surroundings, Tool
+from daruma.tools.tool_threads import in_tool_thread
+
+_INHERITED = {each._arun for each in (BaseTool, StructuredTool, PlainTool)}
 
 
 def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
-    """Wrap a LangChain tool, or a function with a docstring, sync or async."""
+    """Wrap a LangChain tool, or a function with a docstring, sync or async.
+
+    Raises :class:`~daruma.tools.declaration.ToolRefused` for a tool that could not be called, or
+    whose declaration can not be meant.
+    """
     tool = given if isinstance(given, BaseTool) else _from_function(given)
     function = convert_to_openai_tool(tool)["function"]
+    if names := not_supplied(tool):
+        raise ToolRefused(
+            f"the tool {tool.name!r} wants {', '.join(names)} injected, and nothing here supplies "
+            "it: give it a default, or let the tool hold what it needs"
+        )
 
     async def run(args: Mapping[str, Any], _: Surroundings) -> str:
-        call = {"type": "tool_call", "id": "call", "name": tool.name, "args": dict(args)}
-        result = await tool.ainvoke(call)
-        if not isinstance(result, ToolMessage):
-            return str(result)
-        if result.status == "error":  # the tool handled its own error; it is one all the same
-            raise ToolError(result.text)
-        return result.text
+        return await _called(tool, dict(args))
 
+    parameters = function.get("parameters", {"type": "object", "properties": {}})
+    description = function.get("description", "")
+    if is_mcp_tool(tool):
+        return mcp_tool(tool, description, parameters, run)
+    declaration = declared(tool, parameters)
     return Tool(
         name=tool.name,
-        description=function.get("description", ""),
-        parameters=function.get("parameters", {"type": "object", "properties": {}}),
+        description=description,
+        parameters=parameters,
         run=run,
+        effect=declaration.effect,
+        canonical=declaration.canonical,
+        source=_source(tool),
     )
 
 
@@ -38,3 +57,42 @@ def _from_function(function: Callable[..., Any]) -> StructuredTool:
     if iscoroutinefunction(function):
         return StructuredTool.from_function(coroutine=function)
     return StructuredTool.from_function(function)
+
+
+async def _called(tool: BaseTool, args: dict[str, Any]) -> str:
+    call = ToolCall(type="tool_call", id="call", name=tool.name, args=args)
+    try:
+        result = await (
+            tool.ainvoke(call) if _is_async(tool) else in_tool_thread(tool.invoke, call)
+        )
+    except ToolException as error:
+        raise ToolError(str(error)) from error
+    if isinstance(result, Command):
+        raise ToolError(f"{tool.name} returned a Command: it has run, and the Command was dropped")
+    if not isinstance(result, ToolMessage):
+        return str(result)
+    if result.status == "error":  # the tool handled its own error; it is one all the same
+        raise ToolError(_text(result))
+    return _text(result)
+
+
+def _is_async(tool: BaseTool) -> bool:
+    """Whether a tool has an async form of its own; LangChain's stand-in blocks a shared thread."""
+    if type(tool)._arun in _INHERITED:
+        return getattr(tool, "coroutine", None) is not None
+    return True
+
+
+def _text(message: ToolMessage) -> str:
+    """Return a result's text, and a word for every part that is none."""
+    blocks = message.content if isinstance(message.content, list) else []
+    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    return "\n".join(
+        [message.text] * bool(message.text)
+        + [f"[{kind} left out: only text is shown]" for kind in kinds if kind != "text"]
+    )
+
+
+def _source(tool: BaseTool) -> str:
+    own = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or type(tool)
+    return f"{own.__module__}.{getattr(own, '__qualname__', type(own).__qualname__)}"

@@ -8,7 +8,8 @@
     ├── EditRefused          an edit that does not fit the file
     │   └── FileChanged      the file is not what was last seen, or last written
     ├── SearchRefused        a search that can not be carried out, or ran out of time
-    └── CommandRefused       a command that could not be started
+    ├── CommandRefused       a command that could not be started
+    └── OutcomeUnknown       a call that may have had its effect
 """
 
 
@@ -38,3 +39,13 @@ class SearchRefused(ToolError):
 
 class CommandRefused(ToolError):
     """Raised when a command can not be started at all."""
+
+
+class OutcomeUnknown(ToolError):
+    """Raised when a call with an effect was given up: it may or may not have happened (TL-21)."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"outcome_unknown: {what}; it may or may not have happened: look before you call it "
+            "again"
+        )

@@ -114,6 +114,7 @@ def test_without_normalisation_every_letter_counts(requested: str, how: str) -> 
         ("memory.search", ["memorySearch"], {}, "memorySearch"),
         ("memory.search", ["memory_search"], {"memory.search": "memory.search"}, "memory_search"),
         ("functions.read", ["functions_read", "read"], {}, "functions_read"),
+        ("O\N{KELVIN SIGN}", ["ok"], {}, None),
         ("functions.read", ["functionsRead", "functions_read", "read"], {}, None),
     ],
 )

@@ -1,0 +1,72 @@
+"""The time limit of a tool's call, and what can be said of a call that was given up (TL-21)."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.tool import Surroundings, Tool
+from daruma.tools.tool_threads import NotStarted
+
+GRACE_SECONDS = 5.0
+"""What an async tool has for its clean-up after it was cancelled. Then it is left to itself."""
+
+
+async def run_within(
+    seconds: float | None,
+    tool: Tool,
+    args: Mapping[str, Any],
+    surroundings: Surroundings,
+    *,
+    grace: float = GRACE_SECONDS,
+) -> str:
+    """Run a tool's call for at most so many seconds; the built-in tools have limits of their own.
+
+    Raises :class:`OutcomeUnknown` for a call that was given up and may have had its effect, and
+    ``ToolError`` where it has none or never began. What the tool itself raises, a ``TimeoutError``
+    of its own included, is raised as it is. A cancellation of the caller goes on.
+    """
+    if tool.builtin:
+        return await tool.run(args, surroundings)
+    task = asyncio.ensure_future(_contained(tool.run(args, surroundings)))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        await _stop(task, grace)
+        raise
+    if not task.done():
+        await _stop(task, grace)
+        never_began = task.done() and not task.cancelled() and isinstance(task.result(), NotStarted)
+        raise _given_up(tool, f"did not end in {seconds:g} s", began=not never_began)
+    if task.cancelled():
+        raise _given_up(tool, "was cancelled from within")
+    return _released(task.result())
+
+
+async def _contained(work: Awaitable[str]) -> str | BaseException:
+    """Hand over what would end the event loop if a task of its own raised it."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt, NotStarted) as error:
+        return error
+
+
+def _released(outcome: str | BaseException) -> str:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+async def _stop(task: "asyncio.Future[Any]", grace: float) -> None:
+    task.cancel()
+    await asyncio.wait({task}, timeout=grace)
+    if task.done() and not task.cancelled():
+        task.exception()  # seen: nobody is told of it any more
+
+
+def _given_up(tool: Tool, how: str, *, began: bool = True) -> ToolError:
+    if not began:
+        return ToolError(f"{tool.name} {how}: it did not even begin, others were in its way")
+    if tool.effect == "none":
+        return ToolError(f"{tool.name} {how}")
+    return OutcomeUnknown(f"{tool.name} {how}")
