@@ -1,11 +1,18 @@
 """Tools of the application become tools of ours, whatever they are made of."""
 
+import threading
 from typing import Any
 
 import pytest
-from langchain_core.tools import StructuredTool, ToolException, tool
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, Tool, ToolException, tool
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
+from tests.parts import memory
 
 from daruma.tools.application_tool import from_application
+from daruma.tools.errors import ToolError
+from daruma.tools.time_limit import run_within
 from daruma.tools.tool import Surroundings
 
 
@@ -31,11 +38,33 @@ def with_artifact(text: str) -> tuple[str, dict[str, int]]:
     return text, {"kept": 1}
 
 
+class OfAClass(BaseTool):
+    """A tool with a class of its own, sync only."""
+
+    name: str = "of_a_class"
+    description: str = "Repeat it."
+
+    def _run(self, text: str) -> str:
+        return text
+
+
+class AsyncOfAClass(OfAClass):
+    """The same with an async form of its own."""
+
+    async def _arun(self, text: str) -> str:
+        return text
+
+
+simple = Tool("simple", lambda text: text, "Repeat it.")
+
+
 async def run(given: Any, **args: Any) -> str:
     return await from_application(given).run(args, Surroundings())
 
 
-@pytest.mark.parametrize("given", [plain, later, decorated, with_artifact])
+@pytest.mark.parametrize(
+    "given", [plain, later, decorated, with_artifact, OfAClass(), AsyncOfAClass()]
+)
 async def test_every_kind_of_tool_runs(given: Any) -> None:
     """TL-22 and TL-21: functions and LangChain tools, sync and async."""
     assert await run(given, text="hi") == "hi"
@@ -107,3 +136,122 @@ def test_a_function_without_a_docstring_is_refused() -> None:
 
     with pytest.raises(ValueError, match="docstring"):
         from_application(silent)
+
+
+def where(text: str) -> str:
+    """Say which thread this is."""
+    return f"{text} {threading.current_thread().name}"
+
+
+async def where_async(text: str) -> str:
+    """Say which thread this is."""
+    return f"{text} {threading.current_thread().name}"
+
+
+class WhereOfAClass(OfAClass):
+    """Says which thread this is."""
+
+    def _run(self, text: str) -> str:
+        return where(text)
+
+
+@pytest.mark.parametrize("given", [where, tool(where), WhereOfAClass()])
+async def test_a_sync_tool_runs_on_a_thread_of_the_tools(given: Any) -> None:
+    """TL-21: not on the loop, nor on the pool that others share."""
+    assert (await run(given, text="on")).startswith("on daruma-tool-")
+
+
+async def test_an_async_tool_runs_on_the_loop() -> None:
+    """TL-21."""
+    assert await run(where_async, text="on") == f"on {threading.current_thread().name}"
+
+
+async def test_a_tool_of_the_oldest_kind_runs() -> None:
+    """LangChain's ``Tool``: one argument, by position."""
+    assert await run(simple, __arg1="hi") == "hi"
+
+
+async def test_what_a_tool_says_it_can_not_do_is_told_in_its_words() -> None:
+    """LangChain's ``ToolException`` is for the model."""
+
+    def fall() -> str:
+        """Fall over."""
+        raise ToolException("no such page")
+
+    with pytest.raises(ToolError, match=r"^no such page$"):
+        await run(fall)
+
+
+async def test_parts_that_are_no_text_are_named() -> None:
+    """The model is not left to think that nothing came back."""
+
+    def look() -> Any:
+        """Look."""
+        return [{"type": "text", "text": "a cat"}, {"type": "image", "base64": "", "mime_type": ""}]
+
+    assert await run(look) == "a cat\n[image left out: only text is shown]"
+
+
+async def test_a_command_that_is_returned_is_not_overlooked() -> None:
+    """Nothing here carries it out."""
+
+    def steer() -> Any:
+        """Steer."""
+        return Command(goto="elsewhere")
+
+    with pytest.raises(ToolError, match="steer returned a Command"):
+        await run(steer)
+
+
+def asks(question: str) -> str:
+    """Ask a person, from a thread."""
+    return f"{question} {interrupt(question)}"
+
+
+async def asks_async(question: str) -> str:
+    """Ask a person, on the loop."""
+    return f"{question} {interrupt(question)}"
+
+
+@pytest.mark.parametrize("given", [asks, asks_async])
+async def test_a_tool_may_interrupt_the_graph(given: Any) -> None:
+    """LangGraph's own question, under a time limit too, and its reply."""
+    wrapped = from_application(given)
+
+    async def node(_: dict[str, Any]) -> dict[str, Any]:
+        return {"said": await run_within(5, wrapped, {"question": "Really?"}, Surroundings())}
+
+    graph: Any = StateGraph(dict)
+    compiled = graph.add_node("node", node).add_edge(START, "node").compile(checkpointer=memory())
+    config = {"configurable": {"thread_id": "t"}}
+    waiting = await compiled.ainvoke({"said": ""}, config)
+    after = await compiled.ainvoke(Command(resume="Yes."), config)
+
+    assert waiting["__interrupt__"][0].value == "Really?"
+    assert after == {"said": "Really? Yes."}
+
+
+async def test_a_message_that_a_tool_makes_itself_is_its_result() -> None:
+    """As in LangChain."""
+
+    def answer() -> Any:
+        """Answer."""
+        return ToolMessage("mine", tool_call_id="call")
+
+    assert await run(answer) == "mine"
+
+
+def test_a_tool_says_where_it_comes_from() -> None:
+    """For the people who have to rename it."""
+    assert from_application(plain).source.endswith("test_application_tool.plain")
+    assert from_application(later).source.endswith("test_application_tool.later")
+    assert from_application(OfAClass()).source.endswith("test_application_tool.OfAClass")
+
+
+def test_what_is_checked_is_what_is_shown() -> None:
+    """TL-07: tightened; the application's tool stays as it was."""
+    made = from_application(decorated)
+
+    assert made.parameters["additionalProperties"] is False
+    assert made.as_function()["function"]["parameters"] == made.parameters
+    assert "additionalProperties" not in decorated.tool_call_schema.model_json_schema()

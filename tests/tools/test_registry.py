@@ -1,9 +1,13 @@
 """The tools of a graph have names of their own, and only some of them are shown."""
 
+from typing import Any
+
 import pytest
 from langchain_core.tools import tool
 
 from daruma.state.errors import DarumaError
+from daruma.state.settings import Tools
+from daruma.state.settings_errors import SettingsError
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.registry import Registry, ToolNameConflictError
 
@@ -26,14 +30,22 @@ def own_search(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"), [([shout, other_shout], "shout"), ([own_search], "search")]
+    ("given", "named"),
+    [
+        ([shout, other_shout], r"'shout': .*test_registry\.shout and .*test_registry\.other_shout"),
+        ([own_search], r"'search': built in and .*test_registry\.own_search"),
+    ],
 )
-def test_two_tools_of_one_name_are_refused(given: list[object], name: str) -> None:
+def test_two_tools_of_one_name_are_refused(given: list[object], named: str) -> None:
     """TL-05: among the application's own, and between these and the built-in ones."""
-    with pytest.raises(ToolNameConflictError, match=f"two tools are named '{name}'") as refused:
+    with pytest.raises(ToolNameConflictError, match=f"two tools are named {named}") as refused:
         Registry(given)  # type: ignore[arg-type]  # a list of both kinds
 
     assert isinstance(refused.value, DarumaError)
+
+
+def names(registry: Registry, *, workspace: bool, **given: Any) -> list[str]:
+    return [each.name for each in registry.visible(Tools(**given), workspace=workspace)]
 
 
 def test_built_in_tools_are_shown_with_a_workspace_only() -> None:
@@ -41,14 +53,43 @@ def test_built_in_tools_are_shown_with_a_workspace_only() -> None:
     registry = Registry([shout])
 
     builtin = [each.name for each in BUILTIN_TOOLS]
-    assert [each.name for each in registry.visible(workspace=True)] == [*builtin, "shout"]
-    assert [each.name for each in registry.visible(workspace=False)] == ["shout"]
+    assert names(registry, workspace=True) == [*builtin, "shout"]
+    assert names(registry, workspace=False) == ["shout"]
+
+
+def test_a_profile_decides_what_is_shown() -> None:
+    """TL-06: in a workspace and without one."""
+    registry = Registry([shout])
+
+    assert names(registry, workspace=True, profile="read_only") == ["search"]
+    assert names(registry, workspace=False, profile="read_only") == []
 
 
 def test_only_what_is_shown_is_found() -> None:
     """TL-06."""
-    registry = Registry([shout])
+    registry, given = Registry([shout]), Tools(profile="mine", profiles={"mine": ("s*",)})
 
-    assert registry.find("search", workspace=False) is None
-    assert registry.find("search", workspace=True) is not None
-    assert registry.find("Shout", workspace=True) is None
+    assert registry.find("search", given, workspace=False) is None
+    assert registry.find("search", given, workspace=True) is not None
+    assert registry.find("run_tests", given, workspace=True) is None
+    assert registry.find("Shout", given, workspace=True) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"name_aliases": {"shout": "search"}}, ToolNameConflictError),
+        ({"profile": "nobodys"}, SettingsError),
+    ],
+)
+def test_settings_that_do_not_fit_the_tools_are_refused(
+    given: dict[str, Any], error: type[Exception]
+) -> None:
+    """TL-05 and TL-06: by ``check``, as each run may bring settings of its own."""
+    with pytest.raises(error):
+        Registry([shout]).check(Tools(**given))
+
+
+def test_the_settings_as_they_come_fit() -> None:
+    """No tool that ships with Daruma is in another's way."""
+    Registry([shout]).check(Tools())

@@ -1,0 +1,167 @@
+"""Declared aliases and promotions make of every way to say a call the one that is stored."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.tools import tool
+from tests.parts import settings
+
+from daruma.tools.canonical import Canonical, canonical_call
+from daruma.tools.registry import Registry
+from daruma.tools.resolution import misfit
+from daruma.tools.tool import Tool
+
+WHEN = ["due_time", "due_datetime", "start_time", "end_time"]
+
+
+@tool
+def create_todo(title: str, todo_date: str | None = None) -> str:
+    """Note something to do on a day."""
+    return f"{title} {todo_date}"
+
+
+@tool
+def create_schedule_task(title: str, due_time: str = "", start_time: str = "") -> str:
+    """Note something to do at a time."""
+    return f"{title} {due_time}{start_time}"
+
+
+@tool
+def create_goal(title: str, goal_date: str) -> str:
+    """Note a goal."""
+    return f"{title} {goal_date}"
+
+
+create_todo.metadata = {
+    "daruma": {
+        "argument_aliases": {"date": "todo_date", "day": "todo_date"},
+        "promote_to": "create_schedule_task",
+        "promote_when": WHEN,
+        "effect": "external",
+    }
+}
+create_schedule_task.metadata = {"daruma": {"argument_aliases": {"name": "title"}}}
+create_goal.metadata = {
+    "daruma": {"argument_aliases": dict.fromkeys(("date", "target_date", "by"), "goal_date")}
+}
+ASSISTANT = Registry([create_todo, create_schedule_task, create_goal]).visible(
+    settings().tools, workspace=False
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "expected", "becomes"),
+    [
+        ("create_todo", {"title": "a"}, "create_todo", {"title": "a"}),
+        ("create_todo", {"todo_date": "d"}, "create_todo", {"todo_date": "d"}),
+        ("create_todo", {"date": "d"}, "create_todo", {"todo_date": "d"}),
+        ("create_todo", {"date": "d", "day": "d"}, "create_todo", {"todo_date": "d"}),
+        *(("create_todo", {key: "9"}, "create_schedule_task", {key: "9"}) for key in WHEN),
+        (
+            "create_todo",
+            {"name": "a", "due_time": "9"},
+            "create_schedule_task",
+            {"title": "a", "due_time": "9"},
+        ),
+        ("create_todo", {"due_time": None, "end_time": ""}, "create_todo", None),
+        ("create_schedule_task", {"title": "a"}, "create_schedule_task", {"title": "a"}),
+        ("create_goal", {"by": "d"}, "create_goal", {"goal_date": "d"}),
+        ("unheard_of", {"date": "d"}, "unheard_of", {"date": "d"}),
+    ],
+)
+def test_the_assistants_calls_become_canonical(
+    name: str, args: dict[str, Any], expected: str, becomes: dict[str, Any] | None
+) -> None:
+    """AS-01 and TL-19: a todo with a time is a scheduled task, one with a date stays a todo."""
+    called = canonical_call(name, args, ASSISTANT)
+
+    assert (called.name, called.args) == (expected, args if becomes is None else becomes)
+    assert bool(called.changes) is ((name, args) != (called.name, called.args))
+
+
+def test_what_was_changed_is_said() -> None:
+    """For the audit."""
+    assert canonical_call("create_todo", {"date": "d", "due_time": "9"}, ASSISTANT).changes == (
+        "create_todo: date is todo_date",
+        "create_todo with due_time is create_schedule_task",
+    )
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"date": "1", "todo_date": "2"},
+        {"date": "1", "day": "2"},
+        {"date": 1, "todo_date": True},
+        {"date": None, "todo_date": "2"},
+    ],
+)
+def test_two_values_for_one_argument_are_left_as_they_are(args: dict[str, Any]) -> None:
+    """Nothing is lost; that they do not fit is for the schema to say."""
+    called = canonical_call("create_todo", args, ASSISTANT)
+
+    assert called == ("create_todo", args, ())
+    assert misfit(called.args, ASSISTANT[0].parameters) is not None
+
+
+def test_a_call_is_not_promoted_to_a_tool_that_is_not_shown() -> None:
+    """TL-06."""
+    called = canonical_call("create_todo", {"due_time": "9"}, [ASSISTANT[0]])
+
+    assert called.name == "create_todo"
+
+
+async def _run(*_: Any) -> str:
+    return ""
+
+
+RUN: Callable[..., Awaitable[str]] = _run
+
+
+def a_tool(name: str, canonical: Canonical | None) -> Tool:
+    return Tool(name, "", {}, RUN, canonical=canonical)
+
+
+NAMES = st.sampled_from("abc")
+CANONICAL = st.none() | st.builds(
+    Canonical,
+    st.dictionaries(st.sampled_from("xyz"), st.sampled_from("uvw"), max_size=3),
+    NAMES,
+    st.lists(st.sampled_from("uvwxyz"), max_size=2).map(tuple),
+)
+VALUES = st.sampled_from([None, "", 0, False, "1", 1, True, [1], {"a": 1}])
+
+
+@given(
+    NAMES,
+    st.dictionaries(st.sampled_from("uvwxyz"), VALUES),
+    st.lists(CANONICAL, min_size=3, max_size=3),
+)
+def test_no_value_is_lost_and_circles_end(
+    name: str, args: dict[str, Any], declared: list[Canonical | None]
+) -> None:
+    """TL-19: whatever is declared, also what is refused when the graph is built."""
+    called = canonical_call(
+        name, args, [a_tool(*each) for each in zip("abc", declared, strict=True)]
+    )
+
+    assert {repr(value) for value in called.args.values()} == {repr(v) for v in args.values()}
+    assert called.name in "abc"
+
+
+@given(NAMES, st.dictionaries(st.sampled_from("uvwxyz"), VALUES), CANONICAL, CANONICAL)
+def test_what_is_canonical_stays_as_it_is(
+    name: str, args: dict[str, Any], first: Canonical | None, second: Canonical | None
+) -> None:
+    """So that a flow that is resumed may apply it again; promotions lead forwards here."""
+    order = "abc"
+    tools = [
+        a_tool(own, each and Canonical(each.argument_aliases, after, each.promote_when))
+        for own, each, after in zip(order, (first, second, None), (*order[1:], None), strict=True)
+    ]
+    once = canonical_call(name, args, tools)
+
+    assert canonical_call(once.name, once.args, tools) == (once.name, once.args, ())

@@ -1,0 +1,109 @@
+"""Arguments that only LangGraph's ``ToolNode`` could fill in are noticed before a run."""
+
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, tool
+from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
+from pydantic import BaseModel
+
+from daruma.tools.application_tool import from_application
+from daruma.tools.declaration import ToolRefused
+from daruma.tools.injected import not_supplied
+from daruma.tools.tool import Surroundings
+
+
+class Text(BaseModel):
+    """A schema that does not speak of what is injected."""
+
+    text: str
+
+
+@tool
+def wants_state(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+    """Take it."""
+    return f"{text}{state}"
+
+
+@tool
+def wants_store(text: str, store: Annotated[Any, InjectedStore()]) -> str:
+    """Take it."""
+    return f"{text}{store}"
+
+
+@tool
+def wants_id(text: str, own: Annotated[str, InjectedToolCallId]) -> str:
+    """Take it."""
+    return text + own
+
+
+@tool
+async def wants_runtime(text: str, runtime: ToolRuntime) -> str:
+    """Take it."""
+    return f"{text}{runtime}"
+
+
+@tool(args_schema=Text)
+def wants_unseen(text: str, runtime: ToolRuntime) -> str:
+    """Take it."""
+    return f"{text}{runtime}"
+
+
+def function(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+    """Take it."""
+    return f"{text}{state}"
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (wants_state, "state"),
+        (wants_store, "store"),
+        (wants_id, "own"),
+        (wants_runtime, "runtime"),
+        (wants_unseen, "runtime"),
+        (function, "state"),
+    ],
+)
+def test_a_tool_that_could_never_be_called_is_refused(given: Any, name: str) -> None:
+    """When the graph is built, not when the model calls it."""
+    with pytest.raises(ToolRefused, match=f"wants {name} injected"):
+        from_application(given)
+
+
+@tool
+def content(text: str, user: Annotated[str, InjectedToolArg] = "nobody") -> str:
+    """Take it."""
+    return f"{text} {user}"
+
+
+@tool
+def configured(text: str, config: RunnableConfig) -> str:
+    """Take it."""
+    return f"{text} {sorted(config)[:0]}"
+
+
+class Old(BaseTool):
+    """A class of its own."""
+
+    name: str = "old"
+    description: str = "Take it."
+    args_schema: Any = Text
+
+    def _run(self, text: str, **_: Any) -> str:
+        return text
+
+
+@pytest.mark.parametrize(("given", "said"), [(content, "hi nobody"), (configured, "hi []")])
+async def test_what_has_a_default_or_langchain_supplies_is_called(given: Any, said: str) -> None:
+    """The model neither sees nor sets it."""
+    made = from_application(given)
+
+    assert list(made.parameters["properties"]) == ["text"]
+    assert await made.run({"text": "hi"}, Surroundings()) == said
+
+
+def test_a_tool_of_a_class_wants_nothing() -> None:
+    """Its ``run_manager`` and the like come from LangChain."""
+    assert not_supplied(Old()) == []

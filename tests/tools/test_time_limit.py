@@ -1,0 +1,193 @@
+"""A tool's call ends in its time, and is told for what it is when it does not."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from langchain_core.tools import tool
+
+from daruma.tools.application_tool import from_application
+from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.time_limit import run_within
+from daruma.tools.tool import Effect, Surroundings, Tool
+from daruma.tools.tool_threads import LIMIT, in_tool_thread
+
+AT = Surroundings()
+SHORT = 0.02
+"""Seconds: for what never ends by itself."""
+
+
+def made(work: Callable[[], Awaitable[str]], effect: Effect = "external", **given: Any) -> Tool:
+    """A tool of ours around a coroutine."""
+
+    async def run(*_: Any) -> str:
+        return await work()
+
+    return Tool("pay", "", {}, run, effect=effect, **given)
+
+
+async def for_ever() -> str:
+    await asyncio.Event().wait()
+    return "never"
+
+
+@pytest.mark.parametrize("seconds", [5, None])
+async def test_a_tool_that_ends_in_time_answers(seconds: float | None) -> None:
+    """With a limit and without one."""
+
+    async def work() -> str:
+        return "paid"
+
+    assert await run_within(seconds, made(work), {}, AT) == "paid"
+
+
+@pytest.mark.parametrize("effect", ["external", "workspace"])
+async def test_a_call_with_an_effect_that_is_given_up_may_have_happened(effect: Effect) -> None:
+    """TL-21: neither failed nor done."""
+    with pytest.raises(OutcomeUnknown) as told:
+        await run_within(SHORT, made(for_ever, effect), {}, AT)
+
+    assert str(told.value) == (
+        "outcome_unknown: pay did not end in 0.02 s; it may or may not have happened: look before "
+        "you call it again"
+    )
+
+
+async def test_a_call_without_an_effect_that_is_given_up_has_failed() -> None:
+    """It may be made again."""
+    with pytest.raises(ToolError, match=r"^pay did not end in 0.02 s$") as told:
+        await run_within(SHORT, made(for_ever, "none"), {}, AT)
+
+    assert not isinstance(told.value, OutcomeUnknown)
+
+
+async def test_a_blocking_tool_is_given_up_while_it_runs() -> None:
+    """TL-21: its thread can not be stopped."""
+    gate, begun = threading.Event(), threading.Event()
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay it."""
+        begun.set()
+        gate.wait()
+        return f"paid {amount}"
+
+    paying = asyncio.ensure_future(run_within(0.2, from_application(pay), {"amount": 3}, AT))
+    await asyncio.to_thread(begun.wait)
+    with pytest.raises(OutcomeUnknown):
+        await paying
+    gate.set()
+
+
+async def test_a_call_that_never_began_is_known_not_to_have_happened() -> None:
+    """Others held all the threads: that is no unknown outcome."""
+    gate, ran = threading.Event(), threading.Event()
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    await asyncio.sleep(0)
+
+    @tool
+    def pay() -> str:
+        """Pay it."""
+        ran.set()
+        return "paid"
+
+    with pytest.raises(ToolError, match="did not even begin") as told:
+        await run_within(SHORT, from_application(pay), {}, AT)
+    gate.set()
+    await asyncio.gather(*held)
+
+    assert not isinstance(told.value, OutcomeUnknown)
+    assert not ran.is_set()
+
+
+@pytest.mark.parametrize(
+    "error", [TimeoutError("its own"), ToolError("no"), SystemExit(3), ValueError("x")]
+)
+async def test_what_a_tool_raises_is_the_tools(error: BaseException) -> None:
+    """A timeout of its own is a failure that it knows of; nothing ends the event loop."""
+
+    async def work() -> str:
+        raise error
+
+    raised: list[BaseException] = []
+    try:
+        await run_within(5, made(work), {}, AT)
+    except BaseException as caught:  # noqa: BLE001  # SystemExit would end the test's loop
+        raised.append(caught)
+
+    assert raised == [error]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_cancellation_goes_on(blocking: bool) -> None:
+    """TL-21: and the tool is told, if it can be."""
+    begun, gate = asyncio.Event(), threading.Event()
+    told: list[str] = []
+    loop = asyncio.get_running_loop()
+
+    async def work() -> str:
+        begun.set()
+        try:
+            return await for_ever()
+        finally:
+            told.append("cancelled")
+
+    def block() -> str:
+        loop.call_soon_threadsafe(begun.set)
+        return str(gate.wait())
+
+    async def in_a_thread() -> str:
+        return await in_tool_thread(block)
+
+    call = run_within(60, made(in_a_thread if blocking else work), {}, AT)
+    task = asyncio.ensure_future(call)
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gate.set()
+
+    assert told == ([] if blocking else ["cancelled"])
+
+
+async def test_a_tool_that_takes_no_notice_is_left_behind() -> None:
+    """After some grace: it must not hold up the run for ever."""
+    gate = asyncio.Event()
+    ended = asyncio.Event()
+
+    async def deaf() -> str:
+        while not gate.is_set():
+            try:
+                await gate.wait()
+            except asyncio.CancelledError:
+                continue
+        ended.set()
+        return "at last"
+
+    with pytest.raises(OutcomeUnknown):
+        await run_within(SHORT, made(deaf), {}, AT, grace=SHORT)
+    gate.set()
+    await asyncio.wait_for(ended.wait(), 5)
+
+
+async def test_a_tool_that_cancels_itself_does_not_cancel_the_run() -> None:
+    """A library's own cancel scope, for one; what it did is not known."""
+
+    async def work() -> str:
+        raise asyncio.CancelledError
+
+    with pytest.raises(OutcomeUnknown, match="pay was cancelled from within"):
+        await run_within(5, made(work), {}, AT)
+
+
+async def test_built_in_tools_have_limits_of_their_own() -> None:
+    """Commands, for one, are killed and awaited."""
+
+    async def work() -> str:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return "ran"
+
+    assert await run_within(1e-9, made(work, origin="builtin"), {}, AT) == "ran"
