@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from daruma.tools.declaration import ToolRefused, declared
 from daruma.tools.errors import ToolError
-from daruma.tools.injected import not_supplied
+from daruma.tools.langchain_arguments import not_passed_on, not_supplied
 from daruma.tools.mcp import is_mcp_tool, mcp_tool
 from daruma.tools.tool import Surroundings, Tool
 from daruma.tools.tool_threads import in_tool_thread
@@ -28,11 +28,6 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
     """
     tool = given if isinstance(given, BaseTool) else _from_function(given)
     function = convert_to_openai_tool(tool)["function"]
-    if names := not_supplied(tool):
-        raise ToolRefused(
-            f"the tool {tool.name!r} wants {', '.join(names)} injected, and nothing here supplies "
-            "it: give it a default, or let the tool hold what it needs"
-        )
 
     async def run(args: Mapping[str, Any], _: Surroundings) -> str:
         return await _called(tool, dict(args))
@@ -41,6 +36,7 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
     description = function.get("description", "")
     if is_mcp_tool(tool):
         return mcp_tool(tool, description, parameters, run)
+    _refuse_unusable(tool, parameters)
     declaration = declared(tool, parameters)
     return Tool(
         name=tool.name,
@@ -51,6 +47,19 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
         canonical=declaration.canonical,
         source=_source(tool),
     )
+
+
+def _refuse_unusable(tool: BaseTool, parameters: Mapping[str, Any]) -> None:
+    if names := not_supplied(tool):
+        raise ToolRefused(
+            f"the tool {tool.name!r} wants {', '.join(names)} injected, and nothing here supplies "
+            "it: give it a default, or let the tool hold what it needs"
+        )
+    if names := not_passed_on(tool, parameters.get("properties", ())):
+        raise ToolRefused(
+            f"the tool {tool.name!r} can not be given the argument {', '.join(names)}: LangChain "
+            "keeps the name for itself; rename it, and list arguments one by one"
+        )
 
 
 def _from_function(function: Callable[..., Any]) -> StructuredTool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
@@ -15,6 +16,7 @@ from langgraph.errors import GraphBubbleUp
 from daruma.state.errors import DarumaError
 from daruma.state.settings import McpServer
 from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.langchain_arguments import KEPT
 from daruma.tools.tool import Effect, Surroundings, Tool
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ async def _load(name: str, server: McpServer) -> list[BaseTool]:
         async with asyncio.timeout(START_SECONDS):
             tools = await load_mcp_tools(None, connection=_connection(server), server_name=name)
     except Exception as error:
-        where = " ".join(server.command) or server.url
+        where = server.command[0] if server.command else urlsplit(server.url or "").hostname
         raise McpUnavailable(
             f"the MCP server {name!r} ({where}) can not be used: {_reason(error)}; correct or "
             f"remove tools.mcp_servers.{name}"
@@ -92,6 +94,8 @@ def mcp_tool(tool: BaseTool, description: str, parameters: Mapping[str, Any], ru
     name = usable_name(tool.name)
 
     async def run_there(args: Mapping[str, Any], surroundings: Surroundings) -> str:
+        if lost := [each for each in (*KEPT, "runtime") if each in args]:
+            raise ToolError(f"the argument {lost[0]!r} can not be passed on to an MCP server")
         try:
             return await run(args, surroundings)
         except (ToolError, GraphBubbleUp):

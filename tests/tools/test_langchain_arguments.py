@@ -1,16 +1,16 @@
-"""Arguments that only LangGraph's ``ToolNode`` could fill in are noticed before a run."""
+"""Arguments that would not get through to a tool are noticed before a run."""
 
 from typing import Annotated, Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, tool
+from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, StructuredTool, tool
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from pydantic import BaseModel
 
 from daruma.tools.application_tool import from_application
 from daruma.tools.declaration import ToolRefused
-from daruma.tools.injected import not_supplied
+from daruma.tools.langchain_arguments import not_supplied
 from daruma.tools.tool import Surroundings
 
 
@@ -107,3 +107,52 @@ async def test_what_has_a_default_or_langchain_supplies_is_called(given: Any, sa
 def test_a_tool_of_a_class_wants_nothing() -> None:
     """Its ``run_manager`` and the like come from LangChain."""
     assert not_supplied(Old()) == []
+
+
+def config_argument(config: str) -> str:
+    """Take it."""
+    return config
+
+
+def args_argument(args: str) -> str:
+    """Take it."""
+    return args
+
+
+def made_of_a_schema(name: str) -> BaseTool:
+    """A tool whose schema is no Pydantic model, with one argument."""
+    schema = {"type": "object", "properties": {name: {"type": "string"}}}
+    return StructuredTool(name="made", description="Take it.", args_schema=schema, func=str)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (config_argument, "config"),
+        (made_of_a_schema("config"), "config"),
+        (made_of_a_schema("run_manager"), "run_manager"),
+        (made_of_a_schema("self"), "self"),
+        (args_argument, "args"),
+    ],
+)
+def test_an_argument_that_langchain_would_not_hand_on_is_refused(given: Any, name: str) -> None:
+    """A call would be made without what the model gave."""
+    with pytest.raises(ToolRefused, match=f"can not be given the argument {name}"):
+        from_application(given)
+
+
+class Configured(Old):
+    """A class of its own may use these names."""
+
+    name: str = "configured"
+    args_schema: Any = None
+
+    def _run(self, run_id: str, verbose: str = "") -> str:
+        return run_id + verbose
+
+
+async def test_any_other_name_gets_through() -> None:
+    """What was given is what arrives."""
+    made = from_application(Configured())
+
+    assert await made.run({"run_id": "1", "verbose": "2"}, Surroundings()) == "12"

@@ -1,0 +1,213 @@
+"""Tools of MCP servers, with a real server over stdio."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import BaseTool, StructuredTool
+
+from daruma.state.settings import McpServer
+from daruma.tools.application_tool import from_application
+from daruma.tools.declaration import ToolRefused
+from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.mcp import McpUnavailable, is_mcp_tool, mcp_tools, usable_name
+from daruma.tools.registry import Registry
+from daruma.tools.time_limit import run_within
+from daruma.tools.tool import Surroundings, Tool
+
+SERVER = """
+import os, time
+from mcp.server.fastmcp import FastMCP
+from mcp.types import ToolAnnotations
+
+server = FastMCP("notes", log_level="ERROR")
+forged = ToolAnnotations(readOnlyHint=False, daruma={"effect": "none"})
+
+@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+def look(at: str) -> str:
+    "Look at it."
+    return f"saw {at}"
+
+@server.tool(annotations=forged)
+def write(text: str, config: str = "") -> str:
+    "Write it down."
+    if text == "die":
+        os._exit(3)
+    if text == "hang":
+        time.sleep(60)
+    if text == "fail":
+        raise ValueError("no more paper")
+    return f"wrote {text} {config}"
+
+@server.tool(name="odd.name/look")
+def odd() -> str:
+    "Has a name that providers refuse."
+    return "odd"
+
+server.run()
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, BaseTool]:
+    """The tools of one server, as the adapter makes them."""
+    script = tmp_path_factory.mktemp("mcp") / "server.py"
+    script.write_text(SERVER)
+    server = McpServer(command=(sys.executable, str(script)))
+    return {tool.name: tool for tool in asyncio.run(mcp_tools({"notes": server}))}
+
+
+@pytest.fixture
+def tools(served: Mapping[str, BaseTool]) -> dict[str, Tool]:
+    """The same as tools of ours, by their short names."""
+    made = [from_application(tool) for tool in served.values()]
+    return {tool.name.removeprefix("mcp__notes__"): tool for tool in made}
+
+
+async def call(tool: Tool, **args: Any) -> str:
+    return await tool.run(args, Surroundings())
+
+
+def test_a_servers_tools_are_named_for_it(tools: dict[str, Tool]) -> None:
+    """TL-22: so that two servers, or a server and Daruma, are not in each other's way."""
+    assert [tool.name for tool in tools.values()] == [
+        "mcp__notes__look",
+        "mcp__notes__write",
+        "mcp__notes__odd_name_look",
+    ]
+    assert {tool.origin for tool in tools.values()} == {"mcp"}
+    assert tools["odd_name_look"].source == "MCP tool 'mcp__notes__odd.name/look'"
+
+
+def test_only_what_a_server_calls_read_only_has_no_effect(tools: dict[str, Tool]) -> None:
+    """And nothing else that it writes is taken for the application's declaration."""
+    assert (tools["look"].effect, tools["odd_name_look"].effect) == ("none", "external")
+    assert (tools["write"].effect, tools["write"].canonical) == ("external", None)
+
+
+def test_a_servers_schema_is_tightened(tools: dict[str, Tool]) -> None:
+    """TL-07."""
+    assert tools["look"].description == "Look at it."
+    assert tools["look"].parameters["additionalProperties"] is False
+    assert tools["look"].parameters["required"] == ["at"]
+
+
+async def test_a_servers_tool_is_called(tools: dict[str, Tool]) -> None:
+    """TL-22: also under a name that had to be changed."""
+    assert await call(tools["look"], at="this") == "saw this"
+    assert await call(tools["odd_name_look"]) == "odd"
+
+
+async def test_an_error_of_the_server_is_told_in_its_words(tools: dict[str, Tool]) -> None:
+    """It answered: that is a failure, and known to be one."""
+    with pytest.raises(ToolError, match="no more paper") as told:
+        await call(tools["write"], text="fail")
+
+    assert not isinstance(told.value, OutcomeUnknown)
+
+
+async def test_a_server_that_dies_leaves_the_outcome_unknown(tools: dict[str, Tool]) -> None:
+    """TL-21: it may have written before."""
+    with pytest.raises(OutcomeUnknown, match="the MCP server broke off mcp__notes__write"):
+        await call(tools["write"], text="die")
+
+
+async def test_a_server_that_hangs_is_given_up(tools: dict[str, Tool]) -> None:
+    """TL-21; it is ended, too: its session waits for that."""
+    with pytest.raises(OutcomeUnknown, match="did not end in 1 s"):
+        await run_within(1, tools["write"], {"text": "hang"}, Surroundings())
+
+
+async def test_an_argument_that_would_be_lost_on_the_way_is_refused(
+    tools: dict[str, Tool],
+) -> None:
+    """LangChain keeps the name ``config`` for itself."""
+    with pytest.raises(ToolError, match="'config' can not be passed on"):
+        await call(tools["write"], text="this", config="that")
+
+
+async def test_a_server_that_is_gone_was_not_called(tmp_path: Path) -> None:
+    """It could not even be started again."""
+    script = tmp_path / "server"
+    script.write_text(f"#!{sys.executable}\n{SERVER}")
+    script.chmod(0o755)
+    _, write, _ = await mcp_tools({"s": McpServer(command=(str(script),))})
+    script.unlink()
+
+    with pytest.raises(ToolError, match="could not be started") as told:
+        await call(from_application(write), text="x")
+
+    assert not isinstance(told.value, OutcomeUnknown)
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        (McpServer(command=("/not/there",)), r"'bad' \(/not/there\) can not be used: .*No such"),
+        (McpServer(command=(sys.executable, "-c", "")), "Connection closed"),
+        (McpServer(url="http://127.0.0.1:9/mcp?key=secret"), r"\(127.0.0.1\) can not be used"),
+    ],
+)
+async def test_a_server_that_does_not_start_is_one_clear_line(server: McpServer, said: str) -> None:
+    """It names the server, and the setting to correct."""
+    with pytest.raises(McpUnavailable, match=f"{said}.*tools.mcp_servers.bad$") as told:
+        await mcp_tools({"bad": server})
+
+    assert "\n" not in str(told.value)
+    assert "secret" not in str(told.value)
+
+
+async def test_without_servers_there_are_no_tools() -> None:
+    """And the adapter is not needed."""
+    assert await mcp_tools({}) == []
+
+
+def test_two_servers_tools_that_become_one_name_are_refused(
+    served: Mapping[str, BaseTool],
+) -> None:
+    """TL-05: both are named as their server names them."""
+    odd = served["mcp__notes__odd.name/look"]
+    twin = odd.model_copy(update={"name": "mcp__notes__odd_name.look"})
+
+    with pytest.raises(Exception, match=r"'mcp__notes__odd.name/look' and .*odd_name.look'"):
+        Registry([odd, twin])
+
+
+def test_a_tool_of_the_application_is_not_taken_for_a_servers() -> None:
+    """Whatever its metadata says."""
+    own = StructuredTool.from_function(call_tool, metadata={"readOnlyHint": True})
+
+    assert not is_mcp_tool(own)
+    assert from_application(own).effect == "external"
+    with pytest.raises(ToolRefused):
+        from_application(own.model_copy(update={"metadata": {"daruma": {"x": 1}}}))
+
+
+def call_tool(text: str) -> str:
+    """Do it."""
+    return text
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"),
+    [
+        ("look", "look"),
+        ("a.b/c d", "a_b_c_d"),
+        ("\N{LATIN SMALL LETTER E WITH ACUTE}t", "_t"),
+        ("x" * 64, "x" * 64),
+    ],
+)
+def test_a_name_is_one_that_providers_take(name: str, usable: str) -> None:
+    """Letters, digits, ``_`` and ``-``, at most 64 of them."""
+    assert usable_name(name) == usable
+
+
+def test_long_names_stay_apart() -> None:
+    """What is cut off is in the digest at the end."""
+    first, second = usable_name("x" * 70 + "a"), usable_name("x" * 70 + "b")
+
+    assert len(first) == len(second) == 64
+    assert first != second
