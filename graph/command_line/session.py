@@ -15,6 +15,7 @@ from daruma.graph.command_line.thread_names import ThreadRefused
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
+from daruma.tools.mcp import mcp_tools
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Replies = Mapping[str, Any]
@@ -84,7 +85,8 @@ class Session:
         async with aopen_postgres() as postgres:
             kept = await self._kept(postgres)
             settings, model = kept.settings(), self.model or kept.model
-            graph = build_graph(model, settings=settings, persistence=postgres)
+            tools = await mcp_tools(settings.tools.mcp_servers)
+            graph = build_graph(model, tools, settings, persistence=postgres)
             going = start(await graph.aget_state(self._config()))
             going = going or await self._answered(graph, automatic)
             if going:

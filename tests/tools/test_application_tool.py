@@ -254,4 +254,4 @@ def test_what_is_checked_is_what_is_shown() -> None:
 
     assert made.parameters["additionalProperties"] is False
     assert made.as_function()["function"]["parameters"] == made.parameters
-    assert "additionalProperties" not in decorated.tool_call_schema.model_json_schema()
+    assert "additionalProperties" not in decorated.get_input_jsonschema()

@@ -119,10 +119,15 @@ def args_argument(args: str) -> str:
     return args
 
 
+def take(**given: Any) -> str:
+    """Take it."""
+    return str(given)
+
+
 def made_of_a_schema(name: str) -> BaseTool:
     """A tool whose schema is no Pydantic model, with one argument."""
     schema = {"type": "object", "properties": {name: {"type": "string"}}}
-    return StructuredTool(name="made", description="Take it.", args_schema=schema, func=str)
+    return StructuredTool(name="made", description="Take it.", args_schema=schema, func=take)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +146,11 @@ def test_an_argument_that_langchain_would_not_hand_on_is_refused(given: Any, nam
         from_application(given)
 
 
-class Configured(Old):
-    """A class of its own may use these names."""
+class Configured(BaseTool):
+    """Names that LangChain uses elsewhere."""
 
     name: str = "configured"
-    args_schema: Any = None
+    description: str = "Take it."
 
     def _run(self, run_id: str, verbose: str = "") -> str:
         return run_id + verbose

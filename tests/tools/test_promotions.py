@@ -32,8 +32,8 @@ def plain(text: str) -> str:
     ("tools", "said"),
     [
         ([promoted("a", "b")], "'a' is promoted to 'b', and there is no such tool"),
-        ([promoted("a", "a")], "in a circle: a → a"),
-        ([promoted("a", "b"), promoted("b", "a")], "in a circle: a → b → a"),
+        ([promoted("a", "a")], "in a circle: a → a;"),
+        ([promoted("a", "b"), promoted("b", "a")], "in a circle: a → b → a;"),
     ],
 )
 def test_a_promotion_that_leads_nowhere_is_refused(tools: list[BaseTool], said: str) -> None:

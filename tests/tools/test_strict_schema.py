@@ -134,21 +134,22 @@ def test_what_pydantic_writes_is_closed_everywhere() -> None:
 NAMES = st.sampled_from(["a", "b", "c"])
 
 
+def _under(keyword: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Schema]:
+    return st.fixed_dictionaries({keyword: values})
+
+
 def _objects(children: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    properties = st.dictionaries(NAMES, children, max_size=3).map(lambda p: {"properties": p})
-    typed = st.sampled_from([{}, {"type": "object"}])
-    composed = st.one_of(
-        st.just({}),
-        st.just({}),
-        *(
-            st.lists(children, min_size=1, max_size=2).map(lambda each, k=key: {k: each})
-            for key in ("allOf", "anyOf", "oneOf")
-        ),
-        *(children.map(lambda each, k=key: {k: each}) for key in ("not", "if", "then", "items")),
-        st.sampled_from([{"additionalProperties": True}, {"unevaluatedProperties": False}]),
-    )
+    some = st.lists(children, min_size=1, max_size=2)
     return st.builds(
-        lambda *parts: {k: v for p in parts for k, v in p.items()}, properties, typed, composed
+        lambda *parts: {key: value for part in parts for key, value in part.items()},
+        _under("properties", st.dictionaries(NAMES, children, max_size=3)),
+        st.sampled_from([{}, {"type": "object"}]),
+        st.one_of(
+            st.just({}),
+            *(_under(keyword, some) for keyword in ("allOf", "anyOf", "oneOf")),
+            *(_under(keyword, children) for keyword in ("not", "if", "then", "items")),
+            st.sampled_from([{"additionalProperties": True}, {"unevaluatedProperties": False}]),
+        ),
     )
 
 
