@@ -7,7 +7,7 @@ import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from tests.parts import memory, settings
-from tests.scripted_runs import RecordingModel, Run, say, shout
+from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 
 from daruma.graph.build import build_graph, strict
 from daruma.graph.machine import TABLE, node_of
@@ -70,6 +70,22 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
     with pytest.raises(ToolNameConflictError, match="shout"):
         build_graph(tools=[shout, other], settings=settings())
+
+
+def test_a_profile_that_is_not_there_is_refused() -> None:
+    """TL-06: when the graph is built; a typing error must not show every tool, or none."""
+    with pytest.raises(SettingsError, match="did you mean 'read_only'"):
+        build_graph(settings=settings(tools={"profile": "readonly"}))
+
+
+def test_a_profile_hides_tools_from_the_model(tmp_path: Path) -> None:
+    """TL-06: in a whole run; what is called all the same is not there."""
+    script = [calls("shout") | {"expect_tools": ["search"]}, say()]
+    run = Run(script, tools=[shout], settings=settings(tools={"profile": "read_only"}))
+    run.ask(workspace=str(tmp_path))
+
+    assert run.result.status == "completed", run.result.output
+    assert [m.status for m in run.messages if m.type == "tool"] == ["error"]
 
 
 def test_a_persistence_brings_its_checkpointer() -> None:

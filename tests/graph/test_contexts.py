@@ -14,7 +14,7 @@ from daruma.graph.contexts import Contexts, UndeclaredEvent, emitter
 from daruma.state.events import Event, Reflected
 from daruma.state.settings import Settings
 from daruma.tools.context import Context
-from daruma.tools.registry import Registry
+from daruma.tools.registry import Registry, ToolNameConflictError
 
 CHAT: dict[str, Any] = {"messages": "hi", "mode": "direct_chat"}
 
@@ -59,6 +59,16 @@ async def test_tools_are_the_graphs_own() -> None:
     context = await context_for(contexts(), settings(mode="react"))
 
     assert context.tools.find("shout", context.settings.tools, workspace=False) is not None
+
+
+async def test_settings_of_a_run_have_to_fit_the_tools() -> None:
+    """TL-05 and TL-06: as those that the graph was built with."""
+    wrong = settings(tools={"name_aliases": {"shout": "whisper"}})
+
+    with pytest.raises(ToolNameConflictError, match="'shout' for 'whisper'"):
+        await context_for(contexts(), wrong)
+    with pytest.raises(ToolNameConflictError):
+        contexts(wrong)
 
 
 def test_a_run_with_other_limits_keeps_the_graphs_model() -> None:
