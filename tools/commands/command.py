@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from daruma.tools.commands.command_watch import watch
+from daruma.tools.commands.command_watch import Watched, watch
 from daruma.tools.commands.environment import command_environment
+from daruma.tools.commands.launch import UNCONFINED, Asked, Confinement
 from daruma.tools.commands.process_group import ProcessGroup
+from daruma.tools.commands.watchdog import Excess, Watchdog
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files.threads import ended
 
@@ -30,7 +32,8 @@ class CommandResult:
     """How a command ended; `exit_code` is None when it was stopped, negative for a signal.
 
     `stdout` and `stderr` hold the beginning and the end of the output; `truncated` if the middle
-    is missing. `sandbox` names what confined the command.
+    is missing. `sandbox` names what confined the command, `not_covered` what that does not stop;
+    `stopped_by` says which limit it was killed for.
     """
 
     command: str
@@ -41,6 +44,8 @@ class CommandResult:
     truncated: bool
     seconds: float
     sandbox: str
+    not_covered: tuple[str, ...] = ()
+    stopped_by: Excess = ""
 
     @property
     def passed(self) -> bool:
@@ -56,6 +61,7 @@ class _Order:
     env: Mapping[str, str] | None
     timeout: float
     limit: int
+    confinement: Confinement
 
 
 async def run_in_group(
@@ -65,6 +71,7 @@ async def run_in_group(
     timeout: float,
     env: Mapping[str, str] | None = None,
     limit: int = LIMIT,
+    confinement: Confinement = UNCONFINED,
 ) -> CommandResult:
     """Run shell text (a string) or an argument list, and everything it starts, to the end.
 
@@ -75,7 +82,7 @@ async def run_in_group(
     Raises CommandRefused if it can not be started.
     """
     text, argv = _spelled(command)
-    order = _Order(text, argv, cwd, env, timeout, limit)
+    order = _Order(text, argv, cwd, env, timeout, limit, confinement)
     future: Future[CommandResult] = Future()
     stopped, stop = os.pipe()  # closing `stop` ends the command
     try:
@@ -117,11 +124,20 @@ def _fulfil(future: "Future[CommandResult]", order: _Order, stopped: int) -> Non
 
 def _run(order: _Order, stopped: int) -> CommandResult:
     began = time.monotonic()
-    env = order.env
+    confinement, env = order.confinement, order.env
     if env is None:
         env = command_environment(os.environ, order.cwd, Path(sys.executable).parent)
-    with ProcessGroup(order.argv, order.cwd, env) as group:
-        seen = watch(group, stopped, began + order.timeout, order.limit)
+    with (
+        confinement.launch(Asked(order.argv, order.cwd, env)) as launch,
+        ProcessGroup(launch.argv, order.cwd, launch.env, launch) as group,
+    ):
+        watchdog = Watchdog(group.pid, confinement.limits)
+        seen = watch(group, stopped, began + order.timeout, order.limit, watchdog)
+    return _result(order, seen, time.monotonic() - began)
+
+
+def _result(order: _Order, seen: Watched, seconds: float) -> CommandResult:
+    limit_hit = seen.ending if seen.ending in ("memory", "processes") else ""
     return CommandResult(
         command=order.text,
         exit_code=seen.exit_code if seen.ending == "ended" else None,
@@ -129,6 +145,8 @@ def _run(order: _Order, stopped: int) -> CommandResult:
         stderr=seen.stderr.text(),
         timed_out=seen.ending == "timed_out",
         truncated=seen.stdout.truncated or seen.stderr.truncated,
-        seconds=time.monotonic() - began,
-        sandbox="none",
+        seconds=seconds,
+        sandbox=order.confinement.level,
+        not_covered=order.confinement.not_covered,
+        stopped_by=limit_hit,
     )

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from daruma.tools.commands.command_output import Kept
 from daruma.tools.commands.process_group import ProcessGroup
+from daruma.tools.commands.watchdog import Watchdog
 
 DRAIN_SECONDS: Final = 0.25
 """How long the pipes are read on after the end, if someone who left the group holds them open."""
@@ -16,7 +17,7 @@ POLL_SECONDS: Final = 0.02  # only where the system does not signal a process's 
 LONGEST_WAIT: Final = 3600.0  # seconds that every system's select can express
 PIECE: Final = 64 * 1024
 
-Ending = Literal["ended", "timed_out", "stopped"]
+Ending = Literal["ended", "timed_out", "stopped", "memory", "processes"]
 Ready = list[tuple[selectors.SelectorKey, int]]
 
 
@@ -30,10 +31,13 @@ class Watched:
     stderr: Kept
 
 
-def watch(group: ProcessGroup, stop: int, deadline: float, limit: int) -> Watched:
+def watch(
+    group: ProcessGroup, stop: int, deadline: float, limit: int, watchdog: Watchdog
+) -> Watched:
     """Block until the command has ended and all of its group is killed.
 
-    It is ended at `deadline` (`time.monotonic`), or when the descriptor `stop` turns readable.
+    It is ended at `deadline` (`time.monotonic`), when the descriptor `stop` turns readable, or when
+    the watchdog sees too much.
     """
     stdout, stderr = Kept(limit), Kept(limit)
     with selectors.DefaultSelector() as selector:
@@ -42,7 +46,7 @@ def watch(group: ProcessGroup, stop: int, deadline: float, limit: int) -> Watche
         signals = [stop] if group.end_signal is None else [stop, group.end_signal]
         for fd in signals:
             selector.register(fd, selectors.EVENT_READ)
-        ending = _until_end(group, selector, stop, deadline)
+        ending = _until_end(group, selector, stop, deadline, watchdog)
         code = group.end()
         for fd in signals:
             selector.unregister(fd)
@@ -51,14 +55,20 @@ def watch(group: ProcessGroup, stop: int, deadline: float, limit: int) -> Watche
 
 
 def _until_end(
-    group: ProcessGroup, selector: selectors.BaseSelector, stop: int, deadline: float
+    group: ProcessGroup,
+    selector: selectors.BaseSelector,
+    stop: int,
+    deadline: float,
+    watchdog: Watchdog,
 ) -> Ending:
     longest = LONGEST_WAIT if group.end_signal is not None else POLL_SECONDS
     while not group.has_ended():
         left = deadline - time.monotonic()
         if left <= 0:
             return "timed_out"
-        ready = selector.select(min(left, longest))
+        if excess := watchdog.excess():
+            return excess
+        ready = selector.select(min(left, longest, watchdog.wait()))
         if any(key.fd == stop for key, _ in ready):
             return "stopped"
         _read(selector, ready)

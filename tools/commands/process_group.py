@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
+from daruma.tools.commands.launch import Launch
 from daruma.tools.errors import CommandRefused
 
 # It is told the group's number; the end of its input then means that this process is gone.
@@ -32,13 +33,21 @@ class ProcessGroup:
     Raises CommandRefused if it can not be started.
     """
 
-    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
-        self._guard = _start_guard()
+    def __init__(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        launch: Launch | None = None,
+    ) -> None:
+        self._launch = launch or Launch(tuple(argv), env)
+        self._guard = _start_guard() if self._launch.guarded else None
         try:
             self._leader = subprocess.Popen(
                 argv,
                 cwd=cwd,
                 env=env,
+                pass_fds=self._launch.fds,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -49,9 +58,11 @@ class ProcessGroup:
             self._dismiss_guard()
             raise _not_started(error, argv, cwd) from error
         self._pipes = [pipe for pipe in (self._leader.stdout, self._leader.stderr) if pipe]
-        if self._guard.stdin is not None:
+        if self._guard is not None and self._guard.stdin is not None:
             self._guard.stdin.write(b"%d\n" % self._leader.pid)
-        self.end_signal = _pidfd(self._leader.pid)
+        self.pid = self._leader.pid
+        self.end_signal = _pidfd(self.pid)
+        self._launch.started(self.pid)
         """A descriptor that turns readable when the leader ends; None where there is no such."""
 
     @property
@@ -71,6 +82,7 @@ class ProcessGroup:
 
         The leader's exit code (negative: the signal that ended it), or None if it can not die.
         """
+        self._launch.end()
         self._kill()
         self._dismiss_guard()
         code = self._reap()
@@ -90,8 +102,9 @@ class ProcessGroup:
             os.close(self.end_signal)
 
     def _dismiss_guard(self) -> None:
-        self._guard.kill()
-        self._guard.communicate()
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
 
     def _kill(self) -> None:
         with suppress(ProcessLookupError, PermissionError):

@@ -1,0 +1,1 @@
+"""The sandbox: what confines commands, proved before it is relied on."""

@@ -1,0 +1,105 @@
+"""Which places commands must not see, and what of them a toolchain needs nevertheless."""
+
+import os
+import pwd
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from daruma.state.data_dir import data_dir
+
+PLACES: Final = (
+    "/home /root /run /tmp /var/tmp /dev/shm /mnt /media /srv "  # noqa: S108 - they are hidden
+    "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssh "
+    "/etc/ssl/private /etc/krb5.keytab /var/backups /var/mail /var/spool /var/log"
+).split()
+
+CREDENTIALS: Final = (
+    ".ssh .aws .azure .gnupg .kube .docker .config .netrc .pypirc .npmrc .yarnrc .yarnrc.yml "
+    ".git-credentials .gitconfig .pgpass .my.cnf .password-store .vault-token .terraform.d "
+    ".terraformrc .boto .s3cfg .mozilla .thunderbird .claude .claude.json .codex .gemini "
+    ".cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml "
+    ".m2/settings-security.xml .gradle/gradle.properties .local/share/keyrings "
+    ".cache/huggingface/token .bash_history .zsh_history .python_history .psql_history"
+).split()
+"""Beneath a home folder: hidden even where the folder around them can be seen."""
+
+TOOLCHAINS: Final = (
+    ".pyenv .nvm .volta .fnm .asdf .rbenv .sdkman .jenv .cargo .rustup go .bun .deno .dotnet "
+    ".juliaup .ghcup .opam .elan .poetry .npm-global miniconda3 anaconda3 miniforge3 mambaforge "
+    ".local/bin .local/lib .local/pipx .local/share/uv .local/share/pipx .local/share/pnpm "
+    ".local/share/mise .local/share/fnm .m2/repository"
+).split()
+"""Beneath a home folder: shown, to be read only."""
+
+_POINTERS: Final = (
+    "VIRTUAL_ENV CONDA_PREFIX GOPATH GOROOT CARGO_HOME RUSTUP_HOME NVM_DIR PYENV_ROOT JAVA_HOME"
+).split()
+_SHARED_PREFIXES: Final = (".local", "")  # beneath a home folder: they hold more than programs
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What lies before a command: places hidden, and places within them shown to be read."""
+
+    hidden: tuple[Path, ...]
+    shown: tuple[Path, ...]
+    home: Path
+
+
+def seen(env: Mapping[str, str]) -> Seen:
+    """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
+    homes = _homes()
+    credentials = [home / name for home in homes for name in CREDENTIALS]
+    places = [*map(Path, PLACES), *homes, data_dir()]
+    hidden = {Path(os.path.realpath(place)) for place in places if place.exists()} - {Path("/")}
+    needed = [place for place in _needed(env, homes) if place.exists()]
+    shown = {place for place in needed if _harmless(place, hidden, credentials)}
+    secret = {place for place in credentials if _exists(place)}
+    return Seen(tuple(sorted(hidden | secret)), tuple(sorted(shown)), homes[0])
+
+
+def within(path: Path, places: Iterable[Path]) -> bool:
+    """Return whether a path is one of these places, or lies in one."""
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _homes() -> list[Path]:
+    homes = [os.environ.get("HOME", "")]
+    try:
+        homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        homes.append("/root")
+    real = [Path(os.path.realpath(home)) for home in homes if Path(home).is_absolute()]
+    return list(dict.fromkeys(home for home in real if home != Path("/"))) or [Path("/root")]
+
+
+def _needed(env: Mapping[str, str], homes: list[Path]) -> Iterator[Path]:
+    yield from map(Path, (sys.prefix, sys.base_prefix))
+    yield from (Path(env[name]) for name in _POINTERS if Path(env.get(name, "")).is_absolute())
+    yield from (home / name for home in homes for name in TOOLCHAINS)
+    shared = {home / name for home in homes for name in _SHARED_PREFIXES}
+    for entry in map(Path, env.get("PATH", "").split(os.pathsep)):
+        yield entry
+        if entry.name in {"bin", "sbin"} and entry.parent not in shared:
+            yield entry.parent
+
+
+def _harmless(place: Path, hidden: set[Path], credentials: list[Path]) -> bool:
+    """Only what would be hidden is shown; a place that leads elsewhere counts for both."""
+    real = Path(os.path.realpath(place))
+    if not within(real, hidden) and not within(place, hidden):
+        return False
+    return not any(
+        within(each, credentials) or any(secret.is_relative_to(each) for secret in hidden)
+        for each in (place, real)
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False

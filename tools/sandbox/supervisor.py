@@ -1,0 +1,147 @@
+"""Starts one command confined by Landlock and seccomp, and ends all that it leaves behind.
+
+Run as a script of its own, by a Python without site packages, so that it starts quickly: it
+imports nothing of Daruma. Arguments: the descriptors of the lifeline, the ruleset and the filter, a
+folder of the command's own that is removed at the end, then the command.
+
+It is told to end by the end of its lifeline, whose other end Daruma holds: also when Daruma is
+killed. As a subreaper it becomes the parent of every orphan, and so loses none.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+
+SET_PARENT_DEATH_SIGNAL, DROP_FROM_BOUND, SET_SECCOMP = 1, 24, 22  # linux/prctl.h
+SET_SUBREAPER, SET_NO_NEW_PRIVILEGES = 36, 38
+FILTER_MODE = 2  # linux/seccomp.h
+CAPABILITIES_VERSION = 0x20080522  # linux/capability.h
+LANDLOCK_RESTRICT_SELF = 446  # on every architecture
+END_SECONDS = 10.0
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Program(ctypes.Structure):
+    """What the kernel takes for a filter: struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def main(lifeline: int, ruleset: int, program: int, own: str, argv: list[str]) -> int:
+    """Run the command and return what `os.waitid` says of its end."""
+    must(libc.prctl(SET_SUBREAPER, 1, 0, 0, 0))
+    code = os.pread(program, 1 << 20, 0)
+    child = os.fork()
+    if child == 0:
+        become(ruleset, code, argv)
+    ended = os.pidfd_open(child)
+    select.select([lifeline, ended], [], [])
+    status = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    end_all()
+    remove(own)
+    if status is None:
+        return -signal.SIGKILL
+    return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
+
+
+def become(ruleset: int, code: bytes, argv: list[str]) -> None:
+    """Give up everything, for ever, and turn into the command."""
+    try:
+        os.setsid()
+        must(libc.prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0))
+        drop_capabilities()
+        must(libc.prctl(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+        must(libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0))
+        program = Program(len(code) // 8, code)
+        must(libc.prctl(SET_SECCOMP, FILTER_MODE, ctypes.byref(program), 0, 0))
+        os.closerange(3, 1 << 16)
+        os.execvp(argv[0], argv)  # noqa: S606 - this is the command
+    except OSError as error:
+        os.write(2, f"{argv[0]} can not be started: {error.strerror}\n".encode(errors="replace"))
+    finally:
+        os._exit(127)
+
+
+def drop_capabilities() -> None:
+    """Give up all capabilities, also those that root would get back with the next program."""
+    for number in range(64):
+        libc.prctl(DROP_FROM_BOUND, number, 0, 0, 0)  # fails without privileges, or beyond the last
+    header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
+    must(libc.capset(header, (ctypes.c_uint32 * 6)()))
+
+
+def must(result: int) -> None:
+    """Raise OSError for a call that failed: nothing is run half confined."""
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def end_all() -> None:
+    """Kill every descendant: first stop them all, so that none forks while they are counted."""
+    deadline = time.monotonic() + END_SECONDS
+    stopped: set[int] = set()
+    while time.monotonic() < deadline and reap():
+        alive = descendants()
+        for pid in alive:
+            tell(pid, signal.SIGKILL if alive <= stopped else signal.SIGSTOP)
+        if alive <= stopped:
+            time.sleep(0.001)
+        stopped |= alive
+
+
+def reap() -> bool:
+    """Bury the dead; return whether there are other children."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+        return True
+    return False
+
+
+def descendants() -> set[int]:
+    """Return all processes that come from this one."""
+    parents: dict[int, int] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError, IndexError, ValueError):
+            with open(f"/proc/{name}/stat", "rb") as file:
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    found, size = {os.getpid()}, 0
+    while len(found) > size:
+        size = len(found)
+        found |= {pid for pid, parent in parents.items() if parent in found}
+    return found - {os.getpid()}
+
+
+def tell(pid: int, number: int) -> None:
+    """Send a signal to one that may be gone."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def remove(folder: str) -> None:
+    """Remove a folder that is nobody else's any more; links in it are not followed."""
+    with suppress(OSError):
+        os.chmod(folder, 0o700)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                remove(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry)
+        os.rmdir(folder)
+
+
+def end_like(code: int) -> None:
+    """End with the command's own code or signal."""
+    if code < 0:
+        with suppress(OSError):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    end_like(main(*map(int, sys.argv[1:4]), sys.argv[4], sys.argv[5:]))
