@@ -5,6 +5,7 @@ import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -51,11 +52,16 @@ class Seen:
 
 def seen(env: Mapping[str, str]) -> Seen:
     """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
-    homes = _homes()
+    given = tuple((name, env[name]) for name in (*_POINTERS, "PATH") if name in env)
+    return _seen(given, _homes(), data_dir())
+
+
+@lru_cache(maxsize=16)  # hundreds of looks at the disk, for an answer that hardly ever changes
+def _seen(given: tuple[tuple[str, str], ...], homes: tuple[Path, ...], data: Path) -> Seen:
     credentials = [home / name for home in homes for name in CREDENTIALS]
-    places = [*map(Path, PLACES), *homes, data_dir()]
-    hidden = {Path(os.path.realpath(place)) for place in places if place.exists()} - {Path("/")}
-    needed = [place for place in _needed(env, homes) if place.exists()]
+    places = [*map(Path, PLACES), *homes, data]
+    hidden = {Path(os.path.realpath(place)) for place in places if _exists(place)} - {Path("/")}
+    needed = [place for place in _needed(dict(given), homes) if _exists(place)]
     shown = {place for place in needed if _harmless(place, hidden, credentials)}
     secret = {place for place in credentials if _exists(place)}
     return Seen(tuple(sorted(hidden | secret)), tuple(sorted(shown)), homes[0])
@@ -66,17 +72,17 @@ def within(path: Path, places: Iterable[Path]) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
-def _homes() -> list[Path]:
+def _homes() -> tuple[Path, ...]:
     homes = [os.environ.get("HOME", "")]
     try:
         homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
         homes.append("/root")
     real = [Path(os.path.realpath(home)) for home in homes if Path(home).is_absolute()]
-    return list(dict.fromkeys(home for home in real if home != Path("/"))) or [Path("/root")]
+    return tuple(dict.fromkeys(home for home in real if home != Path("/"))) or (Path("/root"),)
 
 
-def _needed(env: Mapping[str, str], homes: list[Path]) -> Iterator[Path]:
+def _needed(env: Mapping[str, str], homes: tuple[Path, ...]) -> Iterator[Path]:
     yield from map(Path, (sys.prefix, sys.base_prefix))
     yield from (Path(env[name]) for name in _POINTERS if Path(env.get(name, "")).is_absolute())
     yield from (home / name for home in homes for name in TOOLCHAINS)

@@ -17,7 +17,7 @@ from landlockpy import AccessFS
 
 from daruma.tools.commands.launch import Asked, Launch, limited
 from daruma.tools.sandbox.filters import landlock_filter
-from daruma.tools.sandbox.hidden import Seen, seen, within
+from daruma.tools.sandbox.hidden import Seen, seen
 from daruma.tools.sandbox.memory_file import memory_file
 
 SECONDS: Final = 15.0
@@ -68,15 +68,20 @@ class Landlock:
             yield Launch(argv, env, fds, lifeline.started, lifeline.end, guarded=False)
 
 
-def readable(view: Seen, at: Path = Path("/")) -> Iterator[Path]:
+def readable(hidden: Iterable[Path], top: Path = Path("/")) -> list[Path]:
     """Return the fewest places that hold all that is not hidden: Landlock can only allow."""
-    if at == Path("/dev") or within(at, view.hidden):
+    closed = {*hidden, Path("/dev")}
+    return list(_open(top, closed, {parent for path in closed for parent in path.parents}))
+
+
+def _open(at: Path, closed: set[Path], on_the_way: set[Path]) -> Iterator[Path]:
+    if at in closed:
         return
-    if not any(place.is_relative_to(at) for place in view.hidden):
+    if at not in on_the_way:
         yield at
         return
     for entry in _entries(at):
-        yield from readable(view, entry)
+        yield from _open(entry, closed, on_the_way)
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -90,7 +95,7 @@ def _entries(folder: Path) -> list[Path]:
 def _ruleset(view: Seen, workspace: Path, own: Path) -> landlockpy.Ruleset:
     scoped = landlockpy.Scope.ABSTRACT_UNIX_SOCKET | landlockpy.Scope.SIGNAL
     rules = landlockpy.Ruleset(scoped=scoped, handled_net=landlockpy.AccessNet.NONE)
-    for path in (*readable(view), *_shown(view)):
+    for path in (*readable(view.hidden), *_shown(view)):
         _allow(rules, path, READ)
     for name in DEVICES:
         _allow(rules, Path("/dev", name), DEVICE)
@@ -101,8 +106,7 @@ def _ruleset(view: Seen, workspace: Path, own: Path) -> landlockpy.Ruleset:
 
 def _shown(view: Seen) -> Iterable[Path]:
     for place in view.shown:
-        inner = tuple(path for path in view.hidden if path.is_relative_to(place))
-        yield from readable(Seen(inner, (), view.home), place)
+        yield from readable((path for path in view.hidden if path.is_relative_to(place)), place)
 
 
 def _allow(rules: landlockpy.Ruleset, path: Path, access: AccessFS) -> None:
