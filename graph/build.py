@@ -48,9 +48,8 @@ def build_graph(
     checkpointer and a store of one's own go in its place.
 
     Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
-    :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two tools, and
-    its kin for tools that can not work as declared,
-    :class:`~daruma.tools.commands.sandbox.SandboxUnavailable` for a level that is not there.
+    :class:`~daruma.tools.registry.ToolNameConflictError` for two tools of one name,
+    :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for a level that can not be there.
     """
     settings = settings or Settings.load()
     own = persistence.checkpointer if persistence else None

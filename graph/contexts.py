@@ -1,6 +1,7 @@
 """Giving nodes what they work with: the graph's own live things, under the run's settings."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -12,9 +13,9 @@ from daruma.graph.models.by_role import Models
 from daruma.state.channels import Update
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import LLM, Settings
-from daruma.tools.commands.sandbox import active_level
 from daruma.tools.context import Context
 from daruma.tools.registry import Registry
+from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
 
 Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]
 
@@ -26,8 +27,8 @@ class UndeclaredEvent(Exception):
 class Contexts:
     """Makes the context of every node call.
 
-    Raises :class:`~daruma.tools.commands.sandbox.SandboxUnavailable` for settings that ask for
-    more than there is, and what :meth:`~daruma.tools.registry.Registry.check` raises.
+    Raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for settings that ask for
+    more than there can be; whether it holds is proved when the first command is run.
     """
 
     def __init__(
@@ -36,8 +37,7 @@ class Contexts:
         self._model = model
         self._tools = tools
         self._settings = settings
-        active_level(settings.sandbox.require)
-        tools.check(settings.tools)
+        require_mechanism(settings.sandbox.require)
         self._askers: dict[str, Asker] = {}
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
@@ -52,13 +52,11 @@ class Contexts:
     def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self._settings
-        active_level(settings.sandbox.require)
-        if runtime.context:
-            self._tools.check(settings.tools)
         return Context(
             settings=settings,
             ask=self._asker(settings.llm),
             tools=self._tools,
+            open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=str(config.get("configurable", {}).get("thread_id", "local")),
             emit=emitter(runtime),
         )

@@ -1,8 +1,10 @@
 """Build the one result that a task ends with."""
 
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import get_args
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from daruma.state import budget, phases
 from daruma.state.channels import State, Update
@@ -16,6 +18,10 @@ from daruma.state.usage import usage_by_role
 from daruma.state.verification import Verification
 from daruma.tools.context import Context
 from daruma.tools.results import unanswered
+from daruma.tools.sandbox.level import STRENGTH, SandboxUnavailable
+
+_COMMANDS = frozenset({"run_command", "run_tests"})
+"""The tools that run commands."""
 
 IN_ORDER = "team_collab ran its phases one after another: running them in parallel is not built yet"
 
@@ -24,7 +30,8 @@ async def finish(state: State, context: Context) -> Update:
     """End the task: every call has its result, every ending says what it is."""
     status = task_status(state)
     output = output_text(state, status)
-    result = _result(state, status, output, context.now())
+    confined = await _confined(state, context)
+    result = _result(state, status, output, context.now(), confined)
     context.emit(TaskCompleted(task_id=result.task_id, status=status, output=output))
     messages: Messages = [*unanswered(state.messages)]
     if output != answer(state):
@@ -57,7 +64,44 @@ def _status_of_plan(state: State) -> Status:
     return fallen.outcome if fallen and fallen.outcome else "failed"
 
 
-def _result(state: State, status: Status, output: str, now: float) -> TaskResult:
+@dataclass(frozen=True)
+class _Confined:
+    """How a command of the task was confined."""
+
+    level: str
+    not_covered: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """Say what it leaves open; nothing if that is nothing."""
+        left = ", ".join(self.not_covered)
+        return f"commands ran at sandbox level {self.level}, not covered: {left}" if left else ""
+
+
+async def _confined(state: State, context: Context) -> _Confined | None:
+    """Return the weakest that commands ran in; None for a task that ran none."""
+    ran = [_Confined(c.sandbox, c.not_covered) for v in _all_checked(state) for c in v.checks]
+    if state.task and state.task.workspace and _called_a_command(state):
+        with suppress(SandboxUnavailable):  # then no call has run any
+            opened = await context.open_sandbox()
+            ran.append(_Confined(opened.level, opened.not_covered))
+    strength = {str(level): number for level, number in STRENGTH.items()}
+    return min(ran, key=lambda each: strength.get(each.level, 0), default=None)
+
+
+def _called_a_command(state: State) -> bool:
+    return any(isinstance(m, ToolMessage) and m.name in _COMMANDS for m in state.messages)
+
+
+def _all_checked(state: State) -> list[Verification]:
+    parts = state.plan.phases if state.plan else ()
+    checked = [*(phase.verification for phase in parts), state.verification]
+    return [each for each in checked if each]
+
+
+def _result(
+    state: State, status: Status, output: str, now: float, confined: _Confined | None
+) -> TaskResult:
     steps = budget.of_task(state)
     kinds: tuple[StepKind, ...] = get_args(StepKind)
     seconds: dict[str, float] = {
@@ -75,7 +119,8 @@ def _result(state: State, status: Status, output: str, now: float) -> TaskResult
         budgets={kind: budget.spent(steps, kind) for kind in kinds},
         usage=usage_by_role(step.usage for step in steps if step.usage),
         timings={**seconds, "total": now - started},
-        notes=_notes(state),
+        notes=_notes(state, confined),
+        sandbox=confined.level if confined else None,
     )
 
 
@@ -85,14 +130,12 @@ def _verification(state: State) -> Verification | None:
     return fallen.verification if fallen else state.verification
 
 
-def _notes(state: State) -> tuple[str, ...]:
-    parts = state.plan.phases if state.plan else ()
-    checked = [*(phase.verification for phase in parts), state.verification]
+def _notes(state: State, confined: _Confined | None) -> tuple[str, ...]:
     task = state.task
     notes = [IN_ORDER] if task and task.mode == "team_collab" else []
     if task and task.verify and task.limits.verify == 0:
         notes.append("not verified: the budget for verification is 0")
-    for each in checked:
-        if each:
-            notes += [each.note, *(f"{c.command}: {c.note}" for c in each.checks if c.note)]
+    for each in _all_checked(state):
+        notes += [each.note, *(f"{c.command}: {c.note}" for c in each.checks if c.note)]
+    notes += [confined.note] if confined else []
     return tuple(dict.fromkeys(note for note in notes if note))

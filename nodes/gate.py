@@ -13,13 +13,16 @@ from daruma.state.tool_task import ToolTask, moved, with_status
 from daruma.tools.context import Context
 from daruma.tools.resolution import decided
 from daruma.tools.results import tool_result
+from daruma.tools.sandbox.level import SandboxUnavailable
 
 
 async def gate(state: State, context: Context) -> Update:
     """Ask for the open approvals and note each decision; what stays open is asked again."""
     workspace = state.task.workspace if state.task else None
     waiting = with_status(state.calls, "awaiting")
-    question = approval_request(tuple(approval_of(call, workspace) for call in waiting), None)
+    levels = {call.id: await _level(call, workspace, context) for call in waiting}
+    approvals = tuple(approval_of(call, workspace, sandbox=levels[call.id]) for call in waiting)
+    question = approval_request(approvals, None)
     reply: Decisions = read_reply(question, interrupt(question))
     decisions = {decision.approval_id: decision for decision in reply.decisions}
     for approval_id, decision in decisions.items():
@@ -35,6 +38,15 @@ async def gate(state: State, context: Context) -> Update:
         ],
         "failure": _block(after),
     }
+
+
+async def _level(call: ToolTask, workspace: str | None, context: Context) -> str:
+    if call.name != "run_command" or workspace is None:
+        return "none"
+    try:
+        return (await context.open_sandbox()).level
+    except SandboxUnavailable:
+        return "unavailable"  # then it will not run
 
 
 def _after(call: ToolTask, decision: Decision, context: Context) -> ToolTask:

@@ -8,10 +8,11 @@ from daruma.state.events import (
 )
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase
-from daruma.tools.commands.command import CommandResult, run_in_group
+from daruma.tools.commands.command import CommandResult
 from daruma.tools.commands.command_event import command_run
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
+from daruma.tools.sandbox.level import SandboxUnavailable
 
 
 async def rollback(state: State, context: Context) -> Update:
@@ -23,7 +24,7 @@ async def rollback(state: State, context: Context) -> Update:
         if await _still_valid(phase, state, context):
             return {}
         return await _roll_back(phase, phase.rollback_command, state, context)
-    except ToolError as error:
+    except (ToolError, SandboxUnavailable) as error:
         return _failed(phase, str(error), context)
 
 
@@ -48,7 +49,8 @@ async def _run(purpose: str, command: str, state: State, context: Context) -> Co
     workspace = state.task.workspace if state.task else None
     opened = (await context.surroundings(workspace)).needs_workspace()
     timeout = context.settings.rollback.default_timeout
-    result = await run_in_group(command, cwd=opened.root, timeout=timeout)
+    sandbox = await context.open_sandbox()
+    result = await sandbox.run(command, workspace=opened.root, timeout=timeout)
     context.emit(command_run(purpose, result))
     return result
 

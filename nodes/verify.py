@@ -12,6 +12,7 @@ from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.commands.command_event import command_run
 from daruma.tools.context import Context
 from daruma.tools.errors import FileUnavailable, ToolError
+from daruma.tools.sandbox.level import SandboxUnavailable
 
 
 async def verify(state: State, context: Context) -> Update:
@@ -19,11 +20,9 @@ async def verify(state: State, context: Context) -> Update:
     at = context.now()
     try:
         verification = await _check(state, context)
-    except (ToolError, OSError) as error:
+    except (ToolError, SandboxUnavailable, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
-        gone = isinstance(error, FileUnavailable | OSError)
-        code: Code = "workspace_conflict" if gone else "verification_failed"
-        failure = Failure(code=code, node="verify", message=str(error))
+        failure = Failure(code=_code(error), node="verify", message=str(error))
         step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
         return {"failure": failure, "steps": step}
     context.emit(VerificationCompleted(passed=verification.passed, summary=verification.summary))
@@ -45,11 +44,19 @@ async def _check(state: State, context: Context) -> Verification:
     commands = (*await recognised_commands(opened.root), *declared(state, context))
     commands = tuple(dict.fromkeys(commands))
     context.emit(VerificationStarted(commands=commands))
-    checks = await run_checks(commands, opened.root, timeout)
+    sandbox = await context.open_sandbox() if commands else None
+    checks = await run_checks(commands, opened.root, timeout, sandbox) if sandbox else []
     for check in checks:
         context.emit(command_run("verification", check))
     note = "" if checks else "nothing to verify: no checks are known for this workspace"
     return Verification(checks=tuple(checks), note=note)
+
+
+def _code(error: Exception) -> Code:
+    if isinstance(error, SandboxUnavailable):
+        return "sandbox_violation"
+    gone = isinstance(error, FileUnavailable | OSError)
+    return "workspace_conflict" if gone else "verification_failed"
 
 
 def declared(state: State, context: Context) -> tuple[str, ...]:

@@ -26,11 +26,11 @@ class Approval:
     schema_version: int = 1
 
 
-def approval_of(call: ToolTask, workspace: str | None) -> Approval:
+def approval_of(call: ToolTask, workspace: str | None, *, sandbox: str = "none") -> Approval:
     """Describe a call for the person who decides; the digest covers all that will run."""
     command = str(call.args.get("command")) if call.name == "run_command" else None
     cwd = _directory(call, workspace) if command else workspace
-    content = {"tool": call.name, "args": call.args, "cwd": cwd, "sandbox": "none"}
+    content = {"tool": call.name, "args": call.args, "cwd": cwd, "sandbox": sandbox}
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return Approval(
         approval_id=call.id,
@@ -42,6 +42,7 @@ def approval_of(call: ToolTask, workspace: str | None) -> Approval:
         deny_effect=call.deny_effect,
         command=command,
         cwd=cwd if command else None,
+        sandbox=sandbox,
     )
 
 

@@ -148,7 +148,11 @@ class ToolCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandRun(Event):
-    """One command that the agent ran for itself: a check, a validation or a rollback."""
+    """One command that the agent ran for itself: a check, a validation or a rollback.
+
+    ``sandbox`` is its level, ``not_covered`` what that leaves open, ``stopped_by`` the limit
+    (memory or processes) that it was killed for.
+    """
 
     type: ClassVar[str] = "command_run"
     purpose: str
@@ -157,6 +161,8 @@ class CommandRun(Event):
     timed_out: bool
     seconds: float
     sandbox: str
+    not_covered: tuple[str, ...] = ()
+    stopped_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ class TaskResult:
 
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls and tokens by role, ``timings``
     holds seconds by kind of step and in ``total``. ``notes`` says what a reader must know of how
-    the work was done.
+    the work was done. ``sandbox`` is the weakest level that a command ran at, None if none ran.
     """
 
     task_id: str
@@ -29,6 +29,7 @@ class TaskResult:
     usage: dict[str, dict[str, int]]
     timings: dict[str, float]
     notes: tuple[str, ...] = ()
+    sandbox: str | None = None
     schema_version: int = 1
 
     @property
@@ -49,6 +50,7 @@ class TaskResult:
             "usage": self.usage,
             "timings": self.timings,
             "notes": list(self.notes),
+            "sandbox": self.sandbox,
         }
         if self.error_struct:
             plain["error_struct"] = self.error_struct.to_dict()

@@ -8,6 +8,8 @@ class Check:
     """One command that was run on the workspace. ``exit_code`` is None when it was killed.
 
     ``note`` explains an outcome that the exit code alone does not, such as no tests being there.
+    ``sandbox`` is the level it ran at, ``not_covered`` what that leaves open; ``stopped_by`` is the
+    limit it was killed for, if it was.
     """
 
     command: str
@@ -18,6 +20,8 @@ class Check:
     timed_out: bool = False
     seconds: float = 0.0
     sandbox: str = "none"
+    not_covered: tuple[str, ...] = ()
+    stopped_by: str = ""
     schema_version: int = 1
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -15,7 +16,7 @@ from daruma.state.failure import Code, Failure
 from daruma.state.mode import Mode
 from daruma.state.plan import Phase, Plan
 from daruma.state.serializer import StrictSerializer
-from daruma.state.settings import Settings
+from daruma.state.settings import Sandbox, Settings
 from daruma.state.step import Step, StepKind
 from daruma.state.stored import STORED_TYPES
 from daruma.state.task import Limits, Task
@@ -24,6 +25,7 @@ from daruma.state.usage import Role, Usage
 from daruma.state.verification import Check, Verification
 from daruma.tools.context import Answer, Context
 from daruma.tools.registry import Registry
+from daruma.tools.sandbox.opening import open_sandbox
 from daruma.tools.tool import Tool
 
 RED = Verification(checks=(Check(command="false", passed=False, exit_code=1, output="it is red"),))
@@ -118,11 +120,17 @@ def a_context(
     events: list[Event] | None = None,
     given: Settings | None = None,
 ) -> Context:
-    """A context whose clock stands at 100 s and whose model gives the answers."""
+    """A context whose clock stands at 100 s and whose model gives the answers.
+
+    Commands are not confined, unless the settings require a level.
+    """
+    used = given or Settings()
+    required = used.sandbox.require is not None
     return Context(
-        settings=given or Settings(),
+        settings=used,
         ask=ask or Says(*answers),
         tools=Registry(tools),
+        open_sandbox=partial(open_sandbox, used.sandbox if required else Sandbox(require="none")),
         thread_id="t",
         emit=(events if events is not None else []).append,
         now=lambda: 100.0,

@@ -65,12 +65,13 @@ async def _search(args: SearchArgs, at: Surroundings) -> str:
 
 
 async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
-    return await run_command(args, at.needs_workspace(), at.timeout)
+    return await run_command(args, at.needs_workspace(), at.timeout, await at.sandbox())
 
 
 async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:
     root = at.needs_workspace().root
-    checks = await run_checks(await recognised_commands(root), root, at.timeout)
+    commands = await recognised_commands(root)
+    checks = await run_checks(commands, root, at.timeout, await at.sandbox()) if commands else []
     verification = Verification(checks=tuple(checks))
     return f"{verification.summary}\n\n{excerpt(verification)}".strip()
 

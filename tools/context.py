@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +17,7 @@ from daruma.state.usage import Role, Usage
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
 from daruma.tools.registry import Registry
+from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.tool import Surroundings, Tool
 
 
@@ -50,11 +51,16 @@ def _unheard(_: Event) -> None:
 
 @dataclass(frozen=True)
 class Context:
-    """The live things of one run: never in the state, made when the graph is built."""
+    """The live things of one run: never in the state, made when the graph is built.
+
+    ``open_sandbox`` opens what every command runs in; a task without commands never calls it. It
+    raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable`.
+    """
 
     settings: Settings
     ask: Ask
     tools: Registry
+    open_sandbox: Callable[[], Awaitable[Sandbox]]
     thread_id: str = "local"
     emit: Callable[[Event], None] = _unheard
     now: Callable[[], float] = time.time
@@ -62,10 +68,11 @@ class Context:
     async def surroundings(self, workspace: str | None, *, timeout: float = 120.0) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""
         if workspace is None:
-            return Surroundings(timeout=timeout)
+            return Surroundings(timeout=timeout, open_sandbox=self.open_sandbox)
         key = hashlib.sha256(f"{workspace}\0{self.thread_id}".encode()).hexdigest()[:32]
         return Surroundings(
             workspace=await asyncio.to_thread(Workspace, Path(workspace)),
             history=EditHistory(data_dir() / "edits" / key),
             timeout=timeout,
+            open_sandbox=self.open_sandbox,
         )

@@ -5,8 +5,10 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.tools.commands.command import CommandResult, run_in_group
+from daruma.tools.commands.command import CommandResult
 from daruma.tools.files.workspace import Workspace
+from daruma.tools.sandbox.sandbox import Sandbox
+from daruma.tools.sandbox.told import hint, killed_for
 
 LONGEST: Final = 600.0
 """Seconds."""
@@ -30,14 +32,17 @@ class RunCommandArgs(BaseModel):
     )
 
 
-async def run_command(args: RunCommandArgs, workspace: Workspace, timeout_default: float) -> str:
+async def run_command(
+    args: RunCommandArgs, workspace: Workspace, timeout_default: float, sandbox: Sandbox
+) -> str:
     """Run the command, for at most `timeout_default` seconds if it names no time. Raises ToolError.
 
     A command that fails is an outcome to tell, not an error.
     """
     cwd = await workspace.directory(args.cwd or ".")
     seconds = args.timeout if args.timeout is not None else timeout_default
-    return _told(await run_in_group(args.command, cwd=cwd, timeout=seconds))
+    root = workspace.root
+    return _told(await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds))
 
 
 def _told(result: CommandResult) -> str:
@@ -47,21 +52,28 @@ def _told(result: CommandResult) -> str:
             parts.append(f"{name}:\n{text.rstrip()}")
     if not result.stdout and not result.stderr:
         parts.append("(no output)")
+    if advice := hint(result):
+        parts.append(advice)
     return "\n".join(parts)
 
 
 def _outcome(result: CommandResult) -> str:
     if result.timed_out:
         return f"timed out after {result.seconds:.1f} s and was killed, with all it started"
+    if why := killed_for(result):
+        return f"sandbox_violation: {why}"
     if result.exit_code is None:
         return "stopped"
     if result.exit_code < 0:
-        return f"killed by signal {-result.exit_code} ({_signal_name(-result.exit_code)})"
-    return f"exit code: {result.exit_code}"
+        return (
+            f"killed by signal {-result.exit_code} ({_signal_name(-result.exit_code) or 'no name'})"
+        )
+    signalled = _signal_name(result.exit_code - 128) if result.exit_code > 128 else ""
+    return f"exit code: {result.exit_code}" + (f" (128 + {signalled})" if signalled else "")
 
 
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return "no name"
+        return ""

@@ -8,7 +8,9 @@ from daruma.tools.canonical import Canonical
 from daruma.tools.errors import ToolError
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
-from daruma.tools.strict_schema import strict
+from daruma.tools.sandbox.level import SandboxUnavailable
+from daruma.tools.sandbox.opening import open_best
+from daruma.tools.sandbox.sandbox import Sandbox
 
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""
@@ -24,6 +26,17 @@ class Surroundings:
     workspace: Workspace | None = None
     history: EditHistory | None = None
     timeout: float = 120.0
+    open_sandbox: Callable[[], Awaitable[Sandbox]] = open_best
+
+    async def sandbox(self) -> Sandbox:
+        """Return what commands run in, opened when first asked for.
+
+        Raises :class:`ToolError` if what the settings require is not to be had.
+        """
+        try:
+            return await self.open_sandbox()
+        except SandboxUnavailable as error:
+            raise ToolError(f"sandbox_violation: {error}") from None
 
     def needs_workspace(self) -> Workspace:
         """Return the workspace. Raises :class:`ToolError` for a task that has none."""

@@ -12,11 +12,14 @@ from typing import Literal
 from daruma.graph.models.by_role import AUXILIARY, Models
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.storage.postgres import aopen_postgres
+from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_unbuilt import without_effect
 from daruma.state.storage import StorageUnavailable
 from daruma.tools.commands.environment import command_environment
+from daruma.tools.sandbox.level import REMEDY, SandboxUnavailable
+from daruma.tools.sandbox.opening import open_sandbox
 
 State = Literal["ok", "note", "missing"]
 
@@ -39,7 +42,7 @@ class Finding:
 
 async def diagnose() -> list[Finding]:
     """Look at everything, whatever is missing."""
-    return [_python(), *_packages(), await _postgres(), *_models(), _sandbox(), *_programs()]
+    return [_python(), *_packages(), await _postgres(), *_models(), await _sandbox(), *_programs()]
 
 
 def _python() -> Finding:
@@ -100,9 +103,18 @@ def _key() -> Finding:
     return Finding("key", "ok" if key == "is set" else "note", f"OPENAI_API_KEY {key}{address}")
 
 
-def _sandbox() -> Finding:
-    text = "none: commands run in an owned process group, nothing confines them yet"
-    return Finding("sandbox", "note", text)
+async def _sandbox() -> Finding:
+    try:
+        given = Settings.load().sandbox
+    except SettingsError:  # said already
+        given = SandboxSettings()
+    try:
+        sandbox = await open_sandbox(given)
+    except SandboxUnavailable as error:
+        return Finding("sandbox", "missing", str(error))
+    if sandbox.level == "namespace":
+        return Finding("sandbox", "ok", sandbox.line)
+    return Finding("sandbox", "note", f"{sandbox.line}. Remedy: {REMEDY}")
 
 
 def _programs() -> Iterator[Finding]:

@@ -66,7 +66,8 @@ def _tool(event: Event, call: str) -> Line:
 
 def _command(event: Event) -> list[Line]:
     passed = event["exit_code"] == 0
-    how = "timed out" if event["timed_out"] else f"exit {event['exit_code']}"
+    killed = f"killed: too much of {event['stopped_by']}" if event["stopped_by"] else ""
+    how = killed or ("timed out" if event["timed_out"] else f"exit {event['exit_code']}")
     tail = " · ".join(part for part in ("" if passed else how, _seconds(event)) if part)
     return [Line("ok" if passed else "bad", f"$ {event['command']}", tail)]
 

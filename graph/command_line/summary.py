@@ -64,6 +64,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "phases": "\n".join(marked),
         "checks": "\n".join(checked),
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
+        "sandbox": result.sandbox or "",
         "steps": ", ".join(spent),
         "tokens": _tokens(result),
         "time": f"{seconds:.1f} s" if seconds is not None else "",

@@ -33,6 +33,7 @@ from daruma.state.usage import Usage
 from daruma.tools.context import Answer, Context
 from daruma.tools.registry import Registry
 from daruma.tools.results import tool_result
+from daruma.tools.sandbox.opening import open_best
 
 Table = Mapping[str, tuple[Router, dict[str, Target]]]
 PLANS: dict[str, list[dict[str, Any]]] = {
@@ -71,7 +72,11 @@ class Walker:
         self.settings = given_settings
         self.table = table
         self.context = Context(
-            settings=given_settings, ask=self.ask, tools=Registry([shout]), now=lambda: 0.0
+            settings=given_settings,
+            ask=self.ask,
+            tools=Registry([shout]),
+            open_sandbox=open_best,
+            now=lambda: 0.0,
         )
         self.path: list[str] = []
 

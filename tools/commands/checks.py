@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from daruma.state.verification import Check
-from daruma.tools.commands.command import run_in_group
+from daruma.tools.sandbox.sandbox import Sandbox
+from daruma.tools.sandbox.told import hint, killed_for
 
 _BY_MANIFEST: dict[str, tuple[str, ...]] = {
     "pyproject.toml": ("pytest -x -q", "ruff check"),
@@ -53,23 +54,27 @@ def _first_python_file(workspace: Path) -> list[str]:
     return []
 
 
-async def run_checks(commands: Sequence[str], workspace: Path, timeout: float) -> list[Check]:
+async def run_checks(
+    commands: Sequence[str], workspace: Path, timeout: float, sandbox: Sandbox
+) -> list[Check]:
     """Run the checks one after another, all of them: the model is told all that is wrong."""
-    return [await _run(command, workspace, timeout) for command in commands]
+    return [await _run(command, workspace, timeout, sandbox) for command in commands]
 
 
-async def _run(command: str, workspace: Path, timeout: float) -> Check:
-    result = await run_in_group(command, cwd=workspace, timeout=timeout)
+async def _run(command: str, workspace: Path, timeout: float, sandbox: Sandbox) -> Check:
+    result = await sandbox.run(command, workspace=workspace, timeout=timeout)
     no_tests = result.exit_code == _NO_TESTS and command.startswith("pytest")
     return Check(
         command=command,
         passed=result.passed or no_tests,
         exit_code=result.exit_code,
-        note=_note(result.exit_code, no_tests=no_tests),
-        output="\n".join(part for part in (result.stdout, result.stderr) if part.strip()),
+        note=killed_for(result) or _note(result.exit_code, no_tests=no_tests),
+        output="\n".join(p for p in (result.stdout, result.stderr, hint(result)) if p.strip()),
         timed_out=result.timed_out,
         seconds=result.seconds,
         sandbox=result.sandbox,
+        not_covered=result.not_covered,
+        stopped_by=result.stopped_by,
     )
 
 

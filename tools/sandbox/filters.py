@@ -14,12 +14,14 @@ WITHOUT_CONNECTION: Final = 2  # the bit of SOCK_DGRAM and SOCK_RAW
 PUSH_INPUT, LINUX_CONSOLE = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
 
 _NEVER: Final = (
-    "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd "
-    "mount umount2 pivot_root move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick "
-    "mount_setattr chroot setns keyctl add_key request_key bpf perf_event_open userfaultfd "
-    "kexec_load kexec_file_load init_module finit_module delete_module open_by_handle_at "
-    "fanotify_init acct quotactl quotactl_fd swapon swapoff reboot iopl ioperm syslog vhangup"
-).split()
+    "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
+    "mount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen",
+    "fsconfig", "fsmount", "fspick", "mount_setattr", "chroot", "setns", "open_by_handle_at",
+    "keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd", "fanotify_init",
+    "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
+    "acct", "quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "iopl", "ioperm", "syslog",
+    "vhangup",
+)  # fmt: skip
 
 _COMMON: Final[tuple[Rule, ...]] = (
     *(Deny(call, EPERM) for call in _NEVER),

@@ -72,7 +72,7 @@ def _controls(git: int, path: Path, stack: ExitStack) -> list[Pinned]:
 
 def _modules(git: int, path: Path, stack: ExitStack) -> Iterator[tuple[int, Path]]:
     with suppress(OSError):
-        names = sorted(os.listdir(path / "modules"))
+        names = sorted(each.name for each in (path / "modules").iterdir())
         for name in names[:NESTED]:
             modules = _step(git, "modules", stack)
             fd = _step(modules, name, stack) if modules is not None else None

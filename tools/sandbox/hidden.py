@@ -10,34 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from daruma.state.data_dir import data_dir
+from daruma.tools.sandbox.places import CREDENTIALS, POINTERS, SECRET, TOOLCHAINS
 
-PLACES: Final = (
-    "/home /root /run /tmp /var/tmp /dev/shm /mnt /media /srv "  # noqa: S108 - they are hidden
-    "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssh "
-    "/etc/ssl/private /etc/krb5.keytab /var/backups /var/mail /var/spool /var/log"
-).split()
-
-CREDENTIALS: Final = (
-    ".ssh .aws .azure .gnupg .kube .docker .config .netrc .pypirc .npmrc .yarnrc .yarnrc.yml "
-    ".git-credentials .gitconfig .pgpass .my.cnf .password-store .vault-token .terraform.d "
-    ".terraformrc .boto .s3cfg .mozilla .thunderbird .claude .claude.json .codex .gemini "
-    ".cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml "
-    ".m2/settings-security.xml .gradle/gradle.properties .local/share/keyrings "
-    ".cache/huggingface/token .bash_history .zsh_history .python_history .psql_history"
-).split()
-"""Beneath a home folder: hidden even where the folder around them can be seen."""
-
-TOOLCHAINS: Final = (
-    ".pyenv .nvm .volta .fnm .asdf .rbenv .sdkman .jenv .cargo .rustup go .bun .deno .dotnet "
-    ".juliaup .ghcup .opam .elan .poetry .npm-global miniconda3 anaconda3 miniforge3 mambaforge "
-    ".local/bin .local/lib .local/pipx .local/share/uv .local/share/pipx .local/share/pnpm "
-    ".local/share/mise .local/share/fnm .m2/repository"
-).split()
-"""Beneath a home folder: shown, to be read only."""
-
-_POINTERS: Final = (
-    "VIRTUAL_ENV CONDA_PREFIX GOPATH GOROOT CARGO_HOME RUSTUP_HOME NVM_DIR PYENV_ROOT JAVA_HOME"
-).split()
 _SHARED_PREFIXES: Final = (".local", "")  # beneath a home folder: they hold more than programs
 
 
@@ -52,14 +26,14 @@ class Seen:
 
 def seen(env: Mapping[str, str]) -> Seen:
     """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
-    given = tuple((name, env[name]) for name in (*_POINTERS, "PATH") if name in env)
+    given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
     return _seen(given, _homes(), data_dir())
 
 
 @lru_cache(maxsize=16)  # hundreds of looks at the disk, for an answer that hardly ever changes
 def _seen(given: tuple[tuple[str, str], ...], homes: tuple[Path, ...], data: Path) -> Seen:
     credentials = [home / name for home in homes for name in CREDENTIALS]
-    places = [*map(Path, PLACES), *homes, data]
+    places = [*map(Path, SECRET), *homes, data]
     hidden = {Path(os.path.realpath(place)) for place in places if _exists(place)} - {Path("/")}
     needed = [place for place in _needed(dict(given), homes) if _exists(place)]
     shown = {place for place in needed if _harmless(place, hidden, credentials)}
@@ -84,7 +58,7 @@ def _homes() -> tuple[Path, ...]:
 
 def _needed(env: Mapping[str, str], homes: tuple[Path, ...]) -> Iterator[Path]:
     yield from map(Path, (sys.prefix, sys.base_prefix))
-    yield from (Path(env[name]) for name in _POINTERS if Path(env.get(name, "")).is_absolute())
+    yield from (Path(env[name]) for name in POINTERS if Path(env.get(name, "")).is_absolute())
     yield from (home / name for home in homes for name in TOOLCHAINS)
     shared = {home / name for home in homes for name in _SHARED_PREFIXES}
     for entry in map(Path, env.get("PATH", "").split(os.pathsep)):

@@ -1,4 +1,4 @@
-"""The order in which places are hidden, shown and opened: what lies deeper comes later, and wins."""
+"""The order in which places are hidden, shown and opened: what lies deeper comes later."""
 
 import os
 import sys

@@ -16,6 +16,7 @@ from daruma.tools.sandbox.git_control import Pinned, git_control
 from daruma.tools.sandbox.hidden import seen
 from daruma.tools.sandbox.memory_file import memory_file
 from daruma.tools.sandbox.mounts import Kind, listening_sockets, mounts
+from daruma.tools.sandbox.places import TEMPORARY
 
 SECONDS: Final = 10.0
 """How long bubblewrap is waited for when it starts and when it ends."""
@@ -24,10 +25,10 @@ CLOSED_SIZE: Final = 16 * 1024 * 1024
 """Bytes that a place which is merely hidden may hold: folders on the way to what lies deeper."""
 
 _FIXED: Final = (
-    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try "
-    "--cap-drop ALL --die-with-parent --new-session --hostname sandbox "
-    "--ro-bind / / --proc /proc --dev /dev"
-).split()
+    "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--cap-drop", "ALL", "--die-with-parent", "--new-session", "--hostname", "sandbox",
+    "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Namespace:
 
     def _places(self, workspace: Path, asked: Asked) -> Iterator[str]:
         view = seen(asked.env)
-        writable = {Path(os.path.realpath(place)) for place in ("/tmp", "/var/tmp")}  # noqa: S108
+        writable = {Path(os.path.realpath(place)) for place in TEMPORARY}
         size = max(self.limits.memory // 4, CLOSED_SIZE)
         yield from ("--size", str(size), "--tmpfs", "/dev/shm")  # noqa: S108
         for path, kind in mounts(view, workspace, listening_sockets()):

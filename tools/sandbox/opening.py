@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import os
 import sys
 from typing import Final
 
@@ -32,6 +33,11 @@ async def open_sandbox(settings: SandboxSettings) -> Sandbox:
     if key not in _opened:
         _opened.setdefault(key, await _best(settings))
     return _opened[key]
+
+
+async def open_best() -> Sandbox:
+    """Return the best level there is, under the settings' defaults."""
+    return await open_sandbox(SandboxSettings())
 
 
 def require_mechanism(required: Level | None) -> None:
@@ -73,7 +79,7 @@ def _sandbox(level: Level, network: bool, limits: Limits) -> Sandbox:  # noqa: F
     if reason := _missing(level):
         raise NotProved(reason)
     if level == "namespace":
-        found = find_bubblewrap()
+        found = find_bubblewrap(_places())
         if isinstance(found, str):
             raise NotProved(found)
         launcher = Namespace(found.path, network, limits).launch
@@ -93,9 +99,13 @@ def _missing(level: Level) -> str:
     if not supported():
         return "there is no system call filter for this processor"
     if level == "namespace":
-        found = find_bubblewrap()
+        found = find_bubblewrap(_places())
         return found if isinstance(found, str) else ""
     return _landlock_missing()
+
+
+def _places() -> str:
+    return os.environ.get("PATH", os.defpath)
 
 
 def _landlock_missing() -> str:

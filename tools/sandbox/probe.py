@@ -4,6 +4,8 @@ Run as a script of its own, by a Python without site packages; it imports nothin
 argument is a JSON object of what to try it on; it prints what it could see, as another.
 """
 
+# it tries system calls, not paths
+# ruff: noqa: PTH, S103
 import fcntl
 import hashlib
 import json
@@ -118,9 +120,9 @@ def unix_socket(target: Target) -> None:
 
 def unix_datagram(target: Target) -> None:
     """Send from one end of a pair to somewhere else."""
-    for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM):
-        with end:
-            end.sendto(b"x", target["outside"] + "/datagram")
+    for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM):
+        with one:
+            one.sendto(b"x", target["outside"] + "/datagram")
 
 
 def abstract_socket(target: Target) -> None:

@@ -1,4 +1,4 @@
-"""Proving a level: a probe tries to break out under the real policy, and what it reached is listed."""
+"""Proving a level: a probe tries to break out under the real policy; what it reached is listed."""
 
 import asyncio
 import json

@@ -8,6 +8,8 @@ It is told to end by the end of its lifeline, whose other end Daruma holds: also
 killed. As a subreaper it becomes the parent of every orphan, and so loses none.
 """
 
+# pathlib would take a third of the time in which this starts
+# ruff: noqa: PTH
 import ctypes
 import os
 import select
@@ -108,9 +110,8 @@ def descendants() -> set[int]:
     """Return all processes that come from this one."""
     parents: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError, IndexError, ValueError):
-            with open(f"/proc/{name}/stat", "rb") as file:
-                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+        with suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+            parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
     found, size = {os.getpid()}, 0
     while len(found) > size:
         size = len(found)
@@ -144,4 +145,5 @@ def end_like(code: int) -> None:
 
 
 if __name__ == "__main__":
-    end_like(main(*map(int, sys.argv[1:4]), sys.argv[4], sys.argv[5:]))
+    lifeline, ruleset, program = map(int, sys.argv[1:4])
+    end_like(main(lifeline, ruleset, program, sys.argv[4], sys.argv[5:]))

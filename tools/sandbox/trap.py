@@ -78,9 +78,7 @@ class Trap:
         return False
 
 
-def _sockets(
-    outside: Path, abstract: str, stack: ExitStack
-) -> Iterator[tuple[str, socket.socket]]:
+def _sockets(outside: Path, abstract: str, stack: ExitStack) -> Iterator[tuple[str, socket.socket]]:
     inet, unix, host = socket.AF_INET, socket.AF_UNIX, ("127.0.0.1", 0)
     stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
     for name, family, kind, address in (
@@ -93,7 +91,7 @@ def _sockets(
         ("abstract_socket", unix, stream, "\0" + abstract),
     ):
         sock = stack.enter_context(socket.socket(family, kind))
-        sock.setblocking(False)
+        sock.settimeout(0)
         sock.bind(address)
         if name in _STREAMS:
             sock.listen()
