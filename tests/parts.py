@@ -16,7 +16,8 @@ from daruma.state.failure import Code, Failure
 from daruma.state.mode import Mode
 from daruma.state.plan import Phase, Plan
 from daruma.state.serializer import StrictSerializer
-from daruma.state.settings import Sandbox, Settings
+from daruma.state.settings import Sandbox as SandboxSettings
+from daruma.state.settings import Settings
 from daruma.state.step import Step, StepKind
 from daruma.state.stored import STORED_TYPES
 from daruma.state.task import Limits, Task
@@ -26,10 +27,16 @@ from daruma.state.verification import Check, Verification
 from daruma.tools.context import Answer, Context
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.opening import open_sandbox
+from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.tool import Tool
 
 RED = Verification(checks=(Check(command="false", passed=False, exit_code=1, output="it is red"),))
 GREEN = Verification(checks=(Check(command="true", passed=True, exit_code=0),))
+
+
+async def unconfined() -> Sandbox:
+    """The sandbox that is none: quick to open, and there on every system."""
+    return await open_sandbox(SandboxSettings(require="none"))
 
 
 def settings(**sections: Any) -> Settings:
@@ -130,7 +137,7 @@ def a_context(
         settings=used,
         ask=ask or Says(*answers),
         tools=Registry(tools),
-        open_sandbox=partial(open_sandbox, used.sandbox if required else Sandbox(require="none")),
+        open_sandbox=partial(open_sandbox, used.sandbox) if required else unconfined,
         thread_id="t",
         emit=(events if events is not None else []).append,
         now=lambda: 100.0,

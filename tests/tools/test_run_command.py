@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.parts import unconfined
 
 from daruma.tools.errors import PathRefused, ToolError
 from daruma.tools.files.workspace import Workspace
@@ -30,12 +31,14 @@ def work(tmp_path: Path) -> Workspace:
 )
 async def test_the_outcome_is_told(work: Workspace, command: str, text: str) -> None:
     """Code or signal first, then what there is of both streams; a failure is no error."""
-    assert await run_command(RunCommandArgs(command=command), work, 10) == text
+    assert await run_command(RunCommandArgs(command=command), work, 10, await unconfined()) == text
 
 
 async def test_a_timeout_is_told_with_the_output(work: Workspace) -> None:
     """The default time holds where the model names none."""
-    said = await run_command(RunCommandArgs(command="echo begun; sleep 600"), work, 0.2)
+    said = await run_command(
+        RunCommandArgs(command="echo begun; sleep 600"), work, 0.2, await unconfined()
+    )
 
     assert said.startswith("timed out after 0.")
     assert said.endswith("stdout:\nbegun")
@@ -43,14 +46,16 @@ async def test_a_timeout_is_told_with_the_output(work: Workspace) -> None:
 
 async def test_the_models_own_time_is_used(work: Workspace) -> None:
     """A shorter time than the default ends the command earlier."""
-    said = await run_command(RunCommandArgs(command="sleep 600", timeout=0.1), work, 600)
+    said = await run_command(
+        RunCommandArgs(command="sleep 600", timeout=0.1), work, 600, await unconfined()
+    )
 
     assert said.startswith("timed out")
 
 
 async def test_a_cut_is_seen(work: Workspace) -> None:
     """Long output has a line where its middle was left out."""
-    said = await run_command(RunCommandArgs(command="seq 100000"), work, 10)
+    said = await run_command(RunCommandArgs(command="seq 100000"), work, 10, await unconfined())
 
     assert "bytes left out]" in said
     assert said.endswith("\n100000")
@@ -58,25 +63,27 @@ async def test_a_cut_is_seen(work: Workspace) -> None:
 
 async def test_a_directory_beneath_the_workspace_is_used(work: Workspace) -> None:
     """The workspace itself by default, else what is named."""
-    assert await run_command(RunCommandArgs(command="pwd"), work, 10) == (
+    assert await run_command(RunCommandArgs(command="pwd"), work, 10, await unconfined()) == (
         f"exit code: 0\nstdout:\n{work.root}"
     )
-    assert await run_command(RunCommandArgs(command="pwd", cwd="sub"), work, 10) == (
-        f"exit code: 0\nstdout:\n{work.root}/sub"
-    )
+    assert await run_command(
+        RunCommandArgs(command="pwd", cwd="sub"), work, 10, await unconfined()
+    ) == (f"exit code: 0\nstdout:\n{work.root}/sub")
 
 
 @pytest.mark.parametrize("cwd", ["..", "/", "out", "out/work", "sub/../.."])
 async def test_a_directory_outside_is_refused(work: Workspace, cwd: str) -> None:
     """Traversal, absolute paths and links that lead out (ED-02)."""
     with pytest.raises(PathRefused):
-        await run_command(RunCommandArgs(command="touch hit", cwd=cwd), work, 10)
+        await run_command(
+            RunCommandArgs(command="touch hit", cwd=cwd), work, 10, await unconfined()
+        )
 
 
 async def test_a_missing_directory_is_one_line(work: Workspace) -> None:
     """The model learns that it is not there."""
     with pytest.raises(ToolError, match="gone: no such file or directory"):
-        await run_command(RunCommandArgs(command="true", cwd="gone"), work, 10)
+        await run_command(RunCommandArgs(command="true", cwd="gone"), work, 10, await unconfined())
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 601])

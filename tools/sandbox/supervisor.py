@@ -9,7 +9,7 @@ killed. As a subreaper it becomes the parent of every orphan, and so loses none.
 """
 
 # pathlib would take a third of the time in which this starts
-# ruff: noqa: PTH
+# ruff: noqa: PTH101, PTH106, PTH108, PTH123, PTH208
 import ctypes
 import os
 import select

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.parts import unconfined
 
 from daruma.tools.commands.checks import commands_for, recognised_commands, run_checks
 
@@ -61,7 +62,7 @@ async def test_a_folder_named_like_a_manifest_is_none(tmp_path: Path) -> None:
 async def test_all_checks_are_run(tmp_path: Path) -> None:
     """One that is red does not hide the next; the model is told all that is wrong."""
     first, second, third = await run_checks(
-        ("echo out; echo err >&2; exit 3", "true", "sleep 9"), tmp_path, 0.3
+        ("echo out; echo err >&2; exit 3", "true", "sleep 9"), tmp_path, 0.3, await unconfined()
     )
 
     assert (first.passed, first.exit_code, first.output) == (False, 3, "out\n\nerr\n")
@@ -72,7 +73,9 @@ async def test_all_checks_are_run(tmp_path: Path) -> None:
 async def test_no_tests_pass_and_are_told(tmp_path: Path) -> None:
     """VE-02: pytest's exit code 5 is no failure; that of another command is one."""
     (tmp_path / "bin").mkdir()
-    pytest_, other = await run_checks(("pytest() { exit 5; }; pytest", "exit 5"), tmp_path, 5)
+    pytest_, other = await run_checks(
+        ("pytest() { exit 5; }; pytest", "exit 5"), tmp_path, 5, await unconfined()
+    )
 
     assert (other.passed, other.exit_code) == (False, 5)
     assert (pytest_.passed, pytest_.note) == (True, "there are no tests")
@@ -80,7 +83,7 @@ async def test_no_tests_pass_and_are_told(tmp_path: Path) -> None:
 
 async def test_a_runner_that_is_not_there_is_explained(tmp_path: Path) -> None:
     """VE-02: exit code 127 says nothing about the work; nobody can make it green by working."""
-    (check,) = await run_checks(("no-such-runner-anywhere test",), tmp_path, 5)
+    (check,) = await run_checks(("no-such-runner-anywhere test",), tmp_path, 5, await unconfined())
 
     assert check.exit_code == 127
     assert check.note
