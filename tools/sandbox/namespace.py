@@ -30,6 +30,9 @@ _FIXED: Final = (
     "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev",
 )  # fmt: skip
 
+# The kernel lets root change its settings by owner, whatever the namespace.
+_READ_ONLY: Final = ("--remount-ro", "/dev", "--remount-ro", "/proc")
+
 
 @dataclass(frozen=True)
 class Namespace:
@@ -52,7 +55,8 @@ class Namespace:
                 *(self.program, *_FIXED, *(() if self.network else ("--unshare-net",))),
                 *self._places(workspace, asked),
                 *_pins(pinned),
-                *("--remount-ro", "/dev", "--chdir", str(asked.cwd)),
+                *_READ_ONLY,
+                *("--chdir", str(asked.cwd)),
                 *("--seccomp", str(filter_fd), "--info-fd", str(tell), "--"),
                 *limited(asked.argv, self.limits.processes),
             )

@@ -16,7 +16,12 @@ from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.sandbox.self_test import NotProved, proved
 from daruma.tools.sandbox.unconfined import unconfined
 
-NOTHING: Final = ("files outside of the workspace, secrets, the network, and other processes",)
+NOTHING: Final = (
+    "files outside of the workspace, secrets, the network, other processes",
+    *(() if sys.platform == "linux" else ("memory and number of processes",)),
+)
+"""What the level none leaves open; its limits are read from a process table that Linux has."""
+
 ONLY_LINUX: Final = "there is no sandbox on this system but on Linux"
 
 _opened: dict[str, Sandbox] = {}  # by settings: a proof holds as long as the process lives
@@ -57,7 +62,9 @@ async def _best(settings: SandboxSettings) -> Sandbox:
     reasons: dict[Level, str] = {}
     for level in _candidates(settings.require):
         try:
-            opened = await asyncio.to_thread(_sandbox, level, settings.network, limits)
+            opened = await asyncio.to_thread(
+                prepared, level, network=settings.network, limits=limits
+            )
             return await proved(opened, network=settings.network)
         except NotProved as error:
             reasons[level] = str(error)
@@ -65,7 +72,7 @@ async def _best(settings: SandboxSettings) -> Sandbox:
         raise _unavailable(settings.require, reasons)
     why = "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
     mechanism = "chosen by name" if settings.require else why
-    return Sandbox("none", _open_without(settings), mechanism, limits, unconfined)
+    return Sandbox("none", NOTHING, mechanism, limits, unconfined)
 
 
 def _candidates(required: Level | None) -> tuple[Level, ...]:
@@ -75,7 +82,10 @@ def _candidates(required: Level | None) -> tuple[Level, ...]:
     return tuple(each for each in levels if STRENGTH[each] >= STRENGTH[required or "landlock"])
 
 
-def _sandbox(level: Level, network: bool, limits: Limits) -> Sandbox:  # noqa: FBT001
+def prepared(level: Level, *, network: bool, limits: Limits) -> Sandbox:
+    """Return a level that is not proved yet. Raises :class:`NotProved` if it can not be there."""
+    if level == "none":
+        return Sandbox(level, NOTHING, "chosen by name", limits, unconfined)
     if reason := _missing(level):
         raise NotProved(reason)
     if level == "namespace":
@@ -119,7 +129,3 @@ def _landlock_missing() -> str:
 def _unavailable(required: Level | None, reasons: dict[Level, str]) -> SandboxUnavailable:
     why = "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
     return SandboxUnavailable(f"sandbox.require is {required!r}, but {why}. Remedy: {REMEDY}")
-
-
-def _open_without(_: SandboxSettings) -> tuple[str, ...]:
-    return NOTHING if sys.platform == "linux" else (*NOTHING, "memory and number of processes")

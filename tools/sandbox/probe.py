@@ -88,6 +88,12 @@ def signals(target: Target) -> bool:
     return True
 
 
+def kernel_settings(_: Target) -> bool:
+    """Open a setting for writing: root owns them, in any namespace."""
+    os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
+    return True
+
+
 def tcp(target: Target) -> None:
     """Connect to a server of the host."""
     with socket.socket() as sock:
@@ -163,7 +169,7 @@ def _digest(path: str) -> str:
 
 ATTEMPTS: tuple[Callable[[Target], object], ...] = (
     write_outside, truncate_outside, delete_outside, chmod_outside, utime_outside, link_outside,
-    git_hooks, home_secret, other_processes, other_environment, signals, tcp, fast_open, multipath,
+    git_hooks, kernel_settings, home_secret, other_processes, other_environment, signals, tcp, fast_open, multipath,
     udp, unix_socket, unix_datagram, abstract_socket, vsock, daemon,
 )  # fmt: skip
 

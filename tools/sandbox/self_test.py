@@ -30,6 +30,7 @@ WORDS: Final = {
     "chmod_outside": "modes of files outside",
     "utime_outside": "times of files outside",
     "git_hooks": "git hooks and configuration in the workspace",
+    "kernel_settings": "settings of the kernel",
     "home_secret": "reading the home folder",
     "other_processes": "seeing other processes",
     "other_environment": "variables of other processes",

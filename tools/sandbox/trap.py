@@ -42,6 +42,7 @@ class Trap:
             "home_secret": seen.get("home_secret") == self._secret,
             "other_processes": seen.get("other_processes") == _own("cmdline"),
             "other_environment": seen.get("other_environment") == _own("environ"),
+            "kernel_settings": seen.get("kernel_settings") is True,
             "vsock": seen.get("vsock") is True,
         }
         told["signals"] = told["other_processes"] and seen.get("signals") is True

@@ -1,0 +1,46 @@
+"""The sandboxes that this machine has, each at exactly one level, for tests of all of them."""
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+import pytest
+
+from daruma.tools.commands.launch import Limits
+from daruma.tools.sandbox.level import Level
+from daruma.tools.sandbox.opening import prepared
+from daruma.tools.sandbox.sandbox import Sandbox
+from daruma.tools.sandbox.self_test import NotProved, proved, reached
+
+T = TypeVar("T")
+
+LEVELS: Final[tuple[Level, ...]] = ("none", "landlock", "namespace")
+CONFINED: Final[tuple[Level, ...]] = ("landlock", "namespace")
+MEMORY: Final = 256 * 1024 * 1024
+PROCESSES: Final = 48
+
+
+def _done(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where a loop is running already."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+@lru_cache
+def sandbox_at(level: Level, *, network: bool = False) -> Sandbox:
+    """Open a level, proved, with small limits; a test on a machine without it is skipped."""
+    try:
+        sandbox = prepared(level, network=network, limits=Limits(MEMORY, PROCESSES))
+        if level == "none":
+            return sandbox
+        return _done(proved(sandbox, network=network))
+    except NotProved as error:
+        pytest.skip(f"{level}: {error}")
+
+
+@lru_cache
+def reached_at(level: Level) -> frozenset[str]:
+    """Return the attempts that come through at a level, measured once."""
+    return frozenset(_done(reached(sandbox_at(level))))
