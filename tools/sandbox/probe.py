@@ -169,8 +169,8 @@ def _digest(path: str) -> str:
 
 ATTEMPTS: tuple[Callable[[Target], object], ...] = (
     write_outside, truncate_outside, delete_outside, chmod_outside, utime_outside, link_outside,
-    git_hooks, kernel_settings, home_secret, other_processes, other_environment, signals, tcp, fast_open, multipath,
-    udp, unix_socket, unix_datagram, abstract_socket, vsock, daemon,
+    git_hooks, kernel_settings, home_secret, other_processes, other_environment, signals,
+    tcp, fast_open, multipath, udp, unix_socket, unix_datagram, abstract_socket, vsock, daemon,
 )  # fmt: skip
 
 
