@@ -53,4 +53,11 @@ def listening_sockets() -> tuple[Path, ...]:
         return ()
     names = (line.split(maxsplit=7)[-1] for line in lines.splitlines()[1:] if " /" in line)
     found = {Path(os.path.realpath(name)) for name in names}
-    return tuple(sorted(path for path in found if path.is_socket()))
+    return tuple(sorted(path for path in found if _is_socket(path)))
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return path.is_socket()
+    except OSError:  # it may not be looked at, and so not be connected to either
+        return False
