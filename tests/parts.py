@@ -26,6 +26,7 @@ from daruma.state.usage import Role, Usage
 from daruma.state.verification import Check, Verification
 from daruma.tools.context import Answer, Context
 from daruma.tools.registry import Registry
+from daruma.tools.sandbox.level import SandboxUnavailable
 from daruma.tools.sandbox.opening import open_sandbox
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.tool import Tool
@@ -37,6 +38,11 @@ GREEN = Verification(checks=(Check(command="true", passed=True, exit_code=0),))
 async def unconfined() -> Sandbox:
     """The sandbox that is none: quick to open, and there on every system."""
     return await open_sandbox(SandboxSettings(require="none"))
+
+
+async def no_sandbox() -> Sandbox:
+    """What the settings require can not be had."""
+    raise SandboxUnavailable("not here")
 
 
 def settings(**sections: Any) -> Settings:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from tests.parts import (
     GREEN,
     RED,
@@ -145,3 +145,39 @@ async def test_what_was_checked_is_that_of_the_phase_that_failed() -> None:
 
     assert ended.verification == RED
     assert "pytest: no tests" in ended.notes
+
+
+def checked(**how: Any) -> Verification:
+    return Verification(checks=(Check(command="x", passed=True, exit_code=0, **how),))
+
+
+async def test_the_result_says_at_which_level_commands_ran() -> None:
+    """SA-01: the weakest, and in a note what it leaves open."""
+    open_ = checked(sandbox="landlock", not_covered=("modes",))
+    phase = a_phase("a", status="completed", outcome="completed", verification=open_)
+    found = await result(verification=checked(sandbox="namespace"), plan=a_plan(phase))
+
+    assert found.sandbox == "landlock"
+    assert "commands ran at sandbox level landlock, not covered: modes" in found.notes
+
+
+async def test_a_full_sandbox_needs_no_note() -> None:
+    """Its level is said."""
+    found = await result(verification=checked(sandbox="namespace"))
+
+    assert (found.sandbox, found.notes) == ("namespace", ())
+
+
+async def test_a_task_that_ran_no_command_has_no_level() -> None:
+    """Nothing is opened only to be told."""
+    found = await result(task=a_task(workspace="/w"))
+
+    assert found.sandbox is None
+
+
+async def test_commands_that_the_model_ran_count() -> None:
+    """They run in what the settings give."""
+    ran = [*ANSWERED, ToolMessage("exit code: 0", name="run_command", tool_call_id="c1")]
+    found = await result(messages=[*ran, AIMessage("Done.")], task=a_task(workspace="/w"))
+
+    assert found.sandbox == "none"

@@ -1,14 +1,16 @@
 """One question for all calls that need a person; what was decided is what happens."""
 
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import HumanMessage
-from tests.parts import a_call, a_context, a_task, asked
+from tests.parts import a_call, a_context, a_task, asked, no_sandbox
 
 from daruma.nodes.gate import gate
 from daruma.state.approval import approval_of
 from daruma.state.events import ApprovalCompleted, Event
 from daruma.state.tool_task import ToolTask
+from daruma.tools.context import Context
 
 CALLS = (
     a_call("c1", "awaiting", args={"text": "one"}, reason="loud"),
@@ -111,3 +113,20 @@ async def test_every_decision_is_told() -> None:
         ApprovalCompleted(approval_id="c2", decision="deny"),
         ApprovalCompleted(approval_id="c1", decision="approve"),
     ]
+
+
+async def test_a_command_is_shown_with_its_sandbox() -> None:
+    """SA-01: the level that it would run at, or that there is none to run it in."""
+    command = a_call("c1", "awaiting", name="run_command", args={"command": "make"})
+    values = {"task": a_task(workspace="/w"), "calls": (command, CALLS[1])}
+    reply: dict[str, Any] = {"decisions": []}
+    for opened, level in ((a_context(), "none"), (without_sandbox(), "unavailable")):
+        question, _ = await asked(gate, values, reply, opened)
+        shown = [approval["sandbox"] for approval in question["approvals"]]
+
+        assert shown == [level, "none"]
+
+
+def without_sandbox() -> Context:
+    """A context in which none can be opened."""
+    return replace(a_context(), open_sandbox=no_sandbox)

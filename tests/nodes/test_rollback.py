@@ -1,10 +1,11 @@
 """A failed phase is undone only if its validation says so."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts import a_context, a_phase, a_plan, a_task, settings
+from tests.parts import a_context, a_phase, a_plan, a_task, no_sandbox, settings
 
 from daruma.nodes.rollback import rollback
 from daruma.state.channels import State
@@ -88,3 +89,13 @@ async def test_without_a_command_it_is_a_bug(work: Path) -> None:
     """RO-01: the table never leads here then."""
     with pytest.raises(LookupError):
         await rollback(state(work, "false", None), a_context())
+
+
+async def test_a_rollback_without_its_sandbox_has_failed(work: Path) -> None:
+    """SA-01: what is required is not there, so nothing is run."""
+    context = replace(a_context(), open_sandbox=no_sandbox)
+    failure: Any = (await rollback(state(work, None, "rm left"), context))["failure"]
+
+    assert failure.code == "rollback_failed"
+    assert failure.message.endswith("not here")
+    assert (work / "left").exists()

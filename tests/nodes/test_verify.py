@@ -1,10 +1,11 @@
 """The workspace's own checks and the declared ones are run once."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts import a_context, a_phase, a_plan, a_task, settings, taken
+from tests.parts import a_context, a_phase, a_plan, a_task, no_sandbox, settings, taken
 
 from daruma.nodes.verify import declared, verify
 from daruma.state.channels import State
@@ -99,3 +100,34 @@ async def test_a_verification_that_breaks_off_is_closed(work: Path) -> None:
     await run(work, "true", " ", events=events)
 
     assert [e.type for e in events if e.type in {STARTED, COMPLETED}] == [STARTED, COMPLETED]
+
+
+async def test_a_sandbox_that_can_not_be_had_is_a_failure(work: Path) -> None:
+    """SA-01: what is required is not there, so nothing is run."""
+    given = settings(verification={"commands": ("touch ran",)})
+    context = replace(a_context(given=given), open_sandbox=no_sandbox)
+    task = a_task("plan_exec", workspace=str(work))
+    update: Any = await verify(State(task=task, steps=taken("verify")), context)
+
+    assert (update["failure"].code, update["failure"].message) == ("sandbox_violation", "not here")
+    assert not (work / "ran").exists()
+
+
+async def test_without_checks_no_sandbox_is_opened(work: Path) -> None:
+    """Opening it costs a proof."""
+    context = replace(a_context(), open_sandbox=no_sandbox)
+    task = a_task("plan_exec", workspace=str(work))
+    update: Any = await verify(State(task=task, steps=taken("verify")), context)
+
+    assert update["verification"].passed
+
+
+async def test_the_level_is_on_every_check(work: Path) -> None:
+    """SA-01: on the record and in the event, with what it leaves open."""
+    events: list[Event] = []
+    update = await run(work, "true", events=events)
+
+    (check,) = update["verification"].checks
+    (told,) = [event.to_dict() for event in events if event.type == "command_run"]
+    assert (check.sandbox, told["sandbox"]) == ("none", "none")
+    assert check.not_covered == told["not_covered"] != ()

@@ -63,3 +63,11 @@ def test_arguments_of_a_wrong_type_are_shown_as_they_are() -> None:
     approval = approval_of(replace(CALL, args={"command": ["rm", "-rf"]}), "/w")
 
     assert approval.args == {"command": ["rm", "-rf"]}
+
+
+def test_another_level_has_another_digest() -> None:
+    """What a person allows in a sandbox is not allowed without one."""
+    confined = approval_of(CALL, "/w", sandbox="namespace")
+
+    assert confined.sandbox == "namespace"
+    assert confined.digest != approval_of(CALL, "/w").digest

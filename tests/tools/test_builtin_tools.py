@@ -1,9 +1,11 @@
 """The tools that ship work in the workspace, and tell the model what was wrong with a call."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.parts import no_sandbox
 
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.errors import ToolError
@@ -99,3 +101,16 @@ async def test_without_a_workspace_there_is_nothing_to_work_in(
     """Said in words, not as a bug."""
     with pytest.raises(ToolError, match="needs a workspace"):
         await run(name, Surroundings(), **args)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [("run_command", {"command": "true"}), ("run_tests", {})]
+)
+async def test_a_sandbox_that_can_not_be_had_is_told(
+    name: str, args: dict[str, Any], at: Surroundings
+) -> None:
+    """SA-02: the model hears that nothing was run, and why."""
+    at.needs_workspace().root.joinpath("pyproject.toml").touch()
+
+    with pytest.raises(ToolError, match="^sandbox_violation: not here$"):
+        await run(name, replace(at, open_sandbox=no_sandbox), **args)

@@ -1,11 +1,13 @@
 """The model is told how its command went, and can not leave the workspace by its directory."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 from tests.parts import unconfined
 
+from daruma.tools.commands.launch import Limits
 from daruma.tools.errors import PathRefused, ToolError
 from daruma.tools.files.workspace import Workspace
 from daruma.tools.run_command import RunCommandArgs, run_command
@@ -91,3 +93,11 @@ def test_a_time_beyond_ten_minutes_is_refused(timeout: float) -> None:
     """The schema allows more than 0 and at most 600 seconds."""
     with pytest.raises(ValidationError):
         RunCommandArgs(command="true", timeout=timeout)
+
+
+async def test_a_limit_is_told_as_a_violation(work: Workspace) -> None:
+    """SA-02: structured, with the setting that would change it."""
+    sandbox = replace(await unconfined(), limits=Limits(1 << 40, 0))
+    said = await run_command(RunCommandArgs(command="sleep 60"), work, 10, sandbox)
+
+    assert said.startswith("sandbox_violation: killed, it had more processes than sandbox.proc")

@@ -20,7 +20,11 @@ SECONDS: Final = 10.0
 PROCESSES: Final = 16
 
 _PROBE: Final = Path(__file__).with_name("probe.py")
-_FORKS: Final = f"for n in $(seq {4 * PROCESSES}); do sleep {SECONDS:.0f} & done; wait"
+_FORKS: Final = f"""import os, time
+for _ in range({4 * PROCESSES}):
+    if os.fork() == 0:
+        break
+time.sleep({SECONDS})"""
 
 WORDS: Final = {
     "write_outside": "writing outside of the workspace",
@@ -76,11 +80,12 @@ async def reached(sandbox: Sandbox) -> set[str]:
     with _laid_out() as trap:
         code = await asyncio.to_thread(_PROBE.read_text, encoding="utf-8")
         probe = (sys.executable, "-I", "-S", "-c", code, json.dumps(trap.target))
+        forks = (sys.executable, "-I", "-S", "-c", _FORKS)
         few = replace(sandbox, limits=Limits(sandbox.limits.memory, PROCESSES))
         try:
             said, forked = await asyncio.gather(
                 sandbox.run(probe, workspace=trap.workspace, timeout=SECONDS),
-                few.run(_FORKS, workspace=trap.workspace, timeout=SECONDS / 2),
+                few.run(forks, workspace=trap.workspace, timeout=SECONDS / 2),
             )
         except CommandRefused as error:
             raise NotProved(str(error)) from None

@@ -1,0 +1,101 @@
+"""Secrets are hidden, toolchains shown, and nothing is shown because a command wants it to be."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from daruma.tools.sandbox.hidden import Seen, seen
+from daruma.tools.sandbox.mounts import mounts
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with toolchains and credentials in it."""
+    for name in (".ssh", ".cargo/bin", ".pyenv/versions/3/bin", ".config/tool/bin", "own/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / ".local" / "bin").mkdir(parents=True)
+    (tmp_path / ".local" / "share" / "keyrings").mkdir(parents=True)
+    for name in (".netrc", ".cargo/credentials.toml"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path
+
+
+def shown(home: Path, *path: str) -> set[str]:
+    """What of the home folder is shown for these entries of PATH."""
+    view = seen({"PATH": os.pathsep.join(path)})
+    return {str(place.relative_to(home)) for place in view.shown if place.is_relative_to(home)}
+
+
+def test_toolchains_are_shown(home: Path) -> None:
+    """Also those that only PATH knows, with the folder around their programs."""
+    found = shown(home, f"{home}/own/bin", "/usr/bin")
+
+    assert {".cargo", ".pyenv", ".local/bin", "own", "own/bin"} <= found
+
+
+def test_what_is_shared_with_secrets_is_not_shown_whole(home: Path) -> None:
+    """`~/.local` holds keyrings beside programs, `~/bin` lies in the home folder itself."""
+    (home / "bin").mkdir()
+    found = shown(home, f"{home}/.local/bin", f"{home}/bin", str(home), "/tmp")  # noqa: S108
+
+    assert {".local/bin", "bin"} <= found
+    assert not {".local", "."} & found
+
+
+def test_credentials_are_never_shown(home: Path) -> None:
+    """Not even if PATH names a folder among them."""
+    found = shown(home, f"{home}/.config/tool/bin", f"{home}/.ssh")
+
+    assert not any(name.startswith((".config", ".ssh")) for name in found)
+
+
+def test_credentials_and_data_are_hidden(home: Path) -> None:
+    """Those in a toolchain that is shown, too."""
+    (home / "data").mkdir()
+    hidden = set(seen({"PATH": "/data-is-there"}).hidden)
+
+    assert {home, home / ".ssh", home / ".cargo/credentials.toml", home / "data"} <= hidden
+
+
+VIEW = Seen(
+    hidden=tuple(map(Path, ("/home", "/home/me", "/home/me/.cargo/key", "/home/me/.ssh", "/run"))),
+    shown=(Path("/home/me/.cargo"), Path("/home/me/work/venv")),
+    home=Path("/home/me"),
+)
+
+
+KEY = "-/home/me/.cargo/key"
+TOP = "-/home -/run -/home/me +/home/me/.cargo"
+
+
+@pytest.mark.parametrize(
+    ("workspace", "expected"),
+    [
+        ("/home/me/work", f"{TOP} */home/me/work {KEY}"),
+        ("/home/me", f"-/home -/run */home/me -/home/me/.ssh {KEY}"),
+        ("/srv/work", f"{TOP} */srv/work {KEY} +/home/me/work/venv"),
+        ("/home/me/.cargo/work", f"{TOP} {KEY} */home/me/.cargo/work +/home/me/work/venv"),
+    ],
+)
+def test_what_lies_deeper_comes_later(workspace: str, expected: str) -> None:
+    """Each place once, and only where it changes anything."""
+    marks = {"hidden": "-", "shown": "+", "workspace": "*"}
+    found = [f"{marks[kind]}{path}" for path, kind in mounts(VIEW, Path(workspace))]
+
+    assert sorted(found) == sorted(expected.split())
+    depths = [len(Path(each[1:]).parts) for each in found]
+    assert depths == sorted(depths)
+
+
+def test_sockets_that_can_be_seen_are_hidden() -> None:
+    """Those in hidden places and in the workspace are left alone."""
+    sockets = tuple(
+        map(Path, ("/var/lib/db/s", "/run/x/s", "/home/me/work/s", "/home/me/.cargo/s"))
+    )
+    found = [str(path) for path, kind in mounts(VIEW, Path("/home/me/work"), sockets)
+             if path in sockets and kind == "hidden"]  # fmt: skip
+
+    assert sorted(found) == ["/home/me/.cargo/s", "/var/lib/db/s"]
