@@ -119,7 +119,8 @@ async def test_a_command_is_shown_with_its_sandbox() -> None:
     """SA-01: the level that it would run at, or that there is none to run it in."""
     command = a_call("c1", "awaiting", name="run_command", args={"command": "make"})
     values = {"task": a_task(workspace="/w"), "calls": (command, CALLS[1])}
-    reply: dict[str, Any] = {"decisions": []}
+    digest = approval_of(CALLS[1], "/w").digest
+    reply = {"decisions": [{"approval_id": "c2", "digest": digest, "decision": "approve"}]}
     for opened, level in ((a_context(), "none"), (without_sandbox(), "unavailable")):
         question, _ = await asked(gate, values, reply, opened)
         shown = [approval["sandbox"] for approval in question["approvals"]]

@@ -112,5 +112,5 @@ async def test_a_sandbox_that_can_not_be_had_is_told(
     """SA-02: the model hears that nothing was run, and why."""
     at.needs_workspace().root.joinpath("pyproject.toml").touch()
 
-    with pytest.raises(ToolError, match="^sandbox_violation: not here$"):
+    with pytest.raises(ToolError, match=r"^sandbox_violation: not here$"):
         await run(name, replace(at, open_sandbox=no_sandbox), **args)
