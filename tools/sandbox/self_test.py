@@ -65,11 +65,15 @@ class NotProved(Exception):
     """Raised when a level does not hold what it stands for; the text says what, in a few words."""
 
 
+class Leaks(NotProved):
+    """Raised when a level runs commands, but attempts come through that it must stop."""
+
+
 async def proved(sandbox: Sandbox, *, network: bool) -> Sandbox:
     """Return the sandbox with what it does not cover. Raises :class:`NotProved`."""
     found = await reached(sandbox)
     if missing := found - _may_be_open(sandbox.level, network=network):
-        raise NotProved("does not stop " + ", ".join(_in_words(missing)))
+        raise Leaks("does not stop " + ", ".join(_in_words(missing)))
     allowed = ("the network, which the settings allow",) if network else ()
     left = found - NETWORK if network else found
     return replace(sandbox, not_covered=(*allowed, *_in_words(left)))
