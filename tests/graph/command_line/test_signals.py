@@ -18,35 +18,41 @@ SECONDS = 60
 
 @contextmanager
 def hanging_in_a_tool(daruma: Daruma) -> Iterator[tuple[Popen[str], int]]:
-    """A run whose command hangs; yields the run and the process id of the command."""
-    started = daruma.folder / "started"
+    """A run whose command hangs; yields the run and a FIFO that the command holds open."""
+    started = daruma.folder / "ws" / "started"
     os.mkfifo(started)
-    hang = f"test -e go || {{ echo $$ > {started}; exec sleep 1000; }}"
+    hang = "test -e go || { exec 3> started; echo up >&3; exec sleep 1000; }"
     model = daruma.script(main=[{"calls": [command(hang)]}, DONE])
-    with daruma.start(
-        "run", "Hang", "--workspace", "ws", "--model", model, "--thread", "t", "--yes"
-    ) as run:
-        yield run, int(started.read_text())
+    with (
+        daruma.start(
+            "run", "Hang", "--workspace", "ws", "--model", model, "--thread", "t", "--yes"
+        ) as run,
+        started.open("rb", buffering=0) as life,
+    ):
+        assert life.readline() == b"up\n"
+        os.set_blocking(life.fileno(), False)
+        yield run, life.fileno()
 
 
-def is_alive(process_id: int) -> bool:
+def is_alive(life: int) -> bool:
+    """Whether anybody could still write to the FIFO."""
     try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        return os.read(life, 1) != b""
+    except BlockingIOError:
+        return True
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_cancels_a_hanging_tool(daruma: Daruma, number: int, code: int) -> None:
     """The command is killed with the run, which says how to go on; its work is still there."""
-    with hanging_in_a_tool(daruma) as (run, process_id):
+    with hanging_in_a_tool(daruma) as (run, life):
         run.send_signal(number)
         out, err = run.communicate(timeout=SECONDS)
+        alive = is_alive(life)
 
     assert (run.returncode, err) == (code, "")
     assert "daruma resume t" in out
-    assert not is_alive(process_id)
+    assert not alive
     assert daruma("show", "t", "--json").json["status"] == "unfinished"
 
 
