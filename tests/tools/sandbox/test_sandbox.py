@@ -48,15 +48,16 @@ def daemon_in() -> str:
     """Shell text that leaves a process in a session of its own, which holds the FIFO open."""
     code = (
         "import os, time\n"
-        "fd = os.open('life', os.O_WRONLY)\n"
+        "fd, (up, tell) = os.open('life', os.O_WRONLY), os.pipe()\n"
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
         "    if os.fork() == 0:\n"
         "        [os.close(n) for n in (0, 1, 2)]\n"
         "        os.write(fd, b'up')\n"
+        "        os.write(tell, b'x')\n"
         "        time.sleep(600)\n"
         "    os._exit(0)\n"
-        "os.wait()\n"
+        "os.wait(); os.read(up, 1)\n"
     )
     return shlex.join([sys.executable, "-I", "-S", "-c", code])
 
