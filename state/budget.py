@@ -67,6 +67,11 @@ def recoveries(state: State, signature: str) -> int:
     return sum(step.kind == "recover" and step.signature == signature for step in in_scope(state))
 
 
+def repairs(state: State, signature: str) -> int:
+    """Count the model calls that were made to repair one answer in one way."""
+    return sum(step.kind == "repair" and step.signature == signature for step in of_task(state))
+
+
 def failed_plans(state: State) -> int:
     """Count the tries to plan that came to nothing since the last usable plan."""
     tries = [step.ok for step in of_task(state) if step.kind == "plan"]

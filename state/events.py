@@ -73,11 +73,22 @@ class SpecReviewCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalCompleted(Event):
-    """Closes an ``approval_request`` for one call."""
+    """Closes an ``approval_request`` for one call.
+
+    ``decision`` is approve, deny or edit; void for one that was made about what has changed since.
+    """
 
     type: ClassVar[str] = "approval_completed"
     approval_id: str
     decision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerAudited(Event):
+    """What was changed, repaired or left out of an answer's calls: ``state/audit.py``."""
+
+    type: ClassVar[str] = "answer_audited"
+    audit: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +159,7 @@ class ToolCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandRun(Event):
-    """One command that the agent ran for itself: a check, a validation or a rollback.
+    """One command: a check, a validation, a rollback, or a tool's; ``purpose`` says which.
 
     ``sandbox`` is its level, ``not_covered`` what that leaves open, ``stopped_by`` the limit
     (memory or processes) that it was killed for.
@@ -212,6 +223,10 @@ class TaskCompleted(Event):
     task_id: str
     status: str
     output: str
+
+
+def unheard(_: Event) -> None:
+    """Take an event where nobody listens."""
 
 
 EVENTS: dict[str, type[Event]] = {event.type: event for event in Event.__subclasses__()}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from daruma.state.audit import Audit
 from daruma.state.emergency import EmergencyError
 from daruma.state.plan import Phase
 from daruma.state.record import record
@@ -15,7 +16,8 @@ class TaskResult:
 
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls and tokens by role, ``timings``
     holds seconds by kind of step and in ``total``. ``notes`` says what a reader must know of how
-    the work was done. ``sandbox`` is the weakest level that a command ran at, None if none ran.
+    the work was done, ``audit`` what was changed or left out of the model's calls. ``sandbox`` is
+    the weakest level that a command ran at, None if none ran.
     """
 
     task_id: str
@@ -29,6 +31,7 @@ class TaskResult:
     usage: dict[str, dict[str, int]]
     timings: dict[str, float]
     notes: tuple[str, ...] = ()
+    audit: tuple[Audit, ...] = ()
     sandbox: str | None = None
     schema_version: int = 1
 
@@ -50,6 +53,7 @@ class TaskResult:
             "usage": self.usage,
             "timings": self.timings,
             "notes": list(self.notes),
+            "audit": [audit.to_dict() for audit in self.audit],
             "sandbox": self.sandbox,
         }
         if self.error_struct:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from daruma.state.audit import Audit
 from daruma.state.record import record
 from daruma.state.usage import Usage
 
-StepKind = Literal["plan", "think", "verify", "reflect", "recover"]
+StepKind = Literal["plan", "think", "repair", "verify", "reflect", "recover"]
 
 
 @record
@@ -25,6 +26,7 @@ class Step:
     seconds: float = 0.0
     signature: str = ""
     usage: Usage | None = None
+    audit: Audit | None = None
     schema_version: int = 1
 
 

@@ -3,6 +3,7 @@
 Their full names are part of the storage format: renaming or moving one needs a migration.
 """
 
+from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
@@ -14,13 +15,18 @@ from daruma.state.usage import Usage
 from daruma.state.verification import Check, Verification
 
 STORED_TYPES: tuple[type, ...] = (
+    ArgumentRepair,
+    Audit,
     Check,
     Dispatch,
     EmergencyError,
     Failure,
+    LeftOut,
     Limits,
+    NameChange,
     Phase,
     Plan,
+    RepairRound,
     Step,
     Task,
     TaskResult,

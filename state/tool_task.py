@@ -7,8 +7,17 @@ from typing import Any, Literal
 from daruma.state.record import record
 from daruma.state.task import Task
 
-ToolTaskStatus = Literal["ready", "awaiting", "rejected", "done", "failed"]
-NameResolution = Literal["exact", "unknown", "missing"]
+ToolTaskStatus = Literal["repairable", "ready", "awaiting", "rejected", "done", "failed", "unknown"]
+NameResolution = Literal["exact", "alias", "normalized", "repaired", "unknown", "missing"]
+Problem = Literal[
+    "",
+    "tool_not_found",
+    "tool_not_in_profile",
+    "invalid_json",
+    "too_large",
+    "cut_off",
+    "invalid_args",
+]
 
 
 @record
@@ -16,7 +25,11 @@ class ToolTask:
     """One call. ``id`` is the model's own id of the call; results answer to it.
 
     Models use an id again in a later answer, so ``message_id`` says whose call this one is.
-    ``ready`` may run, ``awaiting`` waits for a person, the others have their result in the history.
+    ``ready`` may run, ``awaiting`` waits for a person, ``repairable`` has a ``problem`` that a
+    model may repair; the others have their result in the history. ``unknown``: it may have run.
+    ``repaired_by`` and ``rungs`` say how its arguments were mended.
+    ``approved`` is the digest of exactly what a person agreed to, ``voided`` counts the answers
+    that were given to something that has changed since.
     """
 
     id: str
@@ -29,6 +42,11 @@ class ToolTask:
     reason: str = ""
     required: bool = False
     deny_effect: Literal["block", "continue"] = "continue"
+    problem: Problem = ""
+    repaired_by: Literal["", "rules", "model"] = ""
+    rungs: tuple[str, ...] = ()
+    approved: str = ""
+    voided: int = 0
     schema_version: int = 1
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from daruma.graph.command_line.audit_lines import audit_lines
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
@@ -65,6 +66,8 @@ def _tool(event: Event, call: str) -> Line:
 
 
 def _command(event: Event) -> list[Line]:
+    if event["purpose"] == "tool":
+        return []  # its tool tells it
     passed = event["exit_code"] == 0
     killed = f"killed: too much of {event['stopped_by']}" if event["stopped_by"] else ""
     how = killed or ("timed out" if event["timed_out"] else f"exit {event['exit_code']}")
@@ -95,6 +98,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
     "spec_review_completed": _decided("plan"),
     "approval_completed": _decided("call"),
+    "answer_audited": lambda event: audit_lines(event["audit"]),
     "phase_started": _phase,
     "phase_completed": lambda _: [Line("ok", "phase completed")],
     "phase_failed": _phase_failed,

@@ -37,6 +37,7 @@ def test_without_an_error_its_key_is_absent() -> None:
         "usage",
         "timings",
         "notes",
+        "audit",
         "sandbox",
     }
     assert RESULT.to_dict()["error_message"] is None

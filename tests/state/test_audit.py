@@ -1,0 +1,45 @@
+"""The audit of an answer: plain values for those who read it, and nothing where nothing was."""
+
+import json
+
+from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
+
+
+def test_an_audit_is_plain_values() -> None:
+    """TL-11: it goes into results and events, which are JSON."""
+    audit = Audit(
+        message_id="m",
+        names=(NameChange(tool_call_id="c", requested_name="a", name="b", how="alias"),),
+        arguments=(
+            ArgumentRepair(tool_call_id="c", name="b", repaired_by="rules", rungs=("code fence",)),
+        ),
+        left_out=LeftOut(total=3, executed=2, omitted=1, limit=2, names=("x",)),
+        round=RepairRound(
+            kind="names", attempt=1, candidates=("c", "d"), repaired=("c",), failed=("d",)
+        ),
+    )
+
+    plain = json.loads(json.dumps(audit.to_dict()))
+
+    assert plain["names"] == [
+        {"tool_call_id": "c", "requested_name": "a", "name": "b", "how": "alias"}
+    ]
+    assert plain["arguments"][0]["rungs"] == ["code fence"]
+    assert plain["left_out"] == {
+        "total": 3,
+        "executed": 2,
+        "omitted": 1,
+        "limit": 2,
+        "names": ["x"],
+    }
+    assert (plain["round"]["repaired"], plain["round"]["failed"]) == (["c"], ["d"])
+
+
+def test_an_audit_without_anything_is_empty() -> None:
+    """So that an ordinary step carries none."""
+    assert Audit(message_id="m").empty
+    assert not Audit(
+        message_id="m",
+        names_cut=False,
+        arguments=(ArgumentRepair(tool_call_id="c", name="b", repaired_by="model"),),
+    ).empty

@@ -1,0 +1,46 @@
+"""The audit of an answer: what was changed or left out between its words and what runs. Pure."""
+
+from collections.abc import Sequence
+
+from daruma.state.audit import (
+    MAX_NAMES,
+    ArgumentRepair,
+    Audit,
+    LeftOut,
+    NameChange,
+    RepairRound,
+)
+from daruma.state.tool_task import ToolTask
+
+
+def audit_of(
+    message_id: str,
+    tasks: Sequence[ToolTask],
+    *,
+    left_out: LeftOut | None = None,
+    asked: RepairRound | None = None,
+) -> Audit:
+    """Return what there is to tell of an answer's tasks, which may be nothing."""
+    names = [_name(task) for task in tasks if task.name != task.requested_name]
+    arguments = [_arguments(task) for task in tasks if task.repaired_by or task.rungs]
+    return Audit(
+        message_id=message_id,
+        names=tuple(names[:MAX_NAMES]),
+        names_cut=len(names) > MAX_NAMES,
+        arguments=tuple(arguments),
+        left_out=left_out,
+        round=asked,
+    )
+
+
+def _name(task: ToolTask) -> NameChange:
+    # A tool may have passed the call on to another one; the name itself was right then.
+    how = "promoted" if task.name_resolution == "exact" else task.name_resolution
+    return NameChange(
+        tool_call_id=task.id, requested_name=task.requested_name, name=task.name, how=how
+    )
+
+
+def _arguments(task: ToolTask) -> ArgumentRepair:
+    by = task.repaired_by or "rules"
+    return ArgumentRepair(tool_call_id=task.id, name=task.name, repaired_by=by, rungs=task.rungs)
