@@ -5,10 +5,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Self
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
 
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import ModelError, ScriptError
@@ -34,12 +37,13 @@ class Asker:
         call: int,
         role: Role = "main",
         tools: Sequence[Tool] = (),
+        exact: bool = False,
         emit: Callable[[Event], None],
     ) -> Answer:
         """Ask once and tell how it went. Raises :class:`ModelFailed`."""
         name = self._name(role)
         with _Told(emit, node, name) as told:
-            message = await self._answer(node, messages, call, role, tools)
+            message = await self._answer(node, call, role, Request(messages, tools, exact))
             told.usage = usage_of(message, role, name)
         return Answer(message=message, usage=told.usage)
 
@@ -49,25 +53,43 @@ class Asker:
         except ModelError as error:
             raise failed(error) from error
 
-    async def _answer(
-        self,
-        node: str,
-        messages: Sequence[BaseMessage],
-        call: int,
-        role: Role,
-        tools: Sequence[Tool],
-    ) -> AIMessage:
+    async def _answer(self, node: str, call: int, role: Role, request: "Request") -> AIMessage:
         config = RunnableConfig(metadata={"daruma_role": node, "daruma_call": call})
-        request = sendable(messages)
+        if request.exact:
+            config["tags"] = [TAG_NOSTREAM]
         try:
             # A client is made when it is first needed, which reads files and imports for a second.
             model = await asyncio.to_thread(self._models.get, role)
-            asked = model.bind_tools([tool.as_function() for tool in tools]) if tools else model
-            return await asked.ainvoke(request, config)
+            return await request.sent(model, config)
         except ScriptError:
             raise
         except Exception as error:
             raise failed(error) from error
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a model is sent. ``exact`` asks for the likeliest answer in one piece."""
+
+    messages: Sequence[BaseMessage]
+    tools: Sequence[Tool]
+    exact: bool
+
+    async def sent(self, model: BaseChatModel, config: RunnableConfig) -> AIMessage:
+        """Ask the model."""
+        messages = sendable(self.messages)
+        if self.tools:
+            offered = model.bind_tools([tool.as_function() for tool in self.tools])
+            return await offered.ainvoke(messages, config)
+        if not self.exact:
+            return await model.ainvoke(messages, config)
+        try:
+            return await model.ainvoke(messages, config, temperature=0, stream=False)
+        except Exception as error:
+            if "temperature" not in str(error):
+                raise
+            # Models that reason take no temperature, and refuse the request for it.
+            return await model.ainvoke(messages, config, stream=False)
 
 
 class _Told(AbstractContextManager["_Told"]):

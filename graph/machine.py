@@ -58,12 +58,17 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_main,
         {
             "act": EACH_TOOL,
+            "broken": "repair",
             "gated": "gate",
             "answered": "main",
             "candidate": "verify",
             "final": "settle",
             "failed": "recovery",
         },
+    ),
+    "repair": (
+        routes.after_repair,
+        {"act": EACH_TOOL, "broken": "repair", "gated": "gate", "answered": "main"},
     ),
     "gate": (
         routes.after_gate,
@@ -99,7 +104,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
 
 ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),
-    **dict.fromkeys(("main", "gate", "verify", "reflect", "recovery"), "settle"),
+    **dict.fromkeys(("main", "repair", "gate", "verify", "reflect", "recovery"), "settle"),
     "tool": "main",
     "emergency": "finish",
     "finish": END,

@@ -38,15 +38,17 @@ def after_begin(_: State) -> Literal["begun"]:
 
 def after_main(
     state: State,
-) -> Literal["act", "gated", "answered", "candidate", "final", "failed"]:
+) -> Literal["act", "broken", "gated", "answered", "candidate", "final", "failed"]:
     if state.failure:
         return "failed"
     if not state.calls:
         verified = state.task and state.task.verify and budget.can_verify(state)
         return "candidate" if verified else "final"
-    if with_status(state.calls, "awaiting"):
-        return "gated"
-    return "act" if with_status(state.calls, "ready") else "answered"
+    return _called(state)
+
+
+def after_repair(state: State) -> Literal["act", "broken", "gated", "answered"]:
+    return _called(state)
 
 
 def after_gate(state: State) -> Literal["act", "gated", "answered", "blocked"]:
@@ -108,6 +110,14 @@ def after_emergency(_: State) -> Literal["stated"]:
 
 def after_finish(_: State) -> Literal["ended"]:
     return "ended"
+
+
+def _called(state: State) -> Literal["act", "broken", "gated", "answered"]:
+    if with_status(state.calls, "repairable"):
+        return "broken"
+    if with_status(state.calls, "awaiting"):
+        return "gated"
+    return "act" if with_status(state.calls, "ready") else "answered"
 
 
 def _onward(plan: Plan) -> Literal["next", "completed", "failed"]:

@@ -4,14 +4,17 @@ from langchain_core.messages import AIMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
+from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.recording import record_step
 from daruma.state.tool_task import with_status
+from daruma.tools.answer_calls import as_calls, limited, with_own_ids
+from daruma.tools.auditing import audit_of
 from daruma.tools.context import Answer, Context
-from daruma.tools.resolution import tool_tasks, with_own_ids
+from daruma.tools.offer import Offer, offer_of
+from daruma.tools.resolution import tool_tasks
 from daruma.tools.results import blank, cut_off, tool_result
-from daruma.tools.tool import Tool
 
 CHAT = "Answer the user."
 
@@ -30,14 +33,14 @@ async def main(state: State, context: Context) -> Update:
     """Make one model call, if the budget has room for it."""
     if not budget.can_think(state):
         return {"calls": ()}
-    tools = offered(state, context)
+    offer = offer_of(state.task, context)
     at = context.now()
     try:
         answer = await context.ask(
             "main",
             [SystemMessage(prompt(state)), *state.messages],
             call=budget.spent(state.steps, "think"),
-            tools=tools,
+            tools=offer.tools,
             emit=context.emit,
         )
     except ModelFailed as error:
@@ -46,14 +49,7 @@ async def main(state: State, context: Context) -> Update:
             "failure": failure_of(error, "main"),
             "calls": (),
         }
-    return _read(state, context, answer, at)
-
-
-def offered(state: State, context: Context) -> tuple[Tool, ...]:
-    """Return the tools that the model is shown: none in direct chat."""
-    if state.task is None or state.task.mode == "direct_chat":
-        return ()
-    return context.tools.visible(context.settings.tools, workspace=state.task.workspace is not None)
+    return _read(state, context, answer, offer, at)
 
 
 def prompt(state: State) -> str:
@@ -65,10 +61,15 @@ def prompt(state: State) -> str:
     return "\n\n".join((WORK, FILES, goal) if task.workspace else (WORK, goal))
 
 
-def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
+def _read(state: State, context: Context, answer: Answer, offer: Offer, at: float) -> Update:
     number = budget.spent(state.steps, "think")
-    message = with_own_ids(answer.message, f"{state.task_id}:answer:{number}")
-    calls = tool_tasks(message, offered(state, context), context.settings.tools)
+    message = as_calls(answer.message, offer.names)
+    message = with_own_ids(message, f"{state.task_id}:answer:{number}")
+    message, left_out = limited(message, offer.settings.max_calls_per_turn)
+    calls = tool_tasks(message, offer)
+    audit = audit_of(str(message.id), calls, left_out=left_out)
+    if not audit.empty:
+        context.emit(AnswerAudited(audit=audit.to_dict()))
     unusable = None if calls else _unusable(message)
     step = record_step(
         state,
@@ -77,6 +78,7 @@ def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
         seconds=context.now() - at,
         ok=unusable is None,
         usage=answer.usage,
+        audit=None if audit.empty else audit,
     )
     if unusable:
         return {"steps": step, "failure": unusable, "calls": ()}

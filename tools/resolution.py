@@ -1,102 +1,104 @@
-"""From the calls of a model's answer to tool tasks, in the order of TL-12. Pure."""
+"""From the calls of a model's answer to tool tasks, in the order of TL-12. Pure.
 
-from collections.abc import Mapping, Sequence
+The ladder of repair, cheapest first: the rules here; what they can not mend and a model may
+(``repairable``) goes to the repair node; the rest has failed, with an honest reason.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.exceptions import best_match
 from langchain_core.messages import AIMessage
 from referencing.exceptions import Unresolvable
 
-from daruma.state.settings import Tools
-from daruma.state.tool_task import NameResolution, ToolTask
+from daruma.state.settings import PolicyRule
+from daruma.state.tool_task import Problem, ToolTask
+from daruma.tools.answer_calls import Call, calls_of
+from daruma.tools.canonical import canonical_call
+from daruma.tools.names import resolve_name
+from daruma.tools.offer import Offer
 from daruma.tools.policy import decide
+from daruma.tools.repair.arguments import repaired_args, repaired_text
+from daruma.tools.repair.outcome import Refused, Repaired
 from daruma.tools.results import cut_off
-from daruma.tools.tool import Tool
+from daruma.tools.storable_args import unstorable
 
 _CUT_OFF = "the answer was cut off before its end: give the call again, with less in it"
 
-
-def with_own_ids(message: AIMessage, message_id: str) -> AIMessage:
-    """Return a model's message under an id of ours, every call in it with an id that is its own.
-
-    Servers repeat ids from one answer to the next, and within one: a history keyed by them would
-    lose messages.
-    """
-    calls = (*message.tool_calls, *message.invalid_tool_calls)
-    seen: set[str] = set()
-    free = (name for n in count() if (name := f"call_{n}") not in {c["id"] for c in calls})
-
-    def named(call: dict[str, Any]) -> dict[str, Any]:
-        own = call.get("id") or ""
-        own = own if own and own not in seen else next(free)
-        seen.add(own)
-        return {**call, "id": own}
-
-    readable = [named(dict(call)) for call in message.tool_calls]
-    unreadable = [named(dict(call)) for call in message.invalid_tool_calls]
-    changes = {"id": message_id, "tool_calls": readable, "invalid_tool_calls": unreadable}
-    return message.model_copy(update=changes)
+NAME_PROBLEMS: tuple[Problem, ...] = ("tool_not_found", "tool_not_in_profile")
 
 
-def tool_tasks(message: AIMessage, tools: Sequence[Tool], settings: Tools) -> tuple[ToolTask, ...]:
+def tool_tasks(message: AIMessage, offer: Offer) -> tuple[ToolTask, ...]:
     """Return one tool task for each call of a message, also for those that can not be read.
 
-    What can not run (unreadable arguments, unknown tool, denied by policy) has status ``failed``
-    with the reason; what a person must confirm is ``awaiting``; the rest is ``ready``. Nothing of
-    an answer that was cut off runs: a stream's half arguments look whole once they are parsed.
+    What can not run has status ``failed`` with the reason, or ``repairable`` where a model may be
+    asked; what a person must confirm is ``awaiting``; the rest is ``ready``. Nothing of an answer
+    that was cut off runs: a stream's half arguments look whole once they are parsed.
     """
+    message_id = str(message.id)
     if cut_off(message):
-        calls = (*message.tool_calls, *message.invalid_tool_calls)
-        return tuple(_failed(_task(message, dict(call)), _CUT_OFF) for call in calls)
-    readable = tuple(
-        decided(_task(message, dict(call)), tools, settings) for call in message.tool_calls
-    )
-    return readable + tuple(_unreadable(message, dict(call)) for call in message.invalid_tool_calls)
+        tasks = (_begun(call, message_id) for call in calls_of(message))
+        return tuple(failed(task, _CUT_OFF, "cut_off") for task in tasks)
+    return tuple(tool_task(call, message_id, offer) for call in calls_of(message))
 
 
-def _task(message: AIMessage, call: dict[str, Any]) -> ToolTask:
-    name = call.get("name") or ""
-    return ToolTask(
-        id=call["id"],
-        message_id=str(message.id),
-        name=name,
-        requested_name=name,
-        args=call["args"] if isinstance(call.get("args"), dict) else {},
-    )
-
-
-def _unreadable(message: AIMessage, call: dict[str, Any]) -> ToolTask:
-    reason = f"the arguments are not valid JSON: {call.get('args')!r:.300}"
-    return _failed(_task(message, call), reason)
-
-
-def decided(task: ToolTask, tools: Sequence[Tool], settings: Tools) -> ToolTask:
-    """Return a task with what becomes of it: by its name, the policy, its arguments, the policy."""
-    tool = next((tool for tool in tools if tool.name == task.name), None)
+def tool_task(call: Call, message_id: str, offer: Offer, *, name: str | None = None) -> ToolTask:
+    """Return the tool task of one call; ``name`` is that of its tool if it had to be repaired."""
+    task = _named(_begun(call, message_id), name, offer)
+    tool = offer.find(task.name)
     if tool is None:
-        names = ", ".join(tool.name for tool in tools) or "none"
-        resolution: NameResolution = "unknown" if task.name else "missing"
-        task = replace(task, name_resolution=resolution)
-        return _failed(task, f"there is no tool {task.name!r}; there are: {names}")
-    rule = decide(tool, task.args, settings)
+        return _nameless(task, call, offer)
+    if call.args is not None and len(call.raw) <= offer.settings.max_argument_bytes:
+        return decided(task, offer)
+    read = repaired_text(call.raw, tool, max_bytes=offer.settings.max_argument_bytes)
+    if isinstance(read, Refused):
+        return _broken(task, read.problem, read.reason, offer)
+    return decided(_mended(task, read, "rules"), offer)
+
+
+def with_arguments(
+    task: ToolTask, args: Mapping[str, Any], offer: Offer, by: Literal["", "model"] = ""
+) -> ToolTask:
+    """Return a task with other arguments, from a model or a person, checked like any others."""
+    return decided(replace(task, args=dict(args), problem="", repaired_by=by, rungs=()), offer)
+
+
+def decided(task: ToolTask, offer: Offer) -> ToolTask:
+    """Return a task with what becomes of it: by the policy, its arguments, the policy again.
+
+    Its tool is one that is shown.
+    """
+    if said := unstorable(task.args):
+        return failed(replace(task, args={}), f"invalid_args: {said}", "invalid_args")
+    name, args, changes = canonical_call(task.name, task.args, offer.tools)
+    task = replace(task, name=name, args=args, rungs=(*task.rungs, *changes))
+    rule = _rule(task, offer)
+    if rule.decision != "deny" and (problem := _misfit(task, offer)):
+        read = repaired_args(task.args, _tool(task, offer))
+        if isinstance(read, Refused):
+            return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
+        task = _mended(task, read, task.repaired_by or "rules")
+        rule = _rule(task, offer)
     if rule.decision == "deny":
-        reason = rule.reason or f"{task.name} is not allowed here"
-        return _failed(task, f"denied by policy: {reason}")
-    if settings.validate_schema and (problem := misfit(task.args, tool.parameters)):
-        return _failed(task, f"invalid_args: {problem}")
+        return failed(task, f"denied by policy: {rule.reason or f'{name} is not allowed here'}")
     return replace(
         task,
         status="awaiting" if rule.decision == "confirm" else "ready",
         reason=rule.reason,
         required=rule.required,
         deny_effect=rule.deny_effect or ("block" if rule.required else "continue"),
+        problem="",
     )
 
 
-def misfit(args: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
+def failed(task: ToolTask, reason: str, problem: Problem = "") -> ToolTask:
+    """Return a task that will not run, with the reason that its model is told."""
+    return replace(task, status="failed", reason=reason, problem=problem)
+
+
+def misfit(args: Mapping[str, Any], schema: Mapping[str, Any]) -> str | None:
     """Say what does not fit a JSON schema, None if all does."""
     try:
         problem = best_match(Draft202012Validator(schema).iter_errors(args))
@@ -105,5 +107,70 @@ def misfit(args: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
     return None if problem is None else f"{problem.json_path}: {problem.message:.300}"
 
 
-def _failed(task: ToolTask, reason: str) -> ToolTask:
-    return replace(task, status="failed", reason=reason)
+def _begun(call: Call, message_id: str) -> ToolTask:
+    return ToolTask(
+        id=call.id,
+        message_id=message_id,
+        name=call.name,
+        requested_name=call.name,
+        args=call.args or {},
+    )
+
+
+def _named(task: ToolTask, repaired: str | None, offer: Offer) -> ToolTask:
+    if repaired is not None:
+        return replace(task, name=repaired, name_resolution="repaired")
+    settings = offer.settings
+    found = resolve_name(
+        task.requested_name,
+        offer.names,
+        aliases=settings.name_aliases,
+        normalize=settings.normalize_names,
+    )
+    return replace(task, name=found.name, name_resolution=found.how)
+
+
+def _nameless(task: ToolTask, call: Call, offer: Offer) -> ToolTask:
+    names = ", ".join(offer.names) or "none"
+    reason = f"there is no tool {task.requested_name!r}; there are: {names}"
+    problem: Problem = "tool_not_in_profile" if task.name in offer.hidden else "tool_not_found"
+    task = _broken(task, problem, reason, offer)
+    if call.args is None and task.status == "failed":
+        return failed(task, f"the arguments are not valid JSON: {call.raw!r:.300}", "invalid_json")
+    return task
+
+
+def _broken(task: ToolTask, problem: Problem, reason: str, offer: Offer) -> ToolTask:
+    broken = failed(task, reason, problem)
+    return replace(broken, status="repairable") if _repairable(broken, offer) else broken
+
+
+def _repairable(task: ToolTask, offer: Offer) -> bool:
+    """Whether a model may be asked; never about what was cut off: it could only guess."""
+    if task.repaired_by == "model":
+        return False
+    if task.problem in NAME_PROBLEMS:
+        named = task.name_resolution != "missing" and offer.tools
+        return bool(named) and offer.settings.name_repair_attempts > 0
+    return task.problem != "cut_off" and offer.settings.call_repair_attempts > 0
+
+
+def _mended(task: ToolTask, read: Repaired, by: Literal["rules", "model"]) -> ToolTask:
+    return replace(task, args=read.args, repaired_by=by, rungs=(*task.rungs, *read.rungs))
+
+
+def _rule(task: ToolTask, offer: Offer) -> PolicyRule:
+    return decide(_tool(task, offer), task.args, offer.settings)
+
+
+def _misfit(task: ToolTask, offer: Offer) -> str | None:
+    return (
+        misfit(task.args, _tool(task, offer).parameters) if offer.settings.validate_schema else None
+    )
+
+
+def _tool(task: ToolTask, offer: Offer) -> Any:
+    found = offer.find(task.name)
+    if found is None:
+        raise LookupError(f"the tool {task.name!r} is not shown")
+    return found

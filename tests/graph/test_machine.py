@@ -17,6 +17,7 @@ NAMES = {
     "spec_review",
     "begin",
     "main",
+    "repair",
     "gate",
     "tool",
     "verify",

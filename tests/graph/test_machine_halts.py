@@ -4,6 +4,7 @@ The walk is pure Python: the table, the real routers, reducers and nodes, and a 
 what asks a person or runs a command is put in here, in the forms that the real nodes return.
 """
 
+import json
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
@@ -42,6 +43,12 @@ PLANS: dict[str, list[dict[str, Any]]] = {
     "fork": [{"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["a"]}],
     "apart": [{"id": "a", "rollback_command": "undo"}, {"id": "b"}, {"id": "c"}],
 }
+REPAIRS: dict[str, dict[str, Any]] = {
+    "renames": {"name": "shout"},
+    "repairs": {"name": "shout", "arguments": {"text": "x"}},
+    "repairs one": {"name": "shout", "arguments": {"text": "x"}},
+    "misrepairs": {"name": "other", "arguments": {"txt": "x"}},
+}
 REFUSED = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
 
 
@@ -59,6 +66,7 @@ class World:
     gate: str = "approves"
     verify: str = "green"
     reflect: str = "blank"
+    repair: str = "blank"
     rollback_works: bool = True
     rejections: int = 0
     new_words: bool = False
@@ -100,12 +108,14 @@ class Walker:
         return state
 
     def bound(self) -> int:
-        """How many nodes a task can pass: each model call leads to at most four of them."""
+        """How many nodes a task can pass: each model call leads to so many of them at most."""
         budgets, recoveries = self.settings.budgets, self.settings.fallback_chain.recovery
         plans = (self.world.rejections + 1) * MAX_FAILED_PLANS + recoveries.max_retries + 1
         think = max(budgets.think, budgets.max_steps)
         phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
-        return 3 + 2 * plans + phases * (3 + 4 * (think + budgets.verify + 1))
+        tools = self.settings.tools
+        each = 4 + tools.name_repair_attempts + tools.call_repair_attempts
+        return 3 + 2 * plans + phases * (3 + each * (think + budgets.verify + 1))
 
     def update(self, at: str, state: State) -> Update:
         """What the node returns: the real one's update, or one of its form."""
@@ -119,7 +129,12 @@ class Walker:
 
     async def ask(self, node: str, *_: Any, **__: Any) -> Answer:
         world = self.world
-        said = {"plan": world.plan, "main": world.main, "reflect": world.reflect}[node]
+        said = {
+            "plan": world.plan,
+            "main": world.main,
+            "reflect": world.reflect,
+            "repair": world.repair,
+        }[node]
         if said == "fails":
             raise ModelFailed(self.words())
         return Answer(message=spoken(said), usage=Usage(role="main", model="stub"))
@@ -159,9 +174,13 @@ class Walker:
 def spoken(said: str) -> AIMessage:
     if said in PLANS:
         return AIMessage(str({"phases": PLANS[said]}).replace("'", '"'))
-    if said in {"calls", "unknown"}:
-        name = "shout" if said == "calls" else "nope"
-        return calling(name, name, text="x")
+    if said in {"calls", "unknown", "misfits"}:
+        name = "nope" if said == "unknown" else "shout"
+        return calling(name, name, **({} if said == "misfits" else {"text": "x"}))
+    if said in REPAIRS:
+        ids = [f"c{n}" for n in (1, 2)][: 1 if said == "repairs one" else 2]
+        given = [{"tool_call_id": id_, **REPAIRS[said]} for id_ in ids]
+        return AIMessage(json.dumps({"repairs": given}))
     return AIMessage({"refused": REFUSED, "blank": ""}.get(said, "Done."))
 
 
@@ -191,7 +210,8 @@ WORLDS = st.builds(
     World,
     mode=st.sampled_from(MODES),
     plan=st.sampled_from([*PLANS, "refused", "fails"]),
-    main=st.sampled_from(["answers", "calls", "unknown", "blank", "fails"]),
+    main=st.sampled_from(["answers", "calls", "unknown", "misfits", "blank", "fails"]),
+    repair=st.sampled_from([*REPAIRS, "blank", "fails"]),
     gate=st.sampled_from(["approves", "approves one", "denies", "blocks"]),
     verify=st.sampled_from(["green", "red", "fails"]),
     reflect=st.sampled_from(["text", "blank", "fails"]),
@@ -216,7 +236,13 @@ SETTINGS = st.fixed_dictionaries(
             {"recovery": st.fixed_dictionaries({"max_retries": st.integers(0, 2)})}
         ),
         "spec_review": st.fixed_dictionaries({"enabled": st.booleans()}),
-        "tools": st.sampled_from([{}, {"policy": {"shout": "confirm"}}]),
+        "tools": st.fixed_dictionaries(
+            {
+                "policy": st.sampled_from([{}, {"shout": "confirm"}]),
+                "name_repair_attempts": st.integers(0, 2),
+                "call_repair_attempts": st.integers(0, 2),
+            }
+        ),
     }
 ).map(Settings.model_validate)
 

@@ -52,7 +52,17 @@ PATHS = {
         [calls("shout", "shout", "shout"), say()],
     ),
     "an unknown tool": Scenario(
-        "intake main main settle finish", "completed", [calls("nope"), say("I can't.")]
+        "intake main repair main settle finish",
+        "completed",
+        {"main": [calls("nope"), say("I can't.")], "repair": [say('{"repairs": []}')]},
+    ),
+    "a repaired name": Scenario(
+        "intake main repair tool main settle finish",
+        "completed",
+        {
+            "main": [calls(call("sshout", id_="c")), say()],
+            "repair": [{"json": {"repairs": [{"tool_call_id": "c", "name": "shout"}]}}],
+        },
     ),
     "broken arguments": Scenario(
         "intake main tool main settle finish",

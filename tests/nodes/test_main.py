@@ -8,6 +8,7 @@ from tests.parts import Says, a_context, a_failure, a_state, a_task, calling, se
 
 from daruma.nodes.main import CHAT, main, prompt
 from daruma.state.channels import State
+from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import ModelFailed
 
 
@@ -34,7 +35,10 @@ async def test_an_answer_without_calls_is_the_candidate() -> None:
 
 async def test_calls_become_tool_tasks() -> None:
     """TL-01 and TL-03: those that can not run are answered at once."""
-    update = await main(state(), a_context(calling("shout", "nope", text="hi"), tools=[shout]))
+    given = settings(tools={"name_repair_attempts": 0})
+    context = a_context(calling("shout", "nope", text="hi"), tools=[shout], given=given)
+
+    update = await main(state(), context)
 
     assert [(c.name, c.status) for c in update["calls"]] == [  # type: ignore[union-attr]  # a tuple
         ("shout", "ready"),
@@ -43,6 +47,34 @@ async def test_calls_become_tool_tasks() -> None:
     answer, result = update["messages"]
     assert isinstance(answer, AIMessage)
     assert "there is no tool 'nope'" in result.text
+
+
+async def test_what_a_model_may_repair_is_not_answered_yet() -> None:
+    """TL-08: its result comes once it has been tried."""
+    update = await main(state(), a_context(calling("nope", text="hi"), tools=[shout]))
+
+    assert [c.status for c in update["calls"]] == ["repairable"]  # type: ignore[union-attr]
+    assert len(update["messages"]) == 1
+
+
+async def test_calls_over_the_limit_are_left_out_and_on_record() -> None:
+    """TL-16: in the history, the step and an event."""
+    events: list[Event] = []
+    given = settings(tools={"max_calls_per_turn": 1})
+    context = a_context(
+        calling("shout", "shout", text="hi"), tools=[shout], given=given, events=events
+    )
+
+    update = await main(state(), context)
+
+    answer = update["messages"][0]
+    assert isinstance(answer, AIMessage)
+    assert len(answer.tool_calls) == 1
+    (step,) = update["steps"]
+    assert step.audit is not None
+    assert step.audit.left_out is not None
+    assert step.audit.left_out.omitted == 1
+    assert AnswerAudited(audit=step.audit.to_dict()) in events
 
 
 async def test_a_good_answer_closes_an_earlier_failure() -> None:

@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from tests.parts import settings
 
 from daruma.state.tool_task import ToolTask
+from daruma.tools.answer_calls import Call
+from daruma.tools.offer import Offer
 from daruma.tools.registry import Registry
-from daruma.tools.resolution import tool_tasks, with_own_ids
+from daruma.tools.resolution import tool_task, tool_tasks, with_arguments
 
 
 def shout(text: str) -> str:
@@ -29,9 +29,34 @@ def message(*calls: tuple[str | None, str | None], broken: str | None = None) ->
     )
 
 
+def hidden(text: str) -> str:
+    """Not for this task."""
+    return text
+
+
+def count(number: int, unit: str = "") -> str:
+    """Count to a number."""
+    return f"{number}{unit}"
+
+
+def offer(*, workspace: bool = False, **given: Any) -> Offer:
+    """Two tools, one more that is hidden; nothing that only a model could repair is repaired."""
+    shown = {"profile": "some", "profiles": {"some": ["shout", "count", "run_*"]}}
+    attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
+    tools = settings(tools=shown | attempts | given).tools
+    visible = Registry([shout, count, hidden]).visible(tools, workspace=workspace)
+    return Offer(visible, frozenset({"hidden"}), tools)
+
+
 def tasks(answer: AIMessage, *, workspace: bool = False, **policy: Any) -> tuple[ToolTask, ...]:
-    given = settings(tools={"policy": policy}).tools
-    return tool_tasks(answer, Registry([shout]).visible(given, workspace=workspace), given)
+    return tool_tasks(answer, offer(workspace=workspace, policy=policy))
+
+
+def called(name: str, args: dict[str, Any] | str, **given: Any) -> ToolTask:
+    """The task of one call, its arguments read or not."""
+    raw = args if isinstance(args, str) else ""
+    call = Call(id="c1", name=name, args=None if isinstance(args, str) else args, raw=raw)
+    return tool_task(call, "m1", offer(**given))
 
 
 def test_a_known_call_is_ready() -> None:
@@ -64,12 +89,132 @@ def test_what_is_not_shown_can_not_be_called() -> None:
     assert tasks(answer, workspace=True)[0].status == "ready"
 
 
-def test_broken_arguments_fail_with_what_was_written() -> None:
-    """TL-12: first of all, before the policy is asked."""
-    (task,) = tasks(message(broken='{"text": '), shout="confirm")
+def test_what_can_not_be_read_fails_before_the_policy_is_asked() -> None:
+    """TL-12."""
+    task = called("shout", "nonsense", policy={"shout": "confirm"})
+
+    assert (task.status, task.problem) == ("failed", "invalid_json")
+
+
+def test_an_unknown_call_that_can_not_be_read_says_so_first() -> None:
+    """TL-12: unparsable arguments come before the unknown tool."""
+    assert called("nope", "nonsense").problem == "invalid_json"
+    assert called("nope", {}).problem == "tool_not_found"
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("shout", "exact"),
+        ("Shout", "normalized"),
+        ("functions.shout", "normalized"),
+        ("cry", "alias"),
+    ],
+)
+def test_a_name_that_is_meant_resolves(name: str, how: str) -> None:
+    """TL-04: what was requested stays on record."""
+    task = called(name, {"text": "x"}, name_aliases={"cry": "shout"})
+
+    assert (task.name, task.name_resolution, task.status) == ("shout", how, "ready")
+    assert task.requested_name == name
+
+
+@pytest.mark.parametrize("name", ["hidden", "Hidden", "functions.hidden", "secret"])
+def test_a_hidden_tool_is_not_called_by_any_name(name: str) -> None:
+    """TL-06: not through alias or normalisation either."""
+    task = called(name, {"text": "x"}, name_aliases={"secret": "hidden"})
 
     assert task.status == "failed"
-    assert task.reason == "the arguments are not valid JSON: '{\"text\": '"
+    assert "there are: shout, count" in task.reason
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["{'text': 'x'}", '```json\n{"text": "x"}\n```', '{"text": "x",}', '"{\\"text\\": \\"x\\"}"'],
+)
+def test_rules_repair_what_is_certain(raw: str) -> None:
+    """TL-10: no model is asked."""
+    task = called("shout", raw)
+
+    assert (task.args, task.status, task.repaired_by) == ({"text": "x"}, "ready", "rules")
+    assert task.rungs
+
+
+def test_rules_make_arguments_fit() -> None:
+    """TL-10: what loses nothing."""
+    task = called("count", {"number": "3", "Unit": "km"})
+
+    assert (task.args, task.repaired_by) == ({"number": 3, "unit": "km"}, "rules")
+
+
+def test_repaired_arguments_meet_the_policy_as_they_are_after() -> None:
+    """TL-12: a rule about arguments holds for what would run, however it was written."""
+    rule = {"shout(text=secret*)": "deny"}
+
+    assert called("shout", "{'text': 'secret plan'}", policy=rule).status == "failed"
+    assert called("shout", {"Text": "secret plan"}, policy=rule).status == "failed"
+    assert called("shout", {"Text": "a plan"}, policy=rule).status == "ready"
+
+
+def test_what_was_cut_off_is_never_repaired() -> None:
+    """A payload that ends early must not be written, whoever would repair it."""
+    raw = '{"command": "rm -rf build'
+    given = {"workspace": True, "call_repair_attempts": 1}
+
+    assert called("run_command", raw, **given).status == "failed"
+    assert called("run_command", raw + '"', **given).problem == "cut_off"
+
+
+def test_nothing_of_an_answer_that_was_cut_off_runs() -> None:
+    """A stream's half arguments look whole once they are parsed."""
+    answer = message(("shout", "c1")).model_copy(
+        update={"response_metadata": {"finish_reason": "length"}}
+    )
+
+    assert [(t.status, t.problem) for t in tasks(answer)] == [("failed", "cut_off")]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "problem"),
+    [
+        ("nope", {"text": "x"}, "tool_not_found"),
+        ("hidden", {"text": "x"}, "tool_not_in_profile"),
+        ("nope", "nonsense", "tool_not_found"),
+        ("shout", "nonsense", "invalid_json"),
+        ("shout", {"words": "x"}, "invalid_args"),
+        ("shout", {"text": "x" * 2000}, "too_large"),
+    ],
+)
+def test_what_a_model_may_repair_waits_for_it(name: str, args: Any, problem: str) -> None:
+    """TL-08 and TL-09; without attempts it has failed."""
+    attempts = {"name_repair_attempts": 1, "call_repair_attempts": 1, "max_argument_bytes": 1024}
+    call = Call(id="c1", name=name, args=args, raw="x" * 2000 if problem == "too_large" else "")
+    if isinstance(args, str):
+        call = Call(id="c1", name=name, args=None, raw=args)
+
+    task = tool_task(call, "m1", offer(**attempts))
+
+    assert (task.status, task.problem) == ("repairable", problem)
+    assert tool_task(call, "m1", offer(max_argument_bytes=1024)).status == "failed"
+
+
+def test_a_missing_name_is_not_guessed() -> None:
+    """TL-04: nobody knows what an unnamed call was for."""
+    assert called(" ", {"text": "x"}, name_repair_attempts=1).status == "failed"
+
+
+def test_arguments_that_a_model_repaired_are_not_repaired_for_ever() -> None:
+    """TL-09: they fit now, or the call has failed."""
+    given = offer(call_repair_attempts=1)
+    broken = tool_task(Call("c1", "shout", {"words": "x"}, ""), "m1", given)
+
+    assert with_arguments(broken, {"text": "x"}, given, by="model").status == "ready"
+    assert with_arguments(broken, {"still": "x"}, given, by="model").status == "failed"
+
+
+def test_nothing_is_checked_where_the_schema_is_not() -> None:
+    """``validate_schema: false``: the tool says itself what it can not take."""
+    assert called("shout", {"words": "x"}, validate_schema=False).status == "ready"
 
 
 @pytest.mark.parametrize(
@@ -114,36 +259,3 @@ def test_arguments_that_do_not_fit_never_reach_a_person() -> None:
     (task,) = tasks(answer, workspace=True)
 
     assert task.status == "failed"
-
-
-IDS = st.lists(
-    st.sampled_from([None, "", "a", "call_0", "call_1", "call_2", "call_3"]), min_size=1, max_size=5
-)
-
-
-@given(IDS)
-def test_every_call_has_an_id_of_its_own(ids: list[str | None]) -> None:
-    """Servers leave ids out and repeat them: two calls must not share a result."""
-    answer = with_own_ids(message(*(("shout", id_) for id_ in ids)), "m1")
-
-    own = [call["id"] for call in answer.tool_calls]
-    assert all(own)
-    assert len(set(own)) == len(own)
-
-
-def test_a_good_id_is_kept() -> None:
-    """What the provider wrote is what it gets back; the message gets an id of ours."""
-    answer = with_own_ids(message(("shout", "x"), ("shout", "y"), broken="{"), "t/1:answer:0")
-
-    assert [call["id"] for call in answer.tool_calls] == ["x", "y"]
-    assert [call["id"] for call in answer.invalid_tool_calls] == ["b"]
-    assert answer.id == "t/1:answer:0"
-
-
-def test_the_given_message_is_not_changed() -> None:
-    """Messages may be shared, with a cache for one."""
-    given_message = message(("shout", None))
-    with_own_ids(given_message, "other")
-
-    assert given_message.id == "m1"
-    assert given_message.tool_calls[0]["id"] is None

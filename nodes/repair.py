@@ -1,0 +1,60 @@
+"""Ask the model once for better tool names or arguments, where the rules were not enough."""
+
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from daruma.state import budget
+from daruma.state.channels import State, Update
+from daruma.state.events import AnswerAudited
+from daruma.state.failure import ModelFailed
+from daruma.state.recording import record_step
+from daruma.tools.auditing import audit_of
+from daruma.tools.context import Answer, Context
+from daruma.tools.offer import offer_of
+from daruma.tools.repair.round import Round, next_round
+from daruma.tools.results import tool_result
+
+
+async def repair(state: State, context: Context) -> Update:
+    """Make one model call for all that is broken in one way: names first, then arguments.
+
+    What comes back is checked like any other call. What is still broken after the last attempt
+    has failed, and the model that made the call is told why.
+    """
+    this = next_round(state, offer_of(state.task, context))
+    at = context.now()
+    answer = await _ask(this, state, context)
+    mended = this.mended(answer.message.text) if answer else {}
+    calls = tuple(this.closed(mended.get(call.id, call)) for call in state.calls)
+    audit = audit_of(this.message_id, tuple(mended.values()), asked=this.told(mended))
+    context.emit(AnswerAudited(audit=audit.to_dict()))
+    step = record_step(
+        state,
+        "repair",
+        at=at,
+        seconds=context.now() - at,
+        ok=bool(mended),
+        signature=this.signature,
+        usage=answer.usage if answer else None,
+        audit=audit,
+    )
+    ended = [new for old, new in zip(state.calls, calls, strict=True) if old != new]
+    results = [
+        tool_result(call, call.reason, ok=False) for call in ended if call.status == "failed"
+    ]
+    return {"calls": calls, "steps": step, "messages": [*results]}
+
+
+async def _ask(this: Round, state: State, context: Context) -> Answer | None:
+    if not this.request.asked_ids:
+        return None  # too much to be shown: nobody can say what was meant
+    try:
+        return await context.ask(
+            "repair",
+            [SystemMessage(this.request.system), HumanMessage(this.request.user)],
+            call=budget.spent(state.steps, "repair"),
+            role="repair",
+            exact=True,
+            emit=context.emit,
+        )
+    except ModelFailed:
+        return None  # told by the event of the call; the calls stay broken

@@ -1,0 +1,198 @@
+"""One model call for what is broken, and nothing is repaired into what was not offered."""
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from tests.parts import Says, a_context, a_state, a_task, calling, settings, taken
+
+from daruma.nodes.repair import repair
+from daruma.state.channels import State, Update
+from daruma.state.events import AnswerAudited, Event
+from daruma.state.failure import ModelFailed
+from daruma.state.tool_task import ToolTask
+from daruma.tools.offer import offer_of
+from daruma.tools.resolution import tool_tasks
+
+KEEN = settings(tools={"name_repair_attempts": 2, "call_repair_attempts": 2})
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+def repairs(*given: dict[str, Any]) -> str:
+    return json.dumps({"repairs": list(given)})
+
+
+def broken(answer: AIMessage, *steps: Any, **tools: Any) -> State:
+    """A state that has just been given an answer whose calls may be repaired."""
+    answer = answer.model_copy(update={"id": "m1"})
+    context = a_context(tools=[shout], given=settings(tools=tools))
+    tasks = tool_tasks(answer, offer_of(a_task(), context))
+    history = [HumanMessage("Do it", id="q"), answer]
+    return a_state(messages=history, calls=tasks, steps=list(steps))
+
+
+def unreadable(raw: str) -> AIMessage:
+    return AIMessage(
+        "", invalid_tool_calls=[{"name": "shout", "args": raw, "id": "c1", "error": None}]
+    )
+
+
+def calls(update: Update) -> tuple[ToolTask, ...]:
+    found = update["calls"]
+    assert isinstance(found, tuple)
+    return found
+
+
+async def test_names_are_repaired_in_one_request() -> None:
+    """TL-08: the answer names each call; what it got right runs, the rest has failed."""
+    ask = Says(repairs({"tool_call_id": "c1", "name": "shout"}))
+    state = broken(calling("yell", "cry", text="hi"))
+
+    update = await repair(state, a_context(ask=ask, tools=[shout]))
+
+    assert [(c.name, c.status, c.name_resolution) for c in calls(update)] == [
+        ("shout", "ready", "repaired"),
+        ("cry", "failed", "unknown"),
+    ]
+    (request,) = ask.requests
+    assert [message.type for message in request] == ["system", "human"]
+    assert "yell" in request[1].text
+    assert "shout" in request[1].text
+    assert (ask.offered, ask.exactly) == ([[]], [True])
+    (result,) = update["messages"]
+    assert isinstance(result.content, str)
+    assert "there is no tool 'cry'" in result.content
+
+
+@pytest.mark.parametrize("name", ["hidden", "SHOUT", "functions.shout", "", "run_command"])
+async def test_only_the_exact_name_of_a_visible_tool_is_taken(name: str) -> None:
+    """TL-06 and TL-08."""
+    ask = Says(repairs({"tool_call_id": "c1", "name": name}))
+
+    update = await repair(broken(calling("yell", text="hi")), a_context(ask=ask, tools=[shout]))
+
+    assert [c.status for c in calls(update)] == ["failed"]
+
+
+async def test_arguments_are_repaired_in_one_request() -> None:
+    """TL-09: with the schema in the request; partial success is fine."""
+    ask = Says(repairs({"tool_call_id": "c2", "arguments": {"text": "hi"}}))
+    state = broken(calling("shout", "shout", words="hi"))
+
+    update = await repair(state, a_context(ask=ask, tools=[shout]))
+
+    assert [(c.args, c.status, c.repaired_by) for c in calls(update)] == [
+        ({"words": "hi"}, "failed", ""),
+        ({"text": "hi"}, "ready", "model"),
+    ]
+    assert "required" in ask.requests[0][1].text
+
+
+async def test_repaired_arguments_are_checked_like_any_others() -> None:
+    """TL-09: by the schema and the policy."""
+    misfit = Says(repairs({"tool_call_id": "c1", "arguments": {"still": "wrong"}}))
+    good = Says(repairs({"tool_call_id": "c1", "arguments": {"text": "hi"}}))
+    strict = settings(tools={"policy": {"shout": "confirm"}})
+
+    wrong = await repair(broken(calling("shout", words="hi")), a_context(ask=misfit, tools=[shout]))
+    asked = await repair(
+        broken(calling("shout", words="hi")), a_context(ask=good, tools=[shout], given=strict)
+    )
+
+    assert [c.status for c in calls(wrong)] == ["failed"]
+    assert [c.status for c in calls(asked)] == ["awaiting"]
+
+
+async def test_names_come_before_arguments() -> None:
+    """A call may need both: then there is another round."""
+    message = AIMessage(
+        "", invalid_tool_calls=[{"name": "yell", "args": "nonsense", "id": "c1", "error": None}]
+    )
+    ask = Says(repairs({"tool_call_id": "c1", "name": "shout"}))
+
+    update = await repair(broken(message), a_context(ask=ask, tools=[shout]))
+
+    (call,) = calls(update)
+    assert (call.name, call.status, call.problem) == ("shout", "repairable", "invalid_json")
+    assert update["messages"] == []
+
+
+async def test_attempts_are_counted_by_the_record() -> None:
+    """TL-08 and BU-03: for each answer, names and arguments apart."""
+    state = broken(calling("yell", text="hi"))
+    first = await repair(state, a_context("no", tools=[shout], given=KEEN))
+    again = a_state(
+        messages=state.messages, calls=first["calls"], steps=[*taken("think"), *first["steps"]]
+    )
+
+    last = await repair(again, a_context("no", tools=[shout], given=KEEN))
+
+    assert [c.status for c in calls(first)] == ["repairable"]
+    assert [c.status for c in calls(last)] == ["failed"]
+    audits = [update["steps"][0].audit for update in (first, last)]
+    assert [a.round.attempt for a in audits if a and a.round] == [1, 2]
+
+
+@pytest.mark.parametrize("said", [ModelFailed("down"), "", "no JSON", repairs({"x": 1}), "[]"])
+async def test_a_model_that_is_of_no_help_leaves_the_calls_as_they_were(said: Any) -> None:
+    """TL-09: what can't be repaired is answered with the first error."""
+    state = broken(unreadable("nonsense"))
+
+    update = await repair(state, a_context(said, tools=[shout]))
+
+    (call,) = calls(update)
+    assert (call.status, call.problem) == ("failed", "invalid_json")
+    (step,) = update["steps"]
+    assert (step.kind, step.ok) == ("repair", False)
+
+
+async def test_a_repair_is_on_record() -> None:
+    """TL-11: candidates, repaired, failed; in the step, in an event; the history stays."""
+    events: list[Event] = []
+    ask = Says(repairs({"tool_call_id": "c1", "name": "shout"}))
+    state = broken(calling("yell", "cry", text="hi"))
+
+    update = await repair(state, a_context(ask=ask, tools=[shout], events=events))
+
+    (step,) = update["steps"]
+    assert step.audit is not None
+    assert step.audit.round is not None
+    assert (step.audit.round.candidates, step.audit.round.repaired) == (("c1", "c2"), ("c1",))
+    assert [(n.requested_name, n.name, n.how) for n in step.audit.names] == [
+        ("yell", "shout", "repaired")
+    ]
+    assert AnswerAudited(audit=step.audit.to_dict()) in events
+    assert step.usage is not None
+    assert step.usage.role == "repair"
+
+
+async def test_more_candidates_than_fit_are_marked() -> None:
+    """TL-08: the rest fails after the last attempt like what was asked about."""
+    few = settings(tools={"name_repair_max_candidates": 1})
+    ask = Says(repairs({"tool_call_id": "c1", "name": "shout"}))
+
+    update = await repair(
+        broken(calling("yell", "cry", text="hi")), a_context(ask=ask, tools=[shout], given=few)
+    )
+
+    (step,) = update["steps"]
+    assert step.audit is not None
+    assert step.audit.round is not None
+    assert (step.audit.round.repaired, step.audit.round.cut) == (("c1",), True)
+    assert [c.status for c in calls(update)] == ["ready", "failed"]
+
+
+async def test_what_a_model_makes_up_is_not_run() -> None:
+    """The words of a broken call are its own: no model puts others in their place."""
+    ask = Says(repairs({"tool_call_id": "c1", "arguments": {"text": "x" * 80}}))
+
+    update = await repair(
+        broken(unreadable("nonsense that says hi")), a_context(ask=ask, tools=[shout])
+    )
+
+    assert [c.status for c in calls(update)] == ["failed"]

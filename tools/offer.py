@@ -1,0 +1,36 @@
+"""What a task's model is offered: the tools it is shown, and the rules for calling them."""
+
+from dataclasses import dataclass, field
+
+from daruma.state.settings import Tools
+from daruma.state.task import Task
+from daruma.tools.context import Context
+from daruma.tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The tools that are shown, the names of those that are there but not shown, the settings."""
+
+    tools: tuple[Tool, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    settings: Tools = field(default_factory=Tools)
+
+    def find(self, name: str) -> Tool | None:
+        """Return the shown tool of a name. What is not shown can not be called (TL-06)."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools that are shown."""
+        return tuple(tool.name for tool in self.tools)
+
+
+def offer_of(task: Task | None, context: Context) -> Offer:
+    """Return what a task is offered: nothing in direct chat."""
+    settings = context.settings.tools
+    if task is None or task.mode == "direct_chat":
+        return Offer(settings=settings)
+    tools = context.tools.visible(settings, workspace=task.workspace is not None)
+    shown = {tool.name for tool in tools}
+    return Offer(tools, frozenset(context.tools.names) - shown, settings)
