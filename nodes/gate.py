@@ -1,68 +1,91 @@
 """Ask a person about the calls that need one: one question for all of them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from langgraph.types import interrupt
 
-from daruma.state.approval import approval_of
 from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
-from daruma.state.interrupts import Decision, Decisions, approval_request, read_reply
+from daruma.state.interrupts import Decision, Decisions, approval_request
 from daruma.state.tool_task import ToolTask, moved, with_status
 from daruma.tools.context import Context
-from daruma.tools.resolution import decided
+from daruma.tools.offer import Offer, offer_of
+from daruma.tools.open_approvals import OpenApproval, open_approvals
+from daruma.tools.resolution import failed, with_arguments
 from daruma.tools.results import tool_result
-from daruma.tools.sandbox.level import SandboxUnavailable
+
+MAX_VOIDED: Final = 3
+"""Answers to one call that a changing workspace may void; then it fails, and is not asked again."""
 
 
 async def gate(state: State, context: Context) -> Update:
-    """Ask for the open approvals and note each decision; what stays open is asked again."""
+    """Ask for the open approvals and note each decision; what stays open is asked again.
+
+    What the approvals rest on is looked at again once the answer is there: a yes to what has
+    changed since is void, and the call is asked about anew.
+    """
     workspace = state.task.workspace if state.task else None
     waiting = with_status(state.calls, "awaiting")
-    levels = {call.id: await _level(call, workspace, context) for call in waiting}
-    approvals = tuple(approval_of(call, workspace, sandbox=levels[call.id]) for call in waiting)
-    question = approval_request(approvals, None)
-    reply: Decisions = read_reply(question, interrupt(question))
-    decisions = {decision.approval_id: decision for decision in reply.decisions}
-    for approval_id, decision in decisions.items():
-        context.emit(ApprovalCompleted(approval_id=approval_id, decision=decision.decision))
-    after = tuple(
-        _after(call, decisions[call.id], context) for call in waiting if call.id in decisions
-    )
-    moved_on = {call.id: call for call in after}
+    opened, hopeless = await open_approvals(waiting, workspace, context)
+    after = [failed(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
+    decisions = _asked(opened) if opened else {}
+    offer = offer_of(state.task, context)
+    for each in (each for each in opened if each.call.id in decisions):
+        decision = decisions[each.call.id]
+        told = decision.decision if each.holds(decision) else "void"
+        context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
+        after.append(_voided(each.call) if told == "void" else _after(each, decision, offer))
+    return _noted(state, after, decisions)
+
+
+def _asked(opened: Sequence[OpenApproval]) -> dict[str, Decision]:
+    question = approval_request(tuple(each.approval for each in opened), None)
+    reply = Decisions.model_validate(interrupt(question))
+    return {decision.approval_id: decision for decision in reply.decisions}
+
+
+def _after(asked: OpenApproval, decision: Decision, offer: Offer) -> ToolTask:
+    if decision.decision == "deny":
+        return moved(asked.call, "rejected")
+    if decision.args is None:
+        return asked.agreed(asked.call)
+    edited = with_arguments(asked.call, decision.args, offer)
+    if edited.status == "repairable":
+        return failed(edited, edited.reason, edited.problem)
+    # What a person wrote needs no other yes, unless it became a call of another tool.
+    own = edited.name == asked.call.name and edited.status != "failed"
+    return asked.agreed(edited) if own else edited
+
+
+def _voided(call: ToolTask) -> ToolTask:
+    if call.voided + 1 >= MAX_VOIDED:
+        return failed(
+            call, "not run: what was approved changed again and again before it could run"
+        )
+    return replace(call, voided=call.voided + 1)
+
+
+def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]) -> Update:
+    by_id = {call.id: call for call in after}
+    denied = with_status(after, "rejected")
+    told = [(call, call.reason) for call in with_status(after, "failed")]
+    told += [(call, _denial(decisions[call.id])) for call in denied]
     return {
-        "calls": tuple(moved_on.get(call.id, call) for call in state.calls),
-        "messages": [
-            tool_result(call, call.reason, ok=False) for call in after if call.status != "ready"
-        ],
-        "failure": _block(after),
+        "calls": tuple(by_id.get(call.id, call) for call in state.calls),
+        "messages": [tool_result(call, text, ok=False) for call, text in told],
+        "failure": _block(denied),
     }
 
 
-async def _level(call: ToolTask, workspace: str | None, context: Context) -> str:
-    if call.name != "run_command" or workspace is None:
-        return "none"
-    try:
-        return (await context.open_sandbox()).level
-    except SandboxUnavailable:
-        return "unavailable"  # then it will not run
+def _denial(decision: Decision) -> str:
+    return f"A person denied this call: {decision.reason or 'no reason given'}"
 
 
-def _after(call: ToolTask, decision: Decision, context: Context) -> ToolTask:
-    if decision.decision == "deny":
-        reason = f"A person denied this call: {decision.reason or 'no reason given'}"
-        return replace(call, status="rejected", reason=reason)
-    if decision.args is None:
-        return moved(call, "ready")
-    edited = replace(call, args=decision.args)
-    settings = context.settings.tools
-    checked = decided(edited, context.tools.visible(settings, workspace=True), settings)
-    return checked if checked.status == "failed" else moved(edited, "ready")
-
-
-def _block(after: tuple[ToolTask, ...]) -> Failure | None:
-    for call in with_status(after, "rejected"):
+def _block(denied: Sequence[ToolTask]) -> Failure | None:
+    for call in denied:
         if call.required and call.deny_effect == "block":
             message = f"a required approval was denied: {call.name}"
             return Failure(code="approval_denied", node="gate", message=message)

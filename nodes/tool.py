@@ -4,9 +4,11 @@ from langgraph.errors import GraphBubbleUp
 
 from daruma.state.channels import Update
 from daruma.state.events import ToolCompleted, ToolStarted
-from daruma.state.tool_task import Dispatch, ToolTask, moved
+from daruma.state.tool_task import Dispatch, ToolTask, ToolTaskStatus, moved
 from daruma.tools.context import Context
-from daruma.tools.errors import ToolError
+from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.offer import offer_of
+from daruma.tools.permission import check_permission
 from daruma.tools.results import storable, tool_result
 from daruma.tools.time_limit import run_within
 
@@ -16,36 +18,38 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     call = dispatch.call
     started = context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
-    ok, text = await _run(dispatch, context)
+    status, text = await _run(dispatch, context)
     context.emit(
         ToolCompleted(
             call_id=call.id,
             tool=call.name,
-            ok=ok,
+            ok=status == "done",
             seconds=context.now() - started,
             output=storable(text)[:2000],
         )
     )
     return {
-        "messages": [tool_result(call, text, ok=ok)],
-        "calls": moved(call, "done" if ok else "failed"),
+        "messages": [tool_result(call, text, ok=status == "done")],
+        "calls": moved(call, status),
     }
 
 
-async def _run(dispatch: Dispatch, context: Context) -> tuple[bool, str]:
+async def _run(dispatch: Dispatch, context: Context) -> tuple[ToolTaskStatus, str]:
     call, workspace = dispatch.call, dispatch.task.workspace
-    known = context.tools.find(call.name, context.settings.tools, workspace=workspace is not None)
+    known = offer_of(dispatch.task, context).find(call.name)
     if known is None:
-        return False, f"Error: the tool {call.name!r} is no longer there"
+        return "failed", f"Error: the tool {call.name!r} is no longer there"
     try:
+        await check_permission(call, known, workspace, context)
         at = await context.surroundings(workspace)
-        return True, await run_within(context.settings.tools.timeout, known, call.args, at)
+        return "done", await run_within(context.settings.tools.timeout, known, call.args, at)
     except ToolError as error:
-        return False, f"Error: {error}"
+        status: ToolTaskStatus = "unknown" if isinstance(error, OutcomeUnknown) else "failed"
+        return status, f"Error: {error}"
     except GraphBubbleUp:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's bug does not end the loop
-        return False, f"Error: {type(error).__name__}: {error}"
+        return "failed", f"Error: {type(error).__name__}: {error}"
 
 
 def summary(call: ToolTask) -> str:

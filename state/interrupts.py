@@ -167,6 +167,9 @@ def approval_request(approvals: tuple[Approval, ...], deadline: float | None) ->
             "required": approval.required,
             "deny_effect": approval.deny_effect,
             "sandbox": approval.sandbox,
+            "not_covered": list(approval.not_covered),
+            "shown": approval.shown,
+            "warnings": list(approval.warnings),
             **({"command": approval.command, "cwd": approval.cwd} if approval.command else {}),
         }
         for approval in approvals

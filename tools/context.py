@@ -11,7 +11,7 @@ from typing import Protocol
 from langchain_core.messages import AIMessage, BaseMessage
 
 from daruma.state.data_dir import data_dir
-from daruma.state.events import Event
+from daruma.state.events import Event, unheard
 from daruma.state.settings import Settings
 from daruma.state.usage import Role, Usage
 from daruma.tools.files.edit_history import EditHistory
@@ -40,13 +40,13 @@ class Ask(Protocol):
         call: int,
         role: Role = "main",
         tools: Sequence[Tool] = (),
+        exact: bool = False,
         emit: Callable[[Event], None],
     ) -> Answer:
-        """``call`` counts the thread's calls from ``node``, by its record of steps."""
+        """Ask once. ``call`` counts the thread's calls from ``node``, by its record of steps.
 
-
-def _unheard(_: Event) -> None:
-    """Nobody listens."""
+        ``exact`` asks for the likeliest answer (temperature 0), in one piece.
+        """
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,18 @@ class Context:
     tools: Registry
     open_sandbox: Callable[[], Awaitable[Sandbox]]
     thread_id: str = "local"
-    emit: Callable[[Event], None] = _unheard
+    emit: Callable[[Event], None] = unheard
     now: Callable[[], float] = time.time
 
     async def surroundings(self, workspace: str | None, *, timeout: float = 120.0) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""
         if workspace is None:
-            return Surroundings(timeout=timeout, open_sandbox=self.open_sandbox)
+            return Surroundings(timeout=timeout, open_sandbox=self.open_sandbox, emit=self.emit)
         key = hashlib.sha256(f"{workspace}\0{self.thread_id}".encode()).hexdigest()[:32]
         return Surroundings(
             workspace=await asyncio.to_thread(Workspace, Path(workspace)),
             history=EditHistory(data_dir() / "edits" / key),
             timeout=timeout,
             open_sandbox=self.open_sandbox,
+            emit=self.emit,
         )

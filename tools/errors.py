@@ -9,6 +9,7 @@
     │   └── FileChanged      the file is not what was last seen, or last written
     ├── SearchRefused        a search that can not be carried out, or ran out of time
     ├── CommandRefused       a command that could not be started
+    ├── NotPermitted         a call that policy or approval do not, or no longer, let run
     └── OutcomeUnknown       a call that may have had its effect
 """
 
@@ -39,6 +40,10 @@ class SearchRefused(ToolError):
 
 class CommandRefused(ToolError):
     """Raised when a command can not be started at all."""
+
+
+class NotPermitted(ToolError):
+    """Raised when a call may not run, though it was on its way to."""
 
 
 class OutcomeUnknown(ToolError):

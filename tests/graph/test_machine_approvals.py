@@ -169,7 +169,11 @@ def test_equal_ids_in_a_later_answer_are_asked_anew(heard: list[str]) -> None:
 
 def test_arguments_of_a_wrong_type_do_not_end_the_task(tmp_path: Any) -> None:
     """TL-12: they are the model's mistake; it is told, and the loop goes on."""
-    run = Run([calls(call("run_command", command=["ls"])), say()])
+    script = {
+        "main": [calls(call("run_command", command=["ls"])), say()],
+        "repair": [say("I can not say what was meant.")],
+    }
+    run = Run(script)
     run.ask(workspace=str(tmp_path))
 
     assert run.result.status == "completed"

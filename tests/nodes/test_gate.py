@@ -1,16 +1,18 @@
 """One question for all calls that need a person; what was decided is what happens."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from langchain_core.messages import HumanMessage
-from tests.parts import a_call, a_context, a_task, asked, no_sandbox
+from tests.parts import a_call, a_context, a_state, a_task, asked, no_sandbox
 
 from daruma.nodes.gate import gate
 from daruma.state.approval import approval_of
+from daruma.state.channels import Update
 from daruma.state.events import ApprovalCompleted, Event
 from daruma.state.tool_task import ToolTask
-from daruma.tools.context import Context
 
 CALLS = (
     a_call("c1", "awaiting", args={"text": "one"}, reason="loud"),
@@ -110,24 +112,47 @@ async def test_every_decision_is_told() -> None:
     await decide(CALLS, events, c2="deny", c1="approve")
 
     assert events == [
-        ApprovalCompleted(approval_id="c2", decision="deny"),
         ApprovalCompleted(approval_id="c1", decision="approve"),
+        ApprovalCompleted(approval_id="c2", decision="deny"),
     ]
 
 
-async def test_a_command_is_shown_with_its_sandbox() -> None:
-    """SA-01: the level that it would run at, or that there is none to run it in."""
+async def test_a_command_is_shown_with_its_sandbox(tmp_path: Path) -> None:
+    """SA-01: the level that it would run at, beside a tool of the application, which has none."""
     command = a_call("c1", "awaiting", name="run_command", args={"command": "make"})
-    values = {"task": a_task(workspace="/w"), "calls": (command, CALLS[1])}
-    digest = approval_of(CALLS[1], "/w").digest
-    reply = {"decisions": [{"approval_id": "c2", "digest": digest, "decision": "approve"}]}
-    for opened, level in ((a_context(), "none"), (without_sandbox(), "unavailable")):
-        question, _ = await asked(gate, values, reply, opened)
-        shown = [approval["sandbox"] for approval in question["approvals"]]
+    confined = replace(a_context(tools=[shout]), open_sandbox=confining)
+    values = {"task": a_task(workspace=str(tmp_path)), "calls": (command, CALLS[1])}
 
-        assert shown == [level, "none"]
+    question, _ = await asked(gate, values, deny("c2"), confined)
+
+    shown = [(a["sandbox"], a["not_covered"]) for a in question["approvals"]]
+    assert shown == [("landlock", ["metadata"]), ("none", [])]
 
 
-def without_sandbox() -> Context:
-    """A context in which none can be opened."""
-    return replace(a_context(), open_sandbox=no_sandbox)
+async def confining() -> Any:
+    return SimpleNamespace(level="landlock", not_covered=("metadata",))
+
+
+def deny(*ids: str) -> dict[str, Any]:
+    decisions = [{"approval_id": id_, "digest": "-", "decision": "deny"} for id_ in ids]
+    return {"decisions": decisions}
+
+
+async def test_a_command_that_can_not_be_confined_is_not_asked_about(tmp_path: Path) -> None:
+    """SA-01: it would not run; nor does one whose workspace is gone."""
+    command = a_call("c1", "awaiting", name="run_command", args={"command": "make"})
+    state = a_state(task=a_task(workspace=str(tmp_path)), calls=(command,))
+    gone = a_state(task=a_task(workspace=str(tmp_path / "gone")), calls=(command,))
+
+    unconfined = await gate(state, replace(a_context(), open_sandbox=no_sandbox))
+    nowhere = await gate(gone, a_context())
+
+    for update in (unconfined, nowhere):
+        assert [call.status for call in calls_of(update)] == ["failed"]
+        assert update["messages"][0].content.startswith("not run: ")  # type: ignore[union-attr]
+
+
+def calls_of(update: Update) -> tuple[ToolTask, ...]:
+    found = update["calls"]
+    assert isinstance(found, tuple)
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.parts import a_call
 
-from daruma.state.approval import approval_of
+from daruma.state.approval import Grounds, approval_of
 
 CALL = a_call("c1", name="run_command", args={"command": "make", "timeout": 5})
 
@@ -67,7 +67,48 @@ def test_arguments_of_a_wrong_type_are_shown_as_they_are() -> None:
 
 def test_another_level_has_another_digest() -> None:
     """What a person allows in a sandbox is not allowed without one."""
-    confined = approval_of(CALL, "/w", sandbox="namespace")
+    confined = approval_of(CALL, "/w", Grounds(sandbox="namespace"))
 
     assert confined.sandbox == "namespace"
     assert confined.digest != approval_of(CALL, "/w").digest
+    assert confined.exact != approval_of(CALL, "/w").exact
+
+
+def test_another_environment_has_another_digest() -> None:
+    """The same line finds another program behind another path."""
+    other = approval_of(CALL, "/w", Grounds(environment={"PATH": "/evil"}))
+
+    assert other.exact != approval_of(CALL, "/w", Grounds(environment={"PATH": "/bin"})).exact
+
+
+def test_another_content_of_the_workspace_has_another_digest() -> None:
+    """A script behind the line may have changed; what runs beside the call may change it too."""
+    other, one = (approval_of(CALL, "/w", Grounds(tree=tree)) for tree in ("b", "a"))
+
+    assert other.digest != one.digest
+    assert other.exact == one.exact
+
+
+def test_the_same_call_in_a_later_answer_has_another_digest() -> None:
+    """Models repeat ids: a yes is for one call."""
+    later = replace(CALL, message_id="m2")
+
+    assert approval_of(later, "/w").digest != approval_of(CALL, "/w").digest
+
+
+def test_hidden_characters_are_shown_and_warned_of() -> None:
+    """The command itself stays exactly what would run."""
+    tricky = replace(CALL, args={"command": "rm \u202egnp.exe"})
+
+    approval = approval_of(tricky, "/w")
+
+    assert approval.command == "rm \u202egnp.exe"
+    assert "\\u202e" in approval.shown
+    assert approval.warnings
+
+
+def test_arguments_of_all_depths_are_warned_of() -> None:
+    """In keys and lists too."""
+    deep = replace(CALL, name="other", args={"a": [{"b\u200b": "c"}]})
+
+    assert approval_of(deep, "/w").warnings

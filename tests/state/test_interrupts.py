@@ -104,6 +104,6 @@ def test_a_request_shows_all_that_would_run() -> None:
 
     plain, shell = request["approvals"]
     expected = {"approval_id", "digest", "tool", "args", "reason", "required", "deny_effect"}
-    assert set(plain) == expected | {"sandbox"}
+    assert set(plain) == expected | {"sandbox", "not_covered", "shown", "warnings"}
     assert (shell["command"], shell["cwd"]) == ("ls", "/w")
     assert (request["type"], request["id"], request["deadline"]) == ("approval_request", "c1:c3", 5)
