@@ -10,7 +10,6 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
 
@@ -19,6 +18,7 @@ from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts, Node
 from daruma.graph.handlers import handler_for
 from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
+from daruma.graph.replies import replies_of
 from daruma.state.channels import Input, Output, State
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
@@ -39,7 +39,7 @@ def build_graph(
     *,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
-) -> CompiledStateGraph[State, Settings, Input, Output]:
+) -> Machine:
     """Build the machine as a compiled LangGraph graph.
 
     ``model`` is a chat model, ``"openai:NAME"`` or ``"scripted:FILE"``; None takes the settings'.
@@ -48,7 +48,8 @@ def build_graph(
     checkpointer and a store of one's own go in its place.
 
     Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
-    :class:`~daruma.tools.registry.ToolNameConflictError` for two tools of one name,
+    :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two tools, and
+    its kin for tools that can not work as declared,
     :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for a level that can not be there.
     """
     settings = settings or Settings.load()
@@ -63,6 +64,7 @@ def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
     LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
     """
+    replies_of(checkpointer)  # made before the copy, which shares it
     if type(checkpointer.serde) is not JsonPlusSerializer:
         return checkpointer
     strictly = copy(checkpointer)

@@ -1,14 +1,17 @@
 """The compiled machine: LangGraph's graph behind a door, with the defaults that make it durable."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.door import admit, refuse_secrets
+from daruma.graph.door import admit, answered_already, open_questions, refuse_secrets
+from daruma.graph.reopening import fork_of
+from daruma.graph.replies import replies_of
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
 
@@ -47,7 +50,11 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         **options: Any,
     ) -> Iterator[Any]:
         snapshot = self.get_state(self._thread(config)) if self._remembers(config) else None
+        if input is None and snapshot and _blocked(snapshot):
+            snapshot = self.get_state(self.reopen(config))
         admitted = admit(input, snapshot)
+        if snapshot and (ids := _concerned(admitted, snapshot)):
+            admitted = self._once(admitted, ids, snapshot)
         yield from super().stream(admitted, config, **self._defaulted(options))
 
     @override
@@ -59,9 +66,47 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     ) -> AsyncIterator[Any]:
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
+        if input is None and snapshot and _blocked(snapshot):
+            snapshot = await self.aget_state(await self.areopen(config))
         admitted = admit(input, snapshot)
+        if snapshot and (ids := _concerned(admitted, snapshot)):
+            admitted = await self._aonce(admitted, ids, snapshot)
         async for part in super().astream(admitted, config, **self._defaulted(options)):
             yield part
+
+    def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
+        """Set a thread back to where its newest task failed; ``invoke(None, config)`` goes on.
+
+        ``call`` is the id of a tool call, to run that one again or to have it asked for again.
+        Returns the config of the thread. Raises
+        :class:`~daruma.graph.reopening.NothingToReopen`.
+        """
+        fork = fork_of(self.get_state_history(newest(self._thread(config))), call)
+        self.update_state(fork.config, fork.values, as_node=fork.as_node)
+        return newest(config)
+
+    async def areopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
+        """Do the same, asynchronously."""
+        thread = newest(self._thread(config))
+        fork = fork_of([past async for past in self.aget_state_history(thread)], call)
+        await self.aupdate_state(fork.config, fork.values, as_node=fork.as_node)
+        return newest(config)
+
+    def _once(self, admitted: Any, ids: Collection[str], snapshot: StateSnapshot) -> Any:
+        replies, thread = replies_of(self.checkpointer), _thread_id(snapshot)
+        if admitted is None:
+            return _resuming(replies.accepted(thread, ids))
+        if not replies.accept(thread, admitted.resume):
+            raise answered_already(ids, snapshot)
+        return admitted
+
+    async def _aonce(self, admitted: Any, ids: Collection[str], snapshot: StateSnapshot) -> Any:
+        replies, thread = replies_of(self.checkpointer), _thread_id(snapshot)
+        if admitted is None:
+            return _resuming(await replies.aaccepted(thread, ids))
+        if not await replies.aaccept(thread, admitted.resume):
+            raise answered_already(ids, snapshot)
+        return admitted
 
     def _remembers(self, config: RunnableConfig | None) -> bool:
         configurable = self._thread(config).get("configurable", {})
@@ -77,3 +122,30 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if self.checkpointer:
             defaults["durability"] = "sync"
         return options | {key: options.get(key) or value for key, value in defaults.items()}
+
+
+def newest(config: RunnableConfig | None) -> RunnableConfig:
+    """Return the config of a thread without any checkpoint of it."""
+    given = dict((config or {}).get("configurable", {}))
+    kept = {k: v for k, v in given.items() if k not in ("checkpoint_id", "checkpoint_map")}
+    return RunnableConfig(configurable=kept)
+
+
+def _blocked(snapshot: StateSnapshot) -> bool:
+    result = snapshot.values.get("result")
+    return not snapshot.tasks and result is not None and result.status == "blocked"
+
+
+def _concerned(admitted: Any, snapshot: StateSnapshot) -> Collection[str]:
+    """Return the ids of the questions that are answered, or may have been before a crash."""
+    if isinstance(admitted, Command):
+        return list(admitted.resume) if isinstance(admitted.resume, Mapping) else ()
+    return open_questions(snapshot) if admitted is None else ()
+
+
+def _resuming(accepted: dict[str, Any]) -> Command[Any] | None:
+    return Command(resume=accepted) if accepted else None
+
+
+def _thread_id(snapshot: StateSnapshot) -> str:
+    return str(snapshot.config.get("configurable", {}).get("thread_id"))

@@ -28,7 +28,8 @@ class Contexts:
     """Makes the context of every node call.
 
     Raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for settings that ask for
-    more than there can be; whether it holds is proved when the first command is run.
+    more than there can be (whether it holds is proved when the first command is run), and what
+    :meth:`~daruma.tools.registry.Registry.check` raises.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Contexts:
         self._model = model
         self._tools = tools
         self._settings = settings
+        tools.check(settings.tools)
         require_mechanism(settings.sandbox.require)
         self._askers: dict[str, Asker] = {}
 
@@ -52,6 +54,8 @@ class Contexts:
     def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self._settings
+        if runtime.context:
+            self._tools.check(settings.tools)
         return Context(
             settings=settings,
             ask=self._asker(settings.llm),

@@ -5,7 +5,7 @@ that nothing is lost.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -22,7 +22,7 @@ from langgraph.types import Command, StateSnapshot
 from daruma.state.channels import Input
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
-from daruma.state.interrupts import is_question, read_reply
+from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.mode import MODES, Mode
 from daruma.tools.results import clean
 
@@ -161,9 +161,7 @@ def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[
 
 def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
     """Pair each reply with the open question that it goes to, by id."""
-    # An earlier checkpoint still shows what was answered; LangGraph would take the old answer.
-    open_tasks = [task for task in snapshot.tasks if task.result is None]
-    pending = {each.id: each.value for task in open_tasks for each in task.interrupts}
+    pending = open_questions(snapshot)
     if not pending:
         answered = (
             "; what shows here was answered before: fork first" if snapshot.interrupts else ""
@@ -175,6 +173,22 @@ def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
             f"open on thread {_thread_id(snapshot)!r}: {', '.join(pending)}"
         )
     return [(pending[interrupt_id], reply) for interrupt_id, reply in replies.items()]
+
+
+def answered_already(ids: Iterable[str], snapshot: StateSnapshot) -> ReplyRefused:
+    """Build the refusal of a reply that came second."""
+    thread_id = _thread_id(snapshot)
+    return ReplyRefused(
+        f"thread {thread_id!r} was answered already ({', '.join(ids)}): one reply counts, the "
+        "first; if its run has ended before its time, resume the thread to go on with that reply"
+    )
+
+
+def open_questions(snapshot: StateSnapshot) -> dict[str, Any]:
+    """Return the values of the questions that nobody has answered yet, by their ids."""
+    # An earlier checkpoint still shows what was answered; LangGraph would take the old answer.
+    open_tasks = [task for task in snapshot.tasks if task.result is None]
+    return {each.id: each.value for task in open_tasks for each in task.interrupts}
 
 
 def _type_of(value: Any) -> str:

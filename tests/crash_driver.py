@@ -2,8 +2,9 @@
 
 Usage: ``crash_driver.py URL FOLDER SCENE POINT...``. For each point one child is forked that is
 killed with SIGKILL at that storage write (before it for an even point, after it for an odd one),
-and then another that goes on to the end. A point of -1 is a run that nobody kills. Prints a JSON
-line each.
+and then another that goes on to the end. A point of -1 is a run that nobody kills; in the scene
+``paid`` the tool itself kills the first life: at -2 before it pays, at -3 after. Prints a JSON line
+each.
 """
 
 import asyncio
@@ -19,9 +20,13 @@ from langgraph.types import Command
 from daruma import Settings, aopen_postgres, build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import Postgres
+from daruma.graph.storage.replies import PostgresReplies
 from daruma.graph.storage.saver import PostgresSaver
+from daruma.state.interrupts import ReplyRefused
 
 NEVER = -1
+BEFORE_PAYING = -2
+AFTER_PAYING = -3
 VIEW = {"name": "str_replace_editor", "args": {"command": "view", "path": "data.txt"}}
 LOOK = {"name": "search", "args": {"pattern": "a"}}
 
@@ -53,9 +58,20 @@ UNDONE: dict[str, Any] = {
     "main": [writing("wrong"), {"raise": "down"}, {"say": "Done."}, {"say": "Done again."}],
     "reflect": [{"say": "I see nothing wrong."}],
 }
+PAYING = {"calls": [{"name": "pay", "args": {"amount": 5}, "id": "pay"}, LOOK]}
+PAID: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Pay"}]}}],
+    "main": [
+        PAYING,
+        {"calls": [{"name": "payy", "args": {"amount": "7"}, "id": "b"}]},
+        {"say": "Paid."},
+    ],
+    "repair": [{"json": {"repairs": [{"tool_call_id": "b", "name": "pay"}]}}],
+}
 SCENES: dict[str, tuple[dict[str, Any], str]] = {
     "mended": (MENDED, "allow"),
     "undone": (UNDONE, "confirm"),
+    "paid": (PAID, "allow"),
 }
 """Scripts, and the policy for their commands. Together they pass through every node."""
 
@@ -87,15 +103,38 @@ class Deadly(PostgresSaver):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def graph_over(pg: Postgres, scene: str) -> Any:
-    """Build the graph of a scripted task."""
+class DeadlyReplies(PostgresReplies):
+    """The same for accepted replies, which are a write like any other."""
+
+    async def _accept(self, thread_id: str, replies: Any) -> bool:
+        saver: Any = self._saver
+        return bool(await saver._deadly(super()._accept(thread_id, replies)))
+
+
+def graph_over(pg: Postgres, scene: str, folder: Path, point: int) -> Any:
+    """Build the graph of a scripted task; its tool ``pay`` writes each payment into a ledger."""
+    ledger = folder.with_suffix(".ledger")
+
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        mortal = not ledger.exists()
+        ledger.touch()
+        if mortal and point == BEFORE_PAYING:
+            os.kill(os.getpid(), signal.SIGKILL)
+        with ledger.open("a") as book:
+            book.write(f"{amount}\n")
+        if mortal and point == AFTER_PAYING:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "paid"
+
     script, policy = SCENES[scene]
+    checks = {"paid": []}.get(scene, ["grep -q right data.txt"])
     settings = {
-        "verification": {"commands": ["grep -q right data.txt"]},
-        "tools": {"policy": {"run_command": policy}},
+        "verification": {"commands": checks},
+        "tools": {"policy": {"run_command": policy, "pay": "confirm"}},
     }
     model = ScriptedChatModel(script=script)
-    return build_graph(model, settings=Settings.model_validate(settings), persistence=pg)
+    return build_graph(model, [pay], Settings.model_validate(settings), persistence=pg)
 
 
 def reply_to(question: Any) -> dict[str, Any]:
@@ -116,7 +155,11 @@ async def run_to_the_end(graph: Any, folder: Path, config: Any) -> Any:
             await graph.ainvoke(request, config)
         elif state.interrupts:
             (question,) = state.interrupts
-            await graph.ainvoke(Command(resume={question.id: reply_to(question.value)}), config)
+            try:
+                reply = reply_to(question.value)
+                await graph.ainvoke(Command(resume={question.id: reply}), config)
+            except ReplyRefused:  # it is answered: the life before this one had just done so
+                await graph.ainvoke(None, config)
         elif state.tasks:
             await graph.ainvoke(None, config)
         else:
@@ -129,8 +172,9 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
     async with aopen_postgres(url) as pg:
         saver: Any = pg.checkpointer
         saver.__class__ = Deadly
+        saver.replies.__class__ = DeadlyReplies
         saver.point = point
-        graph = graph_over(pg, scene)
+        graph = graph_over(pg, scene, folder, point)
         state = await run_to_the_end(graph, folder, config)
         result = state.values["result"]
         history = [past async for past in graph.aget_state_history(config)]
@@ -143,8 +187,22 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
             "phases": [phase.status for phase in result.phases],
             "messages": [[m.type, m.text] for m in state.values["messages"]],
             "file": (folder / "data.txt").read_text(),
+            "replies": await replies_to(pg, folder.name),
         }
+        ledger = folder.with_suffix(".ledger")
+        if ledger.exists():
+            seen["paid"] = ledger.read_text().split()
         keep(folder, seen, saver.writes)
+
+
+async def replies_to(pg: Postgres, thread: str) -> int:
+    """How many replies were accepted on a thread: asked twice, a question would have two."""
+    async with pg.pool.connection() as connection:
+        found = await connection.execute(
+            "SELECT count(*) AS n FROM daruma_replies WHERE thread_id = %s", [thread]
+        )
+        row = await found.fetchone()
+        return row["n"] if row else 0
 
 
 def keep(folder: Path, seen: dict[str, Any], writes: int) -> None:

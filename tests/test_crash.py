@@ -15,6 +15,7 @@ DRIVER = Path(__file__).with_name("crash_driver.py")
 ENDS = {
     "mended": ("completed", None, "right"),
     "undone": ("gave_up_after_reflections", "verification_failed", "undone"),
+    "paid": ("completed", None, "a"),
 }
 """How each scene of the driver ends: status, code, and what the file holds."""
 
@@ -52,6 +53,28 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     resumed = lives(postgres_url, tmp_path, scene, every)
 
     seen = untouched["seen"]
+    for life in resumed:
+        paid = life["seen"].pop("paid", None)
+        assert paid is None or set(paid) == set(seen["paid"])  # at least once: see the README
+    seen.pop("paid", None)
     assert (seen["status"], seen["code"], seen["file"]) == ENDS[scene]
     assert [life["ended"] for life in resumed] == [-9] * len(every)
     assert [life["point"] for life in resumed if life["seen"] != seen] == []
+
+
+@pytest.mark.parametrize(("point", "payments"), [(-2, ["5", "7"]), (-3, ["5", "5", "7"])])
+def test_a_call_that_was_approved_is_not_asked_for_again(
+    postgres_url: str, tmp_path: Path, point: int, payments: list[str]
+) -> None:
+    """Killed before and after the tool did its work: one yes each, and none without one.
+
+    That it pays twice in the second case is what the effect journal is to end.
+    """
+    (untouched,) = lives(postgres_url, tmp_path, "paid", [-1])
+
+    (killed,) = lives(postgres_url, tmp_path, "paid", [point])
+
+    assert (killed["ended"], untouched["seen"]["replies"]) == (-9, 3)
+    assert killed["seen"].pop("paid") == payments
+    assert untouched["seen"].pop("paid") == ["5", "7"]
+    assert killed["seen"] == untouched["seen"]

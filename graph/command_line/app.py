@@ -14,7 +14,7 @@ from daruma.graph.command_line.demo_command import demo
 from daruma.graph.command_line.doctor import doctor
 from daruma.graph.command_line.faults import USAGE, complaint, kept
 from daruma.graph.command_line.printable import one_line
-from daruma.graph.command_line.run import resume, run
+from daruma.graph.command_line.run import resume, retry, run
 from daruma.graph.command_line.show import graph, show, threads
 
 app = typer.Typer(
@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, run, resume, answer, threads, show, graph, doctor):
+for command in (demo, run, resume, retry, answer, threads, show, graph, doctor):
     app.command(cls=BareDecisions if command is answer else None)(command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

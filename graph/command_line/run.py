@@ -59,9 +59,32 @@ def resume(
     raise typer.Exit(code)
 
 
+def retry(
+    thread: ThreadName,
+    *,
+    call: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only this tool call: run it, or ask for it, again."),
+    ] = None,
+    yes: Yes = False,
+    json: AsJson = False,
+    model: Model = None,
+) -> None:
+    """Try again what failed, from where it stood: a model call, a tool call, a denied approval."""
+    from daruma.graph.command_line.conversation import Conversation
+    from daruma.graph.command_line.session import Go, Session
+
+    again = Go(None, reopen=True, call=call)
+    code = Conversation(yes=yes, json=json).hold(Session(thread, model=model), lambda _: again)
+    raise typer.Exit(code)
+
+
 def unfinished(snapshot: "StateSnapshot") -> "Go | None":
     """Go on with work that was interrupted; a result, or an open question, is nothing to run."""
     from daruma.graph.command_line.session import Go
 
+    result = snapshot.values.get("result")
+    if result is not None and result.status == "blocked":
+        return Go(None)  # what was denied is asked for again
     # `next` is empty too where every node has run and only the step itself was not closed.
     return Go(None) if snapshot.tasks and not snapshot.interrupts else None

@@ -6,27 +6,32 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot
 
 from daruma.graph.build import build_graph
 from daruma.graph.command_line.keepsake import Keepsake, usable_model
 from daruma.graph.command_line.thread_names import ThreadRefused
+from daruma.graph.compiled import Machine
+from daruma.graph.door import open_questions
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
 from daruma.tools.mcp import mcp_tools
 
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 Replies = Mapping[str, Any]
 """Replies by the id of the interrupt that they answer."""
 
 
 @dataclass(frozen=True)
 class Go:
-    """What the graph is to be run with; None goes on where it stopped."""
+    """What the graph is to be run with; None goes on where it stopped.
+
+    ``reopen`` sets the thread back to where it failed first, or where the call of that id did.
+    """
 
     given: Any
+    reopen: bool = False
+    call: str | None = None
 
 
 Start = Callable[[StateSnapshot], Go | None]
@@ -87,7 +92,11 @@ class Session:
             settings, model = kept.settings(), self.model or kept.model
             tools = await mcp_tools(settings.tools.mcp_servers)
             graph = build_graph(model, tools, settings, persistence=postgres)
-            going = start(await graph.aget_state(self._config()))
+            snapshot = await graph.aget_state(self._config())
+            going = start(snapshot)
+            if going and going.reopen:
+                await graph.areopen(self._config(), call=going.call)
+            going = going or await self._replied(postgres, snapshot)
             going = going or await self._answered(graph, automatic)
             if going:
                 kept = Keepsake(usable_model(model, settings), kept.folder)
@@ -105,7 +114,7 @@ class Session:
             return Keepsake(None, str(self.folder))
         return Keepsake.of(found.metadata)
 
-    async def _stream(self, graph: Graph, going: Go, kept: Keepsake, watcher: Watcher) -> None:
+    async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
         config = self._config() | {"metadata": kept.metadata}
         parts: AsyncIterator[Any] = graph.astream(
             going.given, config, stream_mode=["updates", "custom", "values"]
@@ -115,11 +124,17 @@ class Session:
             watcher.begin(self.thread, kept.model or "")
             watcher.see(mode, part)
 
-    async def _answered(self, graph: Graph, automatic: Callable[[Stop], Replies]) -> Go | None:
+    async def _replied(self, postgres: Postgres, snapshot: StateSnapshot) -> Go | None:
+        """Go on with a reply that was accepted before its run was killed."""
+        replies = postgres.checkpointer.replies
+        known = await replies.aaccepted(self.thread, open_questions(snapshot))
+        return Go(None) if known else None
+
+    async def _answered(self, graph: Machine, automatic: Callable[[Stop], Replies]) -> Go | None:
         replies = automatic(await self._stop(graph))
         return Go(Command(resume=dict(replies))) if replies else None
 
-    async def _stop(self, graph: Graph) -> Stop:
+    async def _stop(self, graph: Machine) -> Stop:
         snapshot = await graph.aget_state(self._config())
         return Stop(self.thread, snapshot.values.get("result"), questions_of(snapshot))
 

@@ -10,8 +10,9 @@ from langgraph.types import StateSnapshot
 
 from daruma.graph.build import build_graph
 from daruma.graph.command_line.keepsake import Keepsake
-from daruma.graph.command_line.session import Graph, Stop, questions_of
+from daruma.graph.command_line.session import Stop, questions_of
 from daruma.graph.command_line.thread_names import ThreadRefused
+from daruma.graph.compiled import Machine
 from daruma.graph.storage.postgres import Postgres
 from daruma.state.failure import Failure
 from daruma.state.phases import first_failed
@@ -83,7 +84,7 @@ async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
     return await _seen(build_graph(settings=Settings(), persistence=postgres), thread)
 
 
-async def _seen(graph: Graph, thread: str) -> ThreadView:
+async def _seen(graph: Machine, thread: str) -> ThreadView:
     snapshot = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
     if snapshot.created_at is None:
         raise ThreadRefused(f"there is no thread {thread!r}: see `daruma threads`")

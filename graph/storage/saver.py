@@ -4,7 +4,7 @@ The stock one belongs to the loop it was made on, and runs one operation at a ti
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -12,10 +12,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.postgres._ainternal import get_connection
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from psycopg import AsyncCursor
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import DictRow, dict_row
 
 from daruma.graph.bridge import on, run
+from daruma.graph.storage.replies import PostgresReplies
 from daruma.graph.storage.tables import make_tables
 from daruma.state.storage import DamagedState
 
@@ -56,16 +57,22 @@ class PostgresSaver(AsyncPostgresSaver):
     thread of that loop; reading raises :class:`DamagedState`, naming the checkpoint.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.replies = PostgresReplies(self)
+
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[DictRow]]:
+        """Take a connection of the pool; only on the loop that this object was made on."""
+        return get_connection(self.conn)
+
     aget_tuple = _awaiting(AsyncPostgresSaver.aget_tuple)
     aput = _awaiting(AsyncPostgresSaver.aput)
     aput_writes = _awaiting(AsyncPostgresSaver.aput_writes)
-    adelete_thread = _awaiting(AsyncPostgresSaver.adelete_thread)
     aprune = _awaiting(AsyncPostgresSaver.aprune)
 
     get_tuple = _waiting(AsyncPostgresSaver.aget_tuple)
     put = _waiting(AsyncPostgresSaver.aput)
     put_writes = _waiting(AsyncPostgresSaver.aput_writes)
-    delete_thread = _waiting(AsyncPostgresSaver.adelete_thread)
     prune = _waiting(AsyncPostgresSaver.aprune)
 
     async def aget_delta_channel_history(
@@ -89,12 +96,22 @@ class PostgresSaver(AsyncPostgresSaver):
             named = config["configurable"]
             raise _damaged(named["thread_id"], named.get("checkpoint_id"), error) from error
 
+    async def adelete_thread(self, thread_id: str) -> None:
+        await on(self.loop, self._delete(thread_id))
+
+    def delete_thread(self, thread_id: str) -> None:
+        run(self._delete(thread_id), loop=self.loop)
+
+    async def _delete(self, thread_id: str) -> None:
+        await AsyncPostgresSaver.adelete_thread(self, thread_id)
+        await self.replies.delete(thread_id)
+
     async def setup(self) -> None:
         """Make the tables; any number of processes may do so at once."""
         await on(self.loop, self._make_tables())
 
     async def _make_tables(self) -> None:
-        async with get_connection(self.conn) as connection:
+        async with self.connection() as connection:
             await make_tables(connection)
 
     async def alist(
@@ -121,7 +138,7 @@ class PostgresSaver(AsyncPostgresSaver):
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
         async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(get_connection(self.conn))
+            connection = await stack.enter_async_context(self.connection())
             if pipeline:
                 await stack.enter_async_context(connection.pipeline())
             cursor = connection.cursor(binary=True, row_factory=dict_row)

@@ -6,6 +6,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncConnection
 from psycopg.errors import UndefinedTable
 
+from daruma.graph.storage.replies import MAKE
+
 
 class _Tables(AsyncPostgresSaver):
     """The stock tables, with indexes made in the transaction that makes all the rest.
@@ -16,6 +18,11 @@ class _Tables(AsyncPostgresSaver):
     def __init__(self, connection: AsyncConnection[Any]) -> None:
         super().__init__(connection)
         self.MIGRATIONS = [each.replace("CONCURRENTLY", "") for each in self.MIGRATIONS]
+
+
+_MADE = """
+SELECT FROM checkpoint_migrations WHERE v >= %s AND to_regclass('daruma_replies') IS NOT NULL
+"""
 
 
 async def make_tables(connection: AsyncConnection[Any]) -> None:
@@ -29,14 +36,13 @@ async def make_tables(connection: AsyncConnection[Any]) -> None:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))")
         await _Tables(connection).setup()
+        await connection.execute(MAKE)
 
 
 async def _are_made(connection: AsyncConnection[Any]) -> bool:
     newest = len(_Tables.MIGRATIONS) - 1
     try:
-        found = await connection.execute(
-            "SELECT FROM checkpoint_migrations WHERE v >= %s", [newest]
-        )
+        found = await connection.execute(_MADE, [newest])
     except UndefinedTable:
         return False
     return found.rowcount > 0

@@ -1,0 +1,110 @@
+"""Setting a thread back to where it failed, so that it can be gone on with from there (TL-23).
+
+Nothing is taken out of the history: the thread goes on from a copy of an earlier point of it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+from daruma.state import phases
+from daruma.state.channels import State
+from daruma.state.errors import DarumaError
+from daruma.state.tool_task import ToolTask
+
+COPY = "__copy__"
+"""LangGraph's name for a checkpoint that is made anew just as it was."""
+
+
+class NothingToReopen(DarumaError):
+    """Raised for a thread, or a call, that has not failed; nothing on the thread has changed."""
+
+
+@dataclass(frozen=True)
+class Fork:
+    """From which checkpoint a thread goes on, as if which node had written what."""
+
+    config: RunnableConfig
+    values: dict[str, Any] | None
+    as_node: str
+
+
+def fork_of(history: Iterable[StateSnapshot], call_id: str | None = None) -> Fork:
+    """Find where the newest task of a thread failed, or where one of its calls did.
+
+    ``history`` is the thread's, newest first. A model call is made again, a denied approval is
+    asked for again, a call that ran and failed runs again, its siblings do not. Raises
+    :class:`NothingToReopen`.
+    """
+    newest, *before = history
+    state = State(**newest.values)
+    of_task = [past for past in before if _same_task(past, state)]
+    if call_id is not None:
+        return _of_call(of_task, call_id)
+    result = state.result
+    if result is None or result.completed:
+        raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
+    if result.status == "blocked":
+        return _of_block(of_task)
+    node = _failed_node(state)
+    for past in of_task:
+        if past.next == (node,):
+            return Fork(past.config, None, COPY)
+    raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
+
+
+def _same_task(past: StateSnapshot, state: State) -> bool:
+    task = past.values.get("task")
+    return task is not None and task.id == state.task_id
+
+
+def _failed_node(state: State) -> str:
+    fallen = phases.first_failed(state.plan) if state.plan else None
+    failure = (fallen.failure if fallen else None) or state.origin or state.failure
+    return failure.node if failure else "main"
+
+
+def _of_block(of_task: list[StateSnapshot]) -> Fork:
+    for past in of_task:
+        denied = [c for c in past.values.get("calls", ()) if c.status == "rejected" and c.required]
+        if past.next == ("settle",) and denied:
+            return _undone(past, denied)
+    raise NothingToReopen("the denied approval is not in this thread's history any more")
+
+
+def _of_call(of_task: list[StateSnapshot], call_id: str) -> Fork:
+    for past in of_task:
+        calls = [call for call in past.values.get("calls", ()) if call.id == call_id]
+        if calls and past.next in (("main",), ("settle",)):
+            if not _ended(calls[0]):
+                break
+            return _undone(past, calls)
+    raise NothingToReopen(
+        f"no call {call_id!r} of the newest task has been denied, or run and failed"
+    )
+
+
+def _ended(call: ToolTask) -> bool:
+    # A call with a problem never ran: its model was told, and has to make another.
+    return call.status in ("rejected", "unknown") or (call.status == "failed" and not call.problem)
+
+
+def _undone(past: StateSnapshot, calls: list[ToolTask]) -> Fork:
+    again = {call.id: _again(call) for call in calls}
+    known = {message.id for message in past.values["messages"]}
+    results = [RemoveMessage(id=c.result_id) for c in calls if c.result_id in known]
+    values = {
+        "calls": tuple(again.get(call.id, call) for call in past.values["calls"]),
+        "messages": results,
+        "failure": None,
+    }
+    return Fork(past.config, values, "gate")
+
+
+def _again(call: ToolTask) -> ToolTask:
+    asked = call.status == "rejected"
+    return replace(call, status="awaiting" if asked else "ready", voided=0)

@@ -1,0 +1,193 @@
+"""One reply per question: the first counts, and a run that was killed goes on with it."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from langgraph.types import Command
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, illegal, say
+
+from daruma.graph.build import build_graph
+from daruma.graph.door import RequestRefused
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.replies import replies_of
+from daruma.graph.storage.postgres import open_postgres
+from daruma.state.interrupts import ReplyRefused
+
+CONFIRM = settings(tools={"policy": {"shout": "confirm"}})
+ASKED = [calls(call(id_="one", text="1")), say()]
+
+
+class Heard:
+    """A tool that counts what it was really called with."""
+
+    def __init__(self) -> None:
+        self.texts: Counter[str] = Counter()
+
+    def shout(self, text: str) -> str:
+        """Say it loudly."""
+        self.texts[text] += 1
+        return text.upper()
+
+
+def yes_to(question: Any) -> dict[str, Any]:
+    keys = ("approval_id", "digest")
+    approvals = question.value["approvals"]
+    return {
+        "decisions": [{key: a[key] for key in keys} | {"decision": "approve"} for a in approvals]
+    }
+
+
+def test_of_forty_replies_at_once_one_is_accepted(postgres_url: str) -> None:
+    """Through two pools and graphs, as from two processes: the tool runs once."""
+    heard = Heard()
+    with open_postgres(postgres_url) as one, open_postgres(postgres_url) as two:
+        graphs: list[Any] = [
+            build_graph(ScriptedChatModel(script=ASKED), [heard.shout], CONFIRM, persistence=pg)
+            for pg in (one, two)
+        ]
+        run = Run(ASKED, graph=graphs[0]).ask()
+        answer = Command(resume={run.question.id: yes_to(run.question)})
+
+        def reply(n: int) -> str:
+            try:
+                graphs[n % 2].invoke(answer, run.config)
+            except (ReplyRefused, RequestRefused) as refusal:
+                return type(refusal).__name__
+            return "accepted"
+
+        with ThreadPoolExecutor(40) as pool:
+            said = Counter(pool.map(reply, range(40)))
+
+        assert said["accepted"] == 1
+        assert heard.texts == {"1": 1}
+        assert run.result.status == "completed"
+
+
+def test_a_run_killed_after_its_reply_goes_on_with_it(postgres_url: str) -> None:
+    """Nobody is asked for what was answered; another answer is refused, and says what to do."""
+    heard = Heard()
+    with open_postgres(postgres_url) as pg:
+        graph: Any = build_graph(
+            ScriptedChatModel(script=ASKED), [heard.shout], CONFIRM, persistence=pg
+        )
+        run = Run(ASKED, graph=graph).ask()
+        replies = {run.question.id: yes_to(run.question)}
+        assert replies_of(graph.checkpointer).accept("t", replies)
+
+        with pytest.raises(ReplyRefused, match="resume the thread to go on with that reply"):
+            run.send(Command(resume=replies))
+        assert heard.texts == {}
+        run.send(None)
+
+        assert heard.texts == {"1": 1}
+        assert run.result.status == "completed"
+
+
+async def test_it_goes_on_asynchronously_too() -> None:
+    """MO-09: and without Postgres, as far as this process knows."""
+    heard = Heard()
+    run = Run(ASKED, settings=CONFIRM, tools=[heard.shout]).ask()
+    replies = {run.question.id: yes_to(run.question)}
+    assert await replies_of(run.graph.checkpointer).aaccept("t", replies)
+
+    with pytest.raises(ReplyRefused):
+        await run.graph.ainvoke(Command(resume=replies), run.config)
+    await run.graph.ainvoke(None, run.config)
+
+    assert heard.texts == {"1": 1}
+
+
+def test_going_on_without_a_reply_asks_again() -> None:
+    """Nothing runs without an answer."""
+    heard = Heard()
+    run = Run(ASKED, settings=CONFIRM, tools=[heard.shout]).ask()
+    asked = run.question
+
+    run.send(None)
+
+    assert run.question == asked
+    assert heard.texts == {}
+
+
+ORDERS = st.permutations(range(4)).flatmap(
+    lambda order: st.sets(st.integers(1, 3)).map(
+        lambda cuts: [
+            order[start:end]
+            for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), 4], strict=True)
+        ]
+    )
+)
+
+
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(ORDERS, st.lists(st.sampled_from(["approve", "deny"]), min_size=4, max_size=4))
+def test_approvals_are_answered_in_any_order_and_grouping(
+    groups: list[list[int]], decisions: list[str]
+) -> None:
+    """TL-14: each runs if and only if it was approved, once, and only when all are decided."""
+    heard = Heard()
+    script = [calls(*(call(id_=f"c{n}", text=str(n)) for n in range(4))), say()]
+    run = Run(script, settings=CONFIRM, tools=[heard.shout]).ask()
+
+    for group in groups:
+        assert heard.texts == {}
+        run.decide(**{f"c{n}": decisions[n] for n in group})
+
+    assert heard.texts == {str(n): 1 for n in range(4) if decisions[n] == "approve"}
+    assert run.result.status == "completed"
+    assert illegal(run.messages) == []
+
+
+def editing(tmp_path: Path) -> Run:
+    """A run that waits for the approval of a script's start."""
+    (tmp_path / "script.sh").write_text("printf ran >> ledger.txt\n")
+    script = [calls(call("run_command", id_="go", command="sh script.sh")), say()]
+    return Run(script).ask(workspace=str(tmp_path))
+
+
+def test_a_yes_to_what_has_changed_since_is_void(tmp_path: Path) -> None:
+    """The line is the same, the script behind it is not: it is asked again, and then runs."""
+    run = editing(tmp_path)
+    first = run.question.value["approvals"][0]
+    (tmp_path / "script.sh").write_text("printf wicked >> ledger.txt\n")
+
+    run.decide(go="approve")
+
+    again = run.question.value["approvals"][0]
+    assert again["approval_id"] == first["approval_id"]
+    assert again["digest"] != first["digest"]
+    assert not (tmp_path / "ledger.txt").exists()
+    assert [e["decision"] for e in run.happened("approval_completed")] == ["void"]
+    run.decide(go="approve")
+    assert (tmp_path / "ledger.txt").read_text() == "wicked"
+
+
+def test_what_changes_all_the_time_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """Something else writes into the workspace: the call fails, and its model is told why."""
+    run = editing(tmp_path)
+    for n in range(3):
+        (tmp_path / "log.txt").write_text(str(n))
+        run.decide(go="approve")
+
+    assert run.result.status == "completed"
+    assert not (tmp_path / "ledger.txt").exists()
+    (result,) = [message for message in run.messages if message.type == "tool"]
+    assert "changed again and again" in result.text
+
+
+def test_a_denial_of_what_has_changed_holds(tmp_path: Path) -> None:
+    """A no is a no: nothing runs, and nobody is asked again."""
+    run = editing(tmp_path)
+    (tmp_path / "script.sh").write_text("printf other >> ledger.txt\n")
+
+    run.decide(go="deny")
+
+    assert run.result.status == "completed"
+    assert not (tmp_path / "ledger.txt").exists()

@@ -1,0 +1,170 @@
+"""What failed can be tried again from where it stood; what did not fail is not done twice."""
+
+from typing import Any
+
+import pytest
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, illegal, say
+
+from daruma.graph.build import build_graph
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.reopening import NothingToReopen
+
+REQUIRED = {"decision": "confirm", "required": True}
+
+
+@pytest.fixture
+def heard() -> list[str]:
+    """What the tool was really called with."""
+    return []
+
+
+def start(heard: list[str], script: Any, rule: Any = "allow") -> Run:
+    def shout(text: str) -> str:
+        """Say it loudly."""
+        heard.append(text)
+        if text == "fall" and heard.count("fall") == 1:
+            raise ValueError("fell over")
+        return text.upper()
+
+    given = settings(
+        tools={"policy": {"shout": rule}}, fallback_chain={"recovery": {"max_retries": 0}}
+    )
+    return Run(script, settings=given, tools=[shout]).ask()
+
+
+def reopened(run: Run, call_id: str | None = None) -> Run:
+    run.graph.reopen(run.config, call=call_id)
+    return run.send(None)
+
+
+def check(run: Run) -> None:
+    assert illegal(run.messages) == []
+    assert [problem for request in run.model.requests for problem in illegal(request)] == []
+
+
+def test_a_blocked_thread_asks_for_the_same_approval_again(heard: list[str]) -> None:
+    """TL-15: a retry opens it again, and nothing runs unapproved."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
+    first = run.question.value["approvals"]
+    run.decide(pay="deny")
+    assert run.result.status == "blocked"
+
+    run.send(None)
+
+    assert run.question.value["approvals"] == first
+    assert heard == []
+    run.decide(pay="approve")
+    assert heard == ["1"]
+    assert run.result.status == "completed"
+    check(run)
+
+
+def test_a_blocked_thread_can_be_denied_again(heard: list[str]) -> None:
+    """TL-15: as often as one likes."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
+    for _ in range(3):
+        run.decide(pay="deny")
+        assert run.result.status == "blocked"
+        run.send(None)
+
+    assert run.question.value["approvals"][0]["approval_id"] == "pay"
+    assert heard == []
+
+
+def test_what_was_approved_beside_a_denied_call_runs_once(heard: list[str]) -> None:
+    """TL-15: nothing is skipped over, and an approval that was given is not asked for again."""
+    script = [calls(call(id_="one", text="1"), call(id_="two", text="2")), say()]
+    run = start(heard, script, REQUIRED).decide(one="approve", two="deny").send(None)
+
+    assert [a["approval_id"] for a in run.question.value["approvals"]] == ["two"]
+    run.decide(two="approve")
+    assert sorted(heard) == ["1", "2"]
+    check(run)
+
+
+def test_a_failed_model_call_is_made_again(heard: list[str]) -> None:
+    """TL-23: with the work before it kept."""
+    script = [calls(call(id_="one", text="1")), {"raise": "the provider is down"}]
+    run = start(heard, script)
+    assert run.result.status == "failed"
+    repaired = ScriptedChatModel(script=[*script[:1], say("Now it works.")])
+    run.graph = build_graph(repaired, [_shout], settings(), checkpointer=run.graph.checkpointer)
+
+    reopened(run)
+
+    assert run.result.status == "completed"
+    assert run.result.output == "Now it works."
+    assert heard == ["1"]
+    check(run)
+
+
+def test_a_failed_call_runs_again_without_its_siblings(heard: list[str]) -> None:
+    """TL-23: a tool task."""
+    script = [calls(call(id_="one", text="1"), call(id_="two", text="fall")), say(), say("Again.")]
+    run = start(heard, script)
+
+    reopened(run, "two")
+
+    assert heard == ["1", "fall", "fall"]
+    assert run.result.status == "completed"
+    results = {m.tool_call_id: m.status for m in run.messages if m.type == "tool"}
+    assert results == {"one": "success", "two": "success"}
+    check(run)
+
+
+def test_a_rejected_approval_is_asked_for_again(heard: list[str]) -> None:
+    """TL-23: also an optional one, after which the loop had gone on."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], "confirm").decide(pay="deny")
+    assert run.result.status == "completed"
+
+    reopened(run, "pay").decide(pay="approve")
+
+    assert heard == ["1"]
+    check(run)
+
+
+def test_what_has_not_failed_is_not_reopened(heard: list[str]) -> None:
+    """One clear line, and the thread as it was."""
+    run = start(heard, [calls(call(id_="one", text="1")), say()])
+    before = run.snapshot
+
+    with pytest.raises(NothingToReopen, match="has not failed"):
+        run.graph.reopen(run.config)
+    with pytest.raises(NothingToReopen, match="no call 'one'"):
+        run.graph.reopen(run.config, call="one")
+    with pytest.raises(NothingToReopen, match="no call 'other'"):
+        run.graph.reopen(run.config, call="other")
+    assert run.snapshot == before
+
+
+def test_a_call_that_never_ran_is_not_run() -> None:
+    """Its arguments did not fit; its model was told, and has to make another."""
+    script = [calls(call(id_="one", wrong="1")), say("I give up."), say("I give up.")]
+    run = Run(
+        {"main": script, "repair": [say("{}")]},
+        settings=settings(tools={"call_repair_attempts": 0}),
+        tools=[_shout],
+    ).ask()
+
+    with pytest.raises(NothingToReopen):
+        run.graph.reopen(run.config, call="one")
+
+
+def _shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+async def test_a_thread_can_be_reopened_asynchronously(heard: list[str]) -> None:
+    """MO-09: and ``ainvoke(None)`` reopens a blocked one."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED).decide(pay="deny")
+
+    out = await run.graph.ainvoke(None, run.config)
+    assert out["__interrupt__"][0].value["approvals"][0]["approval_id"] == "pay"
+    run.decide(pay="deny")
+    await run.graph.areopen(run.config, call="pay")
+    out = await run.graph.ainvoke(None, run.config)
+
+    assert out["__interrupt__"][0].value["approvals"][0]["approval_id"] == "pay"
+    assert heard == []
