@@ -119,6 +119,7 @@ def _result(
         budgets={kind: budget.spent(steps, kind) for kind in kinds},
         usage=usage_by_role(step.usage for step in steps if step.usage),
         timings={**seconds, "total": now - started},
+        audit=tuple(step.audit for step in steps if step.audit),
         notes=_notes(state, confined),
         sandbox=confined.level if confined else None,
     )

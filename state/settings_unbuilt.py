@@ -13,12 +13,6 @@ UNBUILT = (
     "budgets.tokens",
     "budgets.usd",
     "budgets.seconds",
-    "tools.normalize_names",
-    "tools.name_aliases",
-    "tools.name_repair_attempts",
-    "tools.call_repair_attempts",
-    "tools.max_calls_per_turn",
-    "tools.profile",
     "evolution",
 )
 

@@ -105,6 +105,7 @@ class Says:
         self.answers = answers
         self.requests: list[list[BaseMessage]] = []
         self.offered: list[list[str]] = []
+        self.exactly: list[bool] = []
 
     async def __call__(
         self,
@@ -114,12 +115,14 @@ class Says:
         call: int,
         role: Role = "main",
         tools: Sequence[Tool] = (),
+        exact: bool = False,
         emit: Callable[[Event], None],
     ) -> Answer:
         emit(ModelCallStarted(node=node, model=f"stub {call}"))
         given = self.answers[min(len(self.requests), len(self.answers) - 1)]
         self.requests.append(list(messages))
         self.offered.append([tool.name for tool in tools])
+        self.exactly.append(exact)
         if isinstance(given, Exception):
             raise given
         message = given if isinstance(given, AIMessage) else AIMessage(given)

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.commands.checks import recognised_commands, run_checks
+from daruma.tools.commands.command_event import command_run
 from daruma.tools.editor_args import EditorArgs
 from daruma.tools.errors import ToolError
 from daruma.tools.run_command import RunCommandArgs, run_command
@@ -65,13 +66,15 @@ async def _search(args: SearchArgs, at: Surroundings) -> str:
 
 
 async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
-    return await run_command(args, at.needs_workspace(), at.timeout, await at.sandbox())
+    return await run_command(args, at.needs_workspace(), at.timeout, await at.sandbox(), at.emit)
 
 
 async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:
     root = at.needs_workspace().root
     commands = await recognised_commands(root)
     checks = await run_checks(commands, root, at.timeout, await at.sandbox()) if commands else []
+    for check in checks:
+        at.emit(command_run("tool", check))
     verification = Verification(checks=tuple(checks))
     return f"{verification.summary}\n\n{excerpt(verification)}".strip()
 

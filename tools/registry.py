@@ -46,7 +46,11 @@ class Registry:
             if (workspace or not tool.builtin) and shows(settings, tool)
         )
 
-    def find(self, name: str, settings: Tools, *, workspace: bool) -> Tool | None:
-        """Return the visible tool of a name. What is not shown can not be called (TL-06)."""
-        visible = self.visible(settings, workspace=workspace)
-        return next((tool for tool in visible if tool.name == name), None)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tools, shown or not."""
+        return tuple(self._tools)
+
+    def named(self, name: str) -> Tool | None:
+        """Return the tool of a name, shown or not."""
+        return self._tools.get(name)

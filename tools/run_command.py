@@ -1,11 +1,14 @@
 """The tool that runs a shell command in the workspace and tells the model how it went."""
 
 import signal
+from collections.abc import Callable
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from daruma.state.events import Event, unheard
 from daruma.tools.commands.command import CommandResult
+from daruma.tools.commands.command_event import command_run
 from daruma.tools.files.workspace import Workspace
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.sandbox.told import hint, killed_for
@@ -33,7 +36,11 @@ class RunCommandArgs(BaseModel):
 
 
 async def run_command(
-    args: RunCommandArgs, workspace: Workspace, timeout_default: float, sandbox: Sandbox
+    args: RunCommandArgs,
+    workspace: Workspace,
+    timeout_default: float,
+    sandbox: Sandbox,
+    emit: Callable[[Event], None] = unheard,
 ) -> str:
     """Run the command, for at most `timeout_default` seconds if it names no time. Raises ToolError.
 
@@ -42,7 +49,9 @@ async def run_command(
     cwd = await workspace.directory(args.cwd or ".")
     seconds = args.timeout if args.timeout is not None else timeout_default
     root = workspace.root
-    return _told(await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds))
+    result = await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds)
+    emit(command_run("tool", result))
+    return _told(result)
 
 
 def _told(result: CommandResult) -> str:

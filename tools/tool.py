@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from daruma.state.events import Event, unheard
 from daruma.tools.canonical import Canonical
 from daruma.tools.errors import ToolError
 from daruma.tools.files.edit_history import EditHistory
@@ -11,6 +12,7 @@ from daruma.tools.files.workspace import Workspace
 from daruma.tools.sandbox.level import SandboxUnavailable
 from daruma.tools.sandbox.opening import open_best
 from daruma.tools.sandbox.sandbox import Sandbox
+from daruma.tools.strict_schema import strict
 
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""
@@ -27,6 +29,7 @@ class Surroundings:
     history: EditHistory | None = None
     timeout: float = 120.0
     open_sandbox: Callable[[], Awaitable[Sandbox]] = open_best
+    emit: Callable[[Event], None] = unheard
 
     async def sandbox(self) -> Sandbox:
         """Return what commands run in, opened when first asked for.

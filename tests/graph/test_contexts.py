@@ -58,7 +58,7 @@ async def test_tools_are_the_graphs_own() -> None:
     """Live things are not part of the settings."""
     context = await context_for(contexts(), settings(mode="react"))
 
-    assert context.tools.find("shout", context.settings.tools, workspace=False) is not None
+    assert context.tools.named("shout") is not None
 
 
 async def test_settings_of_a_run_have_to_fit_the_tools() -> None:

@@ -15,7 +15,7 @@ def test_the_defaults_promise_nothing() -> None:
     ("given", "key"),
     [
         ({"budgets": {"usd": 1.0}}, "budgets.usd"),
-        ({"tools": {"max_calls_per_turn": 5}}, "tools.max_calls_per_turn"),
+        ({"llm": {"fallback_models": ["other"]}}, "llm.fallback_models"),
         ({"evolution": {"observe_only": False}}, "evolution"),
     ],
 )

@@ -16,16 +16,19 @@ FETCHED: Final = frozenset({".nox", ".tox", ".venv", "node_modules", "venv"})
 _COMPILED = re.compile(r".*\.pyc(?:\.\d+)?", re.DOTALL)
 """With a number while it is being written."""
 
-_GIT_CONTROL: Final = frozenset({"attributes", "commondir", "config", "config.worktree", "gitdir"})
-_GIT_HOLDS_CONTROL: Final = frozenset({"hooks", "info", "modules", "worktrees"})
-_GIT_DATA: Final = frozenset({"logs", "lfs", "objects", "refs"})
+_GIT_CONTROL: Final = frozenset(
+    {"HEAD", "attributes", "commondir", "config", "config.worktree", "gitdir", "packed-refs"}
+)
+_GIT_HOLDS_CONTROL: Final = frozenset({"hooks", "info", "modules", "refs", "worktrees"})
+_GIT_DATA: Final = frozenset({"logs", "lfs", "objects"})
 
 
 def place(parts: Parts, *, directory: bool) -> Place:
     """Say whether an entry counts, is only entered for what lies in it, or is left out.
 
     Python's compiled files are made anew by every run. Of git's own only what makes git run
-    something counts, its configuration and hooks: looking at a repository rewrites the rest.
+    something counts, its configuration and hooks, and where its branches point, which says what a
+    push would push: looking at a repository rewrites the rest.
     """
     name = parts[-1]
     if directory and name in REMADE:
@@ -44,7 +47,7 @@ def is_fetched(parts: Parts) -> bool:
 
 
 def _place_in_git(inside: Parts, *, directory: bool) -> Place:
-    if "hooks" in inside[:-1]:
+    if inside[0] != "logs" and not {"hooks", "refs"}.isdisjoint(inside[:-1]):
         return "counts"
     if directory:
         control = inside[0] in _GIT_HOLDS_CONTROL and _GIT_DATA.isdisjoint(inside)

@@ -63,6 +63,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a pipe that is gone": lambda top: (top / "pipe").unlink(),
     "a hook": lambda top: touch(top / ".git/hooks/pre-push"),
     "a new hook": lambda top: touch(top / ".git/modules/sub/hooks/post-merge"),
+    "where a branch points": lambda top: touch(top / ".git/refs/heads/main"),
+    "the branch that is out": lambda top: touch(top / ".git/HEAD"),
+    "branches that were packed": lambda top: touch(top / ".git/packed-refs"),
     "git's configuration": lambda top: touch(top / ".git/config"),
     "git's attributes": lambda top: touch(top / ".git/info/attributes"),
     "a nested repository's hook": lambda top: touch(top / "src/sub/.git/hooks/x"),
@@ -92,7 +95,7 @@ NOTHING: dict[str, Callable[[Path], object]] = {
     "compiling anew": lambda top: touch(top / "__pycache__/n.cpython-311.pyc"),
     "tests": lambda top: touch(top / ".pytest_cache/v/cache/nodeids"),
     "linters": lambda top: (touch(top / ".ruff_cache/1/2"), touch(top / "src/.mypy_cache/x.json")),
-    "git": lambda top: (touch(top / ".git/index"), touch(top / ".git/logs/HEAD")),
+    "git": lambda top: (touch(top / ".git/index"), touch(top / ".git/logs/refs/heads/main")),
     "what a link leads to": lambda top: (top / "link").stat(),
 }
 
