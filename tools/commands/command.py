@@ -84,18 +84,13 @@ async def run_in_group(
     text, argv = _spelled(command)
     order = _Order(text, argv, cwd, env, timeout, limit, confinement)
     future: Future[CommandResult] = Future()
-    stopped, stop = os.pipe()  # closing `stop` ends the command
-    try:
-        watcher = threading.Thread(
-            target=_fulfil, args=(future, order, stopped), name="daruma-command", daemon=True
-        )
-        watcher.start()
-    except BaseException:
-        os.close(stopped)
-        os.close(stop)
-        raise
+    stopped, stop = _pipe()  # closing `stop` ends the command
+    watcher = threading.Thread(
+        target=_fulfil, args=(future, order, stopped), name="daruma-command", daemon=True
+    )
     result = asyncio.wrap_future(future)
     try:
+        start(watcher, future, stopped)
         return await asyncio.shield(result)
     finally:
         os.close(stop)
@@ -109,11 +104,32 @@ def _spelled(command: str | Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return text, ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
 
 
+def _pipe() -> tuple[int, int]:
+    try:
+        return os.pipe()
+    except OSError as error:
+        raise CommandRefused(f"no command can be started: {error.strerror}") from error
+
+
+def start(watcher: threading.Thread, future: "Future[CommandResult]", stopped: int) -> None:
+    """Start a thread that closes ``stopped``; without one it is closed here, and ``future`` fails.
+
+    An interruption (Ctrl-C) can come when the thread runs already: then it is not ours to close.
+    """
+    try:
+        watcher.start()
+    except RuntimeError:
+        os.close(stopped)
+        future.set_exception(CommandRefused("no command can be started: there are no more threads"))
+
+
 def _fulfil(future: "Future[CommandResult]", order: _Order, stopped: int) -> None:
     future.set_running_or_notify_cancel()
     try:
         try:
             result = _run(order, stopped)
+        except OSError as error:
+            raise CommandRefused(f"the command can not be run: {error.strerror}") from error
         finally:
             os.close(stopped)
     except BaseException as error:  # noqa: BLE001 - it is raised where the command was asked for

@@ -58,12 +58,14 @@ class ProcessGroup:
             self._dismiss_guard()
             raise _not_started(error, argv, cwd) from error
         self._pipes = [pipe for pipe in (self._leader.stdout, self._leader.stderr) if pipe]
-        if self._guard is not None and self._guard.stdin is not None:
-            self._guard.stdin.write(b"%d\n" % self._leader.pid)
         self.pid = self._leader.pid
         self.end_signal = _pidfd(self.pid)
-        self._launch.started(self.pid)
         """A descriptor that turns readable when the leader ends; None where there is no such."""
+        try:
+            self._announce()
+        except BaseException:
+            self.__exit__()
+            raise
 
     @property
     def outputs(self) -> list[int]:
@@ -100,6 +102,11 @@ class ProcessGroup:
             pipe.close()
         if self.end_signal is not None:
             os.close(self.end_signal)
+
+    def _announce(self) -> None:
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.write(b"%d\n" % self.pid)
+        self._launch.started(self.pid)
 
     def _dismiss_guard(self) -> None:
         if self._guard is not None:

@@ -1,7 +1,6 @@
 """The level *landlock*: for hosts without namespaces, Landlock, a filter and a supervisor."""
 
 import os
-import select
 import shutil
 import stat
 import sys
@@ -15,6 +14,7 @@ from typing import Final
 import landlockpy
 from landlockpy import AccessFS
 
+from daruma.tools.commands.descriptors import turns_readable
 from daruma.tools.commands.launch import Asked, Launch, limited
 from daruma.tools.sandbox.filters import landlock_filter
 from daruma.tools.sandbox.hidden import Seen, seen
@@ -138,7 +138,7 @@ class _Lifeline:
         """Let go, and wait until the supervisor has ended everything and itself."""
         self._let_go()
         if self._supervisor is not None:
-            select.select([self._supervisor], [], [], SECONDS)
+            turns_readable(self._supervisor, SECONDS)
 
     def close(self) -> None:
         """Close what is open."""

@@ -42,7 +42,10 @@ def main(lifeline: int, ruleset: int, program: int, own: str, argv: list[str]) -
     if child == 0:
         become(ruleset, code, argv)
     ended = os.pidfd_open(child)
-    select.select([lifeline, ended], [], [])
+    either = select.poll()  # not select, which takes no descriptor above 1023
+    for fd in (lifeline, ended):
+        either.register(fd, select.POLLIN)
+    either.poll()
     status = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     end_all()
     remove(own)

@@ -5,17 +5,19 @@ A FIFO tells who is alive: its reader sees the end when the last process that wr
 
 import asyncio
 import os
+import resource
 import select
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from daruma.tools.commands.command import CommandResult, run_in_group
+from daruma.tools.commands.command import CommandResult, run_in_group, start
 from daruma.tools.errors import CommandRefused
 
 LONG = "sleep 600"
@@ -227,6 +229,42 @@ async def test_no_descriptor_is_leaked(tmp_path: Path) -> None:
     await run_in_group(LONG, cwd=tmp_path, timeout=0.05)
     with pytest.raises(CommandRefused):
         await run_in_group(["no-such-program"], cwd=tmp_path, timeout=10)
+
+    assert open_descriptors() == before
+
+
+def test_an_interruption_of_the_start_leaves_the_closing_to_the_thread() -> None:
+    """Else the descriptor would be closed twice, and the second time be another's (Ctrl-C)."""
+    inside, outside = os.pipe()
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            raise KeyboardInterrupt
+
+    future: Future[CommandResult] = Future()
+    with pytest.raises(KeyboardInterrupt):
+        start(Interrupted(target=lambda: None), future, inside)
+
+    os.fstat(inside)  # raises OSError if it is closed
+    os.close(inside)
+    os.close(outside)
+
+
+async def test_too_many_open_files_are_one_line(tmp_path: Path) -> None:
+    """A process that has no descriptor left can not run commands, and says so."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    await run_in_group("true", cwd=tmp_path, timeout=10)
+    before = open_descriptors()
+    for room in range(8):
+        top = os.dup(0)
+        os.close(top)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (top + room, hard))
+        try:
+            with pytest.raises(CommandRefused, match="Too many open files"):
+                await run_in_group("true", cwd=tmp_path, timeout=10)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     assert open_descriptors() == before
 

@@ -1,5 +1,7 @@
 """What git runs later, outside of the sandbox, can not be left behind by a command inside."""
 
+import os
+import resource
 from pathlib import Path
 from subprocess import run
 
@@ -7,7 +9,9 @@ import pytest
 from tests.sandboxes import sandbox_at
 
 from daruma.tools.commands.command import CommandResult
+from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.git_control import git_control
+from daruma.tools.sandbox.repositories import Repositories
 
 IDENTITY = "git -c user.name=me -c user.email=me@example.org"
 
@@ -95,27 +99,139 @@ async def test_a_link_in_place_of_a_repository_is_not_followed(tmp_path: Path) -
     await inside("echo x > .git/x", tree)
 
     assert list((tmp_path / "beside").iterdir()) == []
-    with git_control(tree) as pinned:
+    with git_control(tree, [Path(".git")]) as pinned:
         assert pinned == []
 
 
 def test_hooks_are_made_where_there_are_none(tmp_path: Path) -> None:
     """What is not there can not be made read-only."""
     (tmp_path / ".git").mkdir()
-    with git_control(tmp_path) as pinned:
-        found = [(str(each.path.relative_to(tmp_path)), each.writable) for each in pinned]
+    with git_control(tmp_path, [Path(".git")]) as pinned:
+        found = {str(each.path.relative_to(tmp_path)): each.writable for each in pinned}
 
-    assert found == [(".git", True), (".git/hooks", False)]
+    assert found[".git"] is True
+    assert found[".git/hooks"] is False
+
+
+def test_placeholders_are_gone_in_the_end(work: Path) -> None:
+    """Nothing of ours stays in a repository; the last of several commands removes it."""
+    before = sorted((work / ".git").iterdir())
+    repositories = Repositories().of(work)
+    with git_control(work, repositories):
+        with git_control(work, repositories):
+            pass
+        during = {path.name for path in (work / ".git").iterdir()}
+    after = sorted((work / ".git").iterdir())
+
+    assert {"commondir", "config.worktree"} <= during
+    assert after == before
+
+
+def test_placeholders_of_a_killed_process_are_harmless_and_removed(work: Path) -> None:
+    """Git works with them as without; the next command takes them for ours."""
+    (work / ".git" / "commondir").write_text(".\n")
+    (work / ".git" / "config.worktree").touch()
+    status = run(["git", "-C", str(work), "status", "-s"], capture_output=True, check=False)
+    with git_control(work, Repositories().of(work)):
+        pass
+
+    assert (status.returncode, status.stderr) == (0, b"")
+    assert not (work / ".git" / "commondir").exists()
+    assert not (work / ".git" / "config.worktree").exists()
+
+
+def test_what_can_not_be_protected_is_refused(work: Path) -> None:
+    """Without descriptors nothing would be pinned: then no command is run."""
+    repositories = Repositories().of(work)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    top = os.dup(0)
+    os.close(top)
+    for room in range(6):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (top + room, hard))
+        try:
+            with pytest.raises(CommandRefused), git_control(work, repositories):
+                pass
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mv lib old; cp -r old lib; echo x > lib/inner/.git/hooks/pre-commit",
+        "mv lib/inner old; cp -r old lib/inner; echo x > lib/inner/.git/hooks/pre-commit",
+        "rm -rf lib; git init -q lib/inner; echo x > lib/inner/.git/hooks/pre-commit",
+    ],
+)
+async def test_a_folder_around_a_repository_can_not_be_moved_aside(
+    work: Path, command: str
+) -> None:
+    """Else another repository could be put where one was."""
+    await inside(command, work)
+
+    assert (work / "lib/inner/.git/config").exists()
+    assert not (work / "lib/inner/.git/hooks/pre-commit").exists()
+
+
+async def test_many_folders_do_not_hide_a_repository(work: Path) -> None:
+    """A command can make more folders, and repositories, than are looked at the next time."""
+    sandbox = sandbox_at("namespace")
+    hide = "mkdir $(seq -f a%04g 700); for n in $(seq 70); do git init -q a$n; done"
+    await sandbox.run(hide, workspace=work, timeout=20)
+    done = await sandbox.run("echo x > lib/inner/.git/config", workspace=work, timeout=20)
+
+    assert "Read-only" in done.stderr
+
+
+async def test_the_repository_of_a_worktree_can_not_be_exchanged(work: Path) -> None:
+    """By `commondir` and `gitdir` the worktree would read the configuration of another."""
+    own = work / ".git" / "worktrees" / "tree"
+    own.mkdir(parents=True)
+    for name in ("HEAD", "commondir", "gitdir"):
+        (own / name).write_text("as it was\n")
+    attack = "cd .git; echo x > worktrees/tree/commondir; mv worktrees w; rm -rf worktrees/tree"
+    await inside(attack + "; echo x > worktrees/tree/config.worktree", work)
+
+    assert {path.name: path.read_text() for path in own.iterdir()} == dict.fromkeys(
+        ("commondir", "gitdir"), "as it was\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["config", "config.worktree", "commondir", "info", "hooks"])
+async def test_a_repository_with_links_for_control_files_is_read_only(
+    work: Path, name: str
+) -> None:
+    """A link can be replaced by a command, and can not be mounted over."""
+    (work / ".git" / name).exists() and (work / ".git" / name).rename(work / "elsewhere")
+    (work / ".git" / name).symlink_to("../elsewhere")
+    done = await inside(f"rm .git/{name}", work)
+
+    assert "Read-only" in done.stderr
+
+
+async def test_a_repository_kept_elsewhere_in_the_workspace_is_protected(tmp_path: Path) -> None:
+    """Bare ones, and those that `git init --separate-git-dir` makes."""
+    run(["git", "init", "-q", "--separate-git-dir", tmp_path / "kept", tmp_path], check=True)
+    before = (tmp_path / "kept" / "config").read_bytes()
+    await inside("echo x > kept/config; mv kept k; rm -f kept/config", tmp_path)
+
+    assert (tmp_path / "kept" / "config").read_bytes() == before
 
 
 def test_the_control_files_of_submodules_are_found(work: Path) -> None:
-    """Their repositories lie in that of the one around them."""
-    module = work / ".git" / "modules" / "sub"
-    (module / "hooks").mkdir(parents=True)
-    (module / "config").touch()
-    with git_control(work) as pinned:
+    """Their repositories lie in that of the one around them, also under names with a slash."""
+    for name in ("sub", "deep/sub"):
+        module = work / ".git" / "modules" / name
+        for folder in ("hooks", "objects", "refs"):
+            (module / folder).mkdir(parents=True)
+        for file in ("config", "HEAD"):
+            (module / file).touch()
+    with git_control(work, Repositories().of(work)) as pinned:
         found = {str(each.path.relative_to(work)): each.writable for each in pinned}
 
-    assert found[".git/modules/sub/hooks"] is False
-    assert found[".git/modules/sub/config"] is False
+    for name in ("sub", "deep/sub"):
+        assert found[f".git/modules/{name}/hooks"] is False
+        assert found[f".git/modules/{name}/config"] is False
+    assert found[".git/modules/deep"] is True
     assert found["lib/inner/.git/config"] is False
+    assert found["lib"] is True

@@ -5,6 +5,7 @@ A FIFO tells who is alive: its reader sees the end when the last process that wr
 
 import asyncio
 import os
+import resource
 import select
 import shlex
 import subprocess
@@ -256,3 +257,23 @@ def test_the_line_says_level_mechanism_and_gaps() -> None:
     assert whole.line == "namespace (x 1)"
     assert replace(whole, not_covered=("a", "b")).line == "namespace (x 1); not covered: a, b"
     assert replace(whole, limits=Limits(1, 1)).limits == Limits(1, 1)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_many_open_files_of_ours_are_no_hindrance(level: Level, tmp_path: Path) -> None:
+    """Descriptors above 1023, which select(2) does not take, serve as well; none is lost."""
+    sandbox = sandbox_at(level)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    held = [os.dup(0) for _ in range(1100)]
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        done = await sandbox.run("echo out", workspace=tmp_path, timeout=10)
+        after = len(os.listdir("/proc/self/fd"))
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert (done.stdout, done.exit_code) == ("out\n", 0)
+    assert after == before
