@@ -54,7 +54,17 @@ class DenyValue:
     errno: int
 
 
-Rule = Deny | DenyFlags | DenyOthers | DenyValue
+@dataclass(frozen=True, slots=True)
+class DenyLarge:
+    """A call that fails if its argument, all 64 bits of it, is ``least`` or more."""
+
+    call: str
+    argument: int
+    least: int
+    errno: int
+
+
+Rule = Deny | DenyFlags | DenyOthers | DenyValue | DenyLarge
 
 
 def assembled(rules: Iterable[Rule], architecture: int, numbers: Mapping[str, int]) -> bytes:
@@ -82,22 +92,27 @@ def _head(architecture: int) -> list[Instruction]:
 def _one(rule: Rule, number: int) -> list[Instruction]:
     if isinstance(rule, Deny):
         return [(EQUAL, 0, 1, number), _failure(rule)]
-    inside = [_argument(rule.argument), *_test(rule), _failure(rule), (LOAD, 0, 0, NUMBER)]
+    inside = [*_test(rule), _failure(rule), (LOAD, 0, 0, NUMBER)]
     return [(EQUAL, 0, len(inside), number), *inside]
 
 
-def _test(rule: DenyFlags | DenyOthers | DenyValue) -> list[Instruction]:
+def _test(rule: DenyFlags | DenyOthers | DenyValue | DenyLarge) -> list[Instruction]:
     """Jump over the failure that follows when the argument is harmless."""
+    low = _half(rule.argument, 0)
     if isinstance(rule, DenyFlags):
-        return [(ANY_OF, 0, 1, rule.mask)]
+        return [low, (ANY_OF, 0, 1, rule.mask)]
     if isinstance(rule, DenyValue):
-        return [(EQUAL, 0, 1, rule.value)]
+        return [low, (EQUAL, 0, 1, rule.value)]
+    if isinstance(rule, DenyLarge):
+        high = _half(rule.argument, 1)
+        return [high, (EQUAL, 0, 2, 0), low, (AT_LEAST, 0, 1, rule.least)]
     last = len(rule.values)
-    return [(EQUAL, last - at, 0, value) for at, value in enumerate(rule.values)]
+    return [low, *((EQUAL, last - at, 0, value) for at, value in enumerate(rule.values))]
 
 
-def _argument(index: int) -> Instruction:
-    return (LOAD, 0, 0, ARGUMENTS + 8 * index)  # both architectures are little-endian
+def _half(index: int, upper: int) -> Instruction:
+    # both architectures are little-endian
+    return (LOAD, 0, 0, ARGUMENTS + 8 * index + 4 * upper)
 
 
 def _failure(rule: Rule) -> Instruction:

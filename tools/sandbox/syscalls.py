@@ -21,7 +21,10 @@ _X86_64: Final = {
     "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272,
     "perf_event_open": 298, "fanotify_init": 300, "open_by_handle_at": 304, "setns": 308,
     "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "finit_module": 313,
-    "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
+    "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, "memfd_create": 319,
+    "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66,
+    "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
+    "mq_open": 240, "mq_unlink": 241,
 }  # fmt: skip
 
 _AARCH64: Final = {
@@ -32,7 +35,10 @@ _AARCH64: Final = {
     "request_key": 218, "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225,
     "perf_event_open": 241, "fanotify_init": 262, "open_by_handle_at": 265, "setns": 268,
     "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
-    "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+    "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "memfd_create": 279,
+    "shmget": 194, "shmctl": 195, "shmat": 196, "semget": 190, "semctl": 191, "semtimedop": 192,
+    "semop": 193, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189,
+    "mq_open": 180, "mq_unlink": 181,
 }  # fmt: skip
 
 NUMBERS: Final = {"x86_64": _X86_64 | _SHARED, "aarch64": _AARCH64 | _SHARED}

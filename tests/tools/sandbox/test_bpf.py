@@ -18,6 +18,7 @@ from daruma.tools.sandbox.bpf import (
     RETURN,
     Deny,
     DenyFlags,
+    DenyLarge,
     DenyOthers,
     DenyValue,
     assembled,
@@ -26,12 +27,17 @@ from daruma.tools.sandbox.filters import landlock_filter, namespace_filter
 from daruma.tools.sandbox.syscalls import ARCHITECTURES, NUMBERS
 
 ARCH = 0xC000003E
-CALLS = {"a": 1, "b": 2, "c": 3, "d": 4}
+SHARED_MEMORY = {
+    "shmget", "shmat", "shmctl", "semget", "semctl", "semop", "semtimedop",
+    "msgget", "msgctl", "msgsnd", "msgrcv", "mq_open", "mq_unlink",
+}  # fmt: skip
+CALLS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 RULES = (
     Deny("a", 7),
     DenyFlags("b", 0, 0x30, 8),
     DenyOthers("c", 1, (5, 6), 9),
     DenyValue("d", 2, 4, 10),
+    DenyLarge("e", 1, 0x20, 12),
     Deny("not there", 11),
 )
 
@@ -64,6 +70,7 @@ def meant(number: int, arguments: tuple[int, ...]) -> int:
         2: (bool(first & 0x30), 8),
         3: (second not in (5, 6), 9),
         4: (third == 4, 10),
+        5: (arguments[1] >= 0x20, 12),
     }
     hit, errno = denied.get(number, (False, 0))
     return ERRNO | errno if hit else ALLOW
@@ -73,6 +80,9 @@ ARGUMENT = st.integers(0, 7) | st.sampled_from([0x10, 0x20, 0x40]) | st.integers
 
 
 @example(0x40000000, (0, 0, 0))
+@example(5, (0, 0x1F, 0))
+@example(5, (0, 0x20, 0))
+@example(5, (0, 1 << 32, 0))
 @given(st.integers(0, 6) | st.integers(0, 2**32 - 1), st.tuples(ARGUMENT, ARGUMENT, ARGUMENT))
 def test_the_program_does_what_the_rules_mean(number: int, arguments: tuple[int, ...]) -> None:
     """Whatever the call and its arguments; a rule for an unknown call changes nothing."""
@@ -101,9 +111,10 @@ def test_both_architectures_refuse_the_same(machine: str) -> None:
     """But for what only one of them has."""
     only = {"iopl", "ioperm", "kexec_file_load"}
     by_arguments = {"ioctl", "clone", "unshare", "socketpair", "connect", "bind", "listen"}
+    by_arguments |= SHARED_MEMORY
     program = namespace_filter(machine)
 
     assert set(refused(program, machine)) - only == set(NUMBERS["aarch64"]) - by_arguments - only
     network = landlock_filter(machine, network=False)
-    assert {"socket", "connect", "bind", "listen"} <= set(refused(network, machine))
+    assert {"socket", "connect", "bind", "listen", *SHARED_MEMORY} <= set(refused(network, machine))
     assert "connect" not in set(refused(landlock_filter(machine, network=True), machine))

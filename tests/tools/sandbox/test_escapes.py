@@ -18,6 +18,7 @@ pytestmark = pytest.mark.parametrize("level", CONFINED)
 
 NUMBER = NUMBERS.get(platform.machine(), {})
 NEEDED = {"socket", "connect", "bind", "listen", "socketpair", "clone", "unshare", "ioctl"}
+NEEDED |= {name for name in NUMBER if name.startswith(("shm", "sem", "msg", "mq_"))}
 """Calls that are not denied as such, but for some of their arguments, or at one level only."""
 
 
@@ -61,6 +62,31 @@ said += [libc.syscall(int(sys.argv[1]), kind | 17, 0, 0, 0, 0) for kind in kinds
 print(json.dumps(said))
 """
     assert set(await within(level, tmp_path, script, NUMBER["clone"])) == {-1}
+
+
+async def test_memory_is_not_had_where_no_limit_sees_it(level: Level, tmp_path: Path) -> None:
+    """Neither as a file without a name nor as a large shared segment (SA-01)."""
+    script = """
+libc.syscall.restype = ctypes.c_long
+said = [libc.syscall(int(sys.argv[1]), b"x", 0)]
+said += [libc.shmget(0, ctypes.c_size_t(size), 0o1600) for size in (1 << 16, 1 << 32, 1 << 40)]
+print(json.dumps(said))
+"""
+    assert await within(level, tmp_path, script, NUMBER["memfd_create"]) == [-1] * 4
+
+
+async def test_nothing_is_shared_with_other_programs(level: Level, tmp_path: Path) -> None:
+    """A segment, semaphore or queue of System V does not outlive the command (SA-01)."""
+    places = [Path("/proc/sysvipc", name) for name in ("shm", "sem", "msg")]
+    before = [place.read_text().count("\n") for place in places]
+    script = """
+said = [libc.shmget(0, 56, 0o1600), libc.semget(0, 1, 0o1600), libc.msgget(0, 0o1600)]
+print(json.dumps(said))
+"""
+    said = await within(level, tmp_path, script)
+
+    assert [place.read_text().count("\n") for place in places] == before
+    assert said == [-1, -1, -1] or level == "namespace"
 
 
 async def test_odd_sockets_are_refused(level: Level, tmp_path: Path) -> None:
