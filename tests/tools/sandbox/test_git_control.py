@@ -173,6 +173,16 @@ async def test_a_folder_around_a_repository_can_not_be_moved_aside(
     assert not (work / "lib/inner/.git/hooks/pre-commit").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees into the folders of others")
+async def test_a_repository_in_a_folder_of_another_user_is_no_hindrance(work: Path) -> None:
+    """Root without capabilities, as commands are, can not enter it: there is nothing to protect."""
+    os.chown(work / "lib", 65534, 65534)
+    (work / "lib").chmod(0o700)
+    done = await inside("echo x > lib/inner/.git/config", work)
+
+    assert "Permission denied" in done.stderr
+
+
 async def test_many_folders_do_not_hide_a_repository(work: Path) -> None:
     """A command can make more folders, and repositories, than are looked at the next time."""
     sandbox = sandbox_at("namespace")

@@ -35,6 +35,17 @@ async def test_the_best_level_is_taken_and_proved_once() -> None:
     assert await open_sandbox(given) is opened
 
 
+@pytest.mark.usefixtures("without_bubblewrap")
+def test_a_program_that_a_command_could_have_put_there_is_not_run(tmp_path: Path) -> None:
+    """An active environment in a workspace is on the PATH, and commands can write to it."""
+    (tmp_path / "bwrap").write_text(f"#!/bin/sh\n: > {tmp_path}/ran\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    found = find_bubblewrap(f"{tmp_path}:/nowhere")
+
+    assert found == "bubblewrap is not installed"
+    assert not (tmp_path / "ran").exists()
+
+
 async def test_none_is_chosen_by_name() -> None:
     """And says what that means."""
     opened = await open_sandbox(SandboxSettings(require="none"))
