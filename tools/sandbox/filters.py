@@ -4,7 +4,15 @@ import platform
 from errno import EACCES, EAFNOSUPPORT, ENOMEM, ENOSYS, EPERM
 from typing import Final
 
-from daruma.tools.sandbox.bpf import Deny, DenyFlags, DenyLarge, DenyOthers, DenyValue, Rule, assembled
+from daruma.tools.sandbox.bpf import (
+    Deny,
+    DenyFlags,
+    DenyLarge,
+    DenyOthers,
+    DenyValue,
+    Rule,
+    assembled,
+)
 from daruma.tools.sandbox.syscalls import ARCHITECTURES, NUMBERS
 
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # address families, linux/socket.h

@@ -80,6 +80,7 @@ def _listed(folder: int, name: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     try:
-        return sorted(os.listdir(fd))
+        with os.scandir(fd) as entries:
+            return sorted(each.name for each in entries)
     finally:
         os.close(fd)

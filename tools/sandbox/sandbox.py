@@ -9,6 +9,7 @@ from pathlib import Path
 from daruma.tools.commands.command import LIMIT, CommandResult, run_in_group
 from daruma.tools.commands.launch import Asked, Confinement, Launch, Limits
 from daruma.tools.sandbox.level import Level
+from daruma.tools.sandbox.open_in import open_in
 
 Launcher = Callable[[Path, Asked], AbstractContextManager[Launch]]
 """Prepares one command in a workspace."""
@@ -49,7 +50,7 @@ class Sandbox:
         """
         confinement = Confinement(
             level=self.level,
-            not_covered=self.not_covered,
+            not_covered=(*self.not_covered, *open_in(workspace, self.level)),
             limits=self.limits,
             launch=partial(self.launcher, workspace),
         )

@@ -255,7 +255,6 @@ async def test_too_many_open_files_are_one_line(tmp_path: Path) -> None:
     """A process that has no descriptor left can not run commands, and says so."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     await run_in_group("true", cwd=tmp_path, timeout=10)
-    before = open_descriptors()
     for room in range(8):
         top = os.dup(0)
         os.close(top)
@@ -265,8 +264,6 @@ async def test_too_many_open_files_are_one_line(tmp_path: Path) -> None:
                 await run_in_group("true", cwd=tmp_path, timeout=10)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-    assert open_descriptors() == before
 
 
 def test_commands_die_with_a_killed_process(tmp_path: Path, life: Life) -> None:

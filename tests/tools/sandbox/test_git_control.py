@@ -212,20 +212,27 @@ async def test_a_repository_with_links_for_control_files_is_read_only(
     work: Path, name: str
 ) -> None:
     """A link can be replaced by a command, and can not be mounted over."""
-    (work / ".git" / name).exists() and (work / ".git" / name).rename(work / "elsewhere")
+    if (work / ".git" / name).exists():
+        (work / ".git" / name).rename(work / "elsewhere")
     (work / ".git" / name).symlink_to("../elsewhere")
     done = await inside(f"rm .git/{name}", work)
 
     assert "Read-only" in done.stderr
 
 
-async def test_a_repository_kept_elsewhere_in_the_workspace_is_protected(tmp_path: Path) -> None:
-    """Bare ones, and those that `git init --separate-git-dir` makes."""
+@pytest.fixture
+def apart(tmp_path: Path) -> Path:
+    """A workspace whose repository lies in it under another name."""
     run(["git", "init", "-q", "--separate-git-dir", tmp_path / "kept", tmp_path], check=True)
-    before = (tmp_path / "kept" / "config").read_bytes()
-    await inside("echo x > kept/config; mv kept k; rm -f kept/config", tmp_path)
+    return tmp_path
 
-    assert (tmp_path / "kept" / "config").read_bytes() == before
+
+async def test_a_repository_kept_elsewhere_in_the_workspace_is_protected(apart: Path) -> None:
+    """Bare ones, and those that `git init --separate-git-dir` makes."""
+    before = (apart / "kept" / "config").read_bytes()
+    await inside("echo x > kept/config; mv kept k; rm -f kept/config", apart)
+
+    assert (apart / "kept" / "config").read_bytes() == before
 
 
 def test_the_control_files_of_submodules_are_found(work: Path) -> None:
