@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from daruma.state.data_dir import data_dir
-from daruma.tools.sandbox.places import CREDENTIALS, POINTERS, SECRET, TOOLCHAINS
+from daruma.tools.sandbox.places import CREDENTIALS, POINTERS, SECRET, SECRET_POINTERS, TOOLCHAINS
 
 _SHARED_PREFIXES: Final = (".local", "")  # beneath a home folder: they hold more than programs
 
@@ -27,13 +27,15 @@ class Seen:
 def seen(env: Mapping[str, str]) -> Seen:
     """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
     given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
-    return _seen(given, _homes(), data_dir())
+    return _seen(given, _homes(), (data_dir(), *_pointed_at()))
 
 
 @lru_cache(maxsize=16)  # hundreds of looks at the disk, for an answer that hardly ever changes
-def _seen(given: tuple[tuple[str, str], ...], homes: tuple[Path, ...], data: Path) -> Seen:
+def _seen(
+    given: tuple[tuple[str, str], ...], homes: tuple[Path, ...], own: tuple[Path, ...]
+) -> Seen:
     credentials = [home / name for home in homes for name in CREDENTIALS]
-    places = [*map(Path, SECRET), *homes, data]
+    places = [*map(Path, SECRET), *homes, *own]
     hidden = {Path(os.path.realpath(place)) for place in places if _exists(place)} - {Path("/")}
     needed = [place for place in _needed(dict(given), homes) if _exists(place)]
     shown = {place for place in needed if _harmless(place, hidden, credentials)}
@@ -54,6 +56,13 @@ def _homes() -> tuple[Path, ...]:
         homes.append("/root")
     real = [Path(os.path.realpath(home)) for home in homes if Path(home).is_absolute()]
     return tuple(dict.fromkeys(home for home in real if home != Path("/"))) or (Path("/root"),)
+
+
+def _pointed_at() -> Iterator[Path]:
+    for name in SECRET_POINTERS:
+        for place in os.environ.get(name, "").split(os.pathsep):
+            if Path(place).is_absolute():
+                yield Path(place)
 
 
 def _needed(env: Mapping[str, str], homes: tuple[Path, ...]) -> Iterator[Path]:

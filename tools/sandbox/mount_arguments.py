@@ -49,5 +49,5 @@ class Places:
             mode = "1777" if path in self._writable else "0755"
             size = self._size if path in self._roomy else CLOSED_SIZE
             yield from ("--perms", mode, "--size", str(size), "--tmpfs", str(path))
-        else:
+        elif path.exists():  # it was, when this host was looked at
             yield from ("--ro-bind", os.devnull, str(path))

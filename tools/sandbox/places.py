@@ -39,3 +39,11 @@ POINTERS: Final = (
     "PYENV_ROOT", "JAVA_HOME",
 )  # fmt: skip
 """Variables that name a toolchain's folder."""
+
+SECRET_POINTERS: Final = (
+    "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFIG",
+    "DOCKER_CONFIG", "GNUPGHOME", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG", "NETRC",
+    "NPM_CONFIG_USERCONFIG", "PGPASSFILE", "PIP_CONFIG_FILE", "SSH_AUTH_SOCK", "TMPDIR",
+    "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
+)  # fmt: skip
+"""Variables of Daruma's own environment that name secret places, wherever these are."""

@@ -1,11 +1,15 @@
 """Secrets are hidden, toolchains shown, and nothing is shown because a command wants it to be."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
+from tests.sandboxes import CONFINED, sandbox_at
 
 from daruma.tools.sandbox.hidden import Seen, seen
+from daruma.tools.sandbox.level import Level
 from daruma.tools.sandbox.mounts import mounts
 
 
@@ -50,6 +54,39 @@ def test_credentials_are_never_shown(home: Path) -> None:
     found = shown(home, f"{home}/.config/tool/bin", f"{home}/.ssh")
 
     assert not any(name.startswith((".config", ".ssh")) for name in found)
+
+
+def test_what_variables_call_secret_is_hidden_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys named by our own environment, several in one variable, but nothing relative."""
+    for name in ("one", "two", "rest"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/one:{tmp_path}/two:rest:{tmp_path}/gone")
+    hidden = set(seen({"PATH": "/usr/bin"}).hidden)
+
+    assert {tmp_path / "one", tmp_path / "two"} <= hidden
+    assert not {tmp_path / "rest", tmp_path / "gone"} & hidden
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a secret outside of the home folder takes root")
+@pytest.mark.parametrize("level", CONFINED)
+async def test_a_secret_place_that_is_gone_is_no_hindrance(
+    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent's socket can go while we live; before that it can not be read."""
+    place = Path(tempfile.mkdtemp(prefix="daruma-test-", dir="/opt"))
+    (place / "key").write_text("s3cret")
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(place / "key"))
+    run = sandbox_at(level).run
+    try:
+        before = await run(["cat", str(place / "key")], workspace=tmp_path, timeout=10)
+    finally:
+        shutil.rmtree(place)
+    after = await run("echo out", workspace=tmp_path, timeout=10)
+
+    assert "s3cret" not in before.stdout
+    assert after.stdout == "out\n"
 
 
 def test_credentials_and_data_are_hidden(home: Path) -> None:
