@@ -40,8 +40,10 @@ class Pins:
     def pin(self, inside: Path, *, writable: bool) -> int | None:
         """Pin a place and, writable, all folders on the way; None if it is not there or a link.
 
-        What is pinned once to be read only stays so.
+        What is pinned once to be read only stays so. The workspace itself is mounted by others.
         """
+        if not inside.parts:
+            return self._root
         fd = self.around(inside)
         return None if fd is None else self._pin(fd, inside, writable=writable)
 

@@ -10,7 +10,7 @@ from typing import Final
 FIRST_LOOK: Final = 20_000
 """How many folders are looked into, from the top down, before the first command: about 0.3 s."""
 
-LOOKED_AT: Final = 500
+LOOKED_AT: Final = 200
 """How many before each further command, which may have made many to hide those that count."""
 
 MOST: Final = 32
@@ -37,7 +37,7 @@ class Repositories:
 
 def _found(workspace: Path, most: int) -> Iterator[Path]:
     for at, names in _folders(workspace, Path(), most):
-        if at != Path() and names.keys() >= _BARE:
+        if names.keys() >= _BARE:
             yield at
         if ".git" in names:
             yield at / ".git"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from daruma.tools.commands.command import LIMIT, CommandResult, run_in_group
 from daruma.tools.commands.launch import Asked, Confinement, Launch, Limits
+from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.level import Level
 from daruma.tools.sandbox.open_in import open_in
 
@@ -48,6 +49,8 @@ class Sandbox:
         ``timeout`` is in seconds, ``limit`` in bytes for each of the two outputs. Raises
         :class:`~daruma.tools.errors.CommandRefused` if it can not be started.
         """
+        if self.level != "none" and workspace == Path("/"):
+            raise CommandRefused("the workspace is /, all of the system: choose a folder")
         confinement = Confinement(
             level=self.level,
             not_covered=(*self.not_covered, *open_in(workspace, self.level)),

@@ -235,6 +235,22 @@ async def test_a_repository_kept_elsewhere_in_the_workspace_is_protected(apart: 
     assert (apart / "kept" / "config").read_bytes() == before
 
 
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A workspace that is itself a repository without files in work."""
+    run(["git", "init", "-q", "--bare", tmp_path], check=True)
+    return tmp_path
+
+
+async def test_a_workspace_that_is_a_bare_repository_is_protected(bare: Path) -> None:
+    """Git takes it for one as well as a `.git` in it."""
+    before = (bare / "config").read_bytes()
+    await inside("echo x >> config; rm -f config; echo x > hooks/post-update", bare)
+
+    assert (bare / "config").read_bytes() == before
+    assert not (bare / "hooks" / "post-update").exists()
+
+
 def test_the_control_files_of_submodules_are_found(work: Path) -> None:
     """Their repositories lie in that of the one around them, also under names with a slash."""
     for name in ("sub", "deep/sub"):

@@ -96,6 +96,13 @@ async def test_a_folder_that_is_not_there_is_refused(level: Level, tmp_path: Pat
 
 
 @pytest.mark.parametrize("level", CONFINED)
+async def test_the_whole_system_is_no_workspace(level: Level) -> None:
+    """Nothing would be left to protect; the level would promise what it does not hold."""
+    with pytest.raises(CommandRefused, match="choose a folder"):
+        await sandbox_at(level).run("true", workspace=Path("/"), timeout=10)
+
+
+@pytest.mark.parametrize("level", CONFINED)
 async def test_a_daemon_ends_with_its_command(level: Level, tmp_path: Path, life: Life) -> None:
     """SA-01: in another session, with another parent, of a command that passed."""
     done = await sandbox_at(level).run(daemon_in(), workspace=tmp_path, timeout=20)
