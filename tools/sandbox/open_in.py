@@ -24,7 +24,8 @@ def open_in(workspace: Path, level: Level) -> tuple[str, ...]:
     if level == "none":
         return ()
     folders = {Path(sys.prefix), Path(sys.base_prefix)}
-    kept = folders - {workspace} if level == "namespace" else set()
+    inside = {each for each in folders if each != workspace and within(each, [workspace])}
+    kept = inside if level == "namespace" else set()
     own = any(within(each, [workspace]) and not within(each, kept) for each in (PROGRAM, *folders))
     return (*((OWN_PROGRAM,) if own else ()), *_secrets(workspace, level))
 
