@@ -178,8 +178,9 @@ async def test_a_repository_in_a_folder_of_another_user_is_no_hindrance(work: Pa
     """Root without capabilities, as commands are, can not enter it: there is nothing to protect."""
     os.chown(work / "lib", 65534, 65534)
     (work / "lib").chmod(0o700)
-    done = await inside("echo x > lib/inner/.git/config", work)
+    done = await inside("echo out; echo x > lib/inner/.git/config", work)
 
+    assert done.stdout == "out\n"
     assert "Permission denied" in done.stderr
 
 
