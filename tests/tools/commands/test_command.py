@@ -230,7 +230,7 @@ async def test_no_descriptor_is_leaked(tmp_path: Path) -> None:
     with pytest.raises(CommandRefused):
         await run_in_group(["no-such-program"], cwd=tmp_path, timeout=10)
 
-    assert open_descriptors() == before
+    assert open_descriptors() <= before  # what earlier tests forgot may be collected meanwhile
 
 
 def test_an_interruption_of_the_start_leaves_the_closing_to_the_thread() -> None:

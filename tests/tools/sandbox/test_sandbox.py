@@ -289,4 +289,4 @@ async def test_many_open_files_of_ours_are_no_hindrance(level: Level, tmp_path: 
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     assert (done.stdout, done.exit_code) == ("out\n", 0)
-    assert after == before
+    assert after <= before

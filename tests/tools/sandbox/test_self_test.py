@@ -13,7 +13,7 @@ from tests.sandboxes import CONFINED, LEVELS, reached_at, sandbox_at
 
 from daruma.tools.commands.launch import Asked, Launch
 from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.self_test import NETWORK, WORDS, NotProved, proved
+from daruma.tools.sandbox.self_test import NETWORK, WORDS, NotProved, proved, reached
 from daruma.tools.sandbox.unconfined import unconfined
 
 BY_LANDLOCK = {"chmod_outside", "utime_outside", "git_hooks", "other_processes"}
@@ -76,8 +76,15 @@ def test_a_mechanism_that_can_not_start_says_why() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_is_left_in_the_home_folder(level: Level) -> None:
-    """What was laid out for the probe is taken away."""
-    reached_at(level)
+def test_nothing_is_left_in_the_home_folder(
+    level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was laid out for the probe is taken away; the true home folder is others' as well."""
+    sandbox = sandbox_at(level)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    before = tmp_path.stat().st_mtime_ns
+    asyncio.run(reached(sandbox))
+    used = tmp_path.stat().st_mtime_ns != before
 
-    assert list(Path.home().glob(".daruma-self-test-*")) == []
+    assert used
+    assert list(tmp_path.iterdir()) == []
