@@ -25,12 +25,14 @@ async def gate(state: State, context: Context) -> Update:
     """Ask for the open approvals and note each decision; what stays open is asked again.
 
     What the approvals rest on is looked at again once the answer is there: a yes to what has
-    changed since is void, and the call is asked about anew.
+    changed since is void, and the call is asked about anew. So is a yes that waited here for the
+    decision on another call.
     """
     workspace = state.task.workspace if state.task else None
-    waiting = with_status(state.calls, "awaiting")
+    waiting = [call for call in state.calls if _undecided(call)]
     opened, hopeless = await open_approvals(waiting, workspace, context)
     after = [failed(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
+    opened = [each for each in opened if not each.stands]
     decisions = _asked(opened) if opened else {}
     offer = offer_of(state.task, context)
     for each in (each for each in opened if each.call.id in decisions):
@@ -38,7 +40,14 @@ async def gate(state: State, context: Context) -> Update:
         told = decision.decision if each.holds(decision) else "void"
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(_voided(each.call) if told == "void" else _after(each, decision, offer))
+    late = (each.call for each in opened if each.call.approved and each.call.id not in decisions)
+    after += map(_voided, late)
     return _noted(state, after, decisions)
+
+
+def _undecided(call: ToolTask) -> bool:
+    """Whether a call may have to be asked about: it is not started before the last one is decided."""
+    return call.status == "awaiting" or (call.status == "ready" and bool(call.approved))
 
 
 def _asked(opened: Sequence[OpenApproval]) -> dict[str, Decision]:
@@ -65,7 +74,7 @@ def _voided(call: ToolTask) -> ToolTask:
         return failed(
             call, "not run: what was approved changed again and again before it could run"
         )
-    return replace(call, voided=call.voided + 1)
+    return replace(call, status="awaiting", approved="", voided=call.voided + 1)
 
 
 def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]) -> Update:

@@ -28,8 +28,8 @@ class ToolTask:
     ``ready`` may run, ``awaiting`` waits for a person, ``repairable`` has a ``problem`` that a
     model may repair; the others have their result in the history. ``unknown``: it may have run.
     ``repaired_by`` and ``rungs`` say how its arguments were mended.
-    ``approved`` is the digest of exactly what a person agreed to, ``voided`` counts the answers
-    that were given to something that has changed since.
+    ``approved`` is the digest of exactly what a person agreed to, ``agreed`` that of what was shown
+    with it, ``voided`` counts the answers that were given to something that has changed since.
     """
 
     id: str
@@ -46,6 +46,7 @@ class ToolTask:
     repaired_by: Literal["", "rules", "model"] = ""
     rungs: tuple[str, ...] = ()
     approved: str = ""
+    agreed: str = ""
     voided: int = 0
     schema_version: int = 1
 

@@ -25,14 +25,19 @@ class OpenApproval:
         """What the person is shown."""
         return approval_of(self.call, self.workspace, self.grounds)
 
+    @property
+    def stands(self) -> bool:
+        """Whether a yes that was given before, and waits for others, is one to this."""
+        return bool(self.call.approved) and self.call.agreed == self.approval.digest
+
     def holds(self, decision: Decision) -> bool:
         """Whether a decision counts: a yes only for what would run now, a no in any case."""
         return decision.decision == "deny" or decision.digest == self.approval.digest
 
     def agreed(self, call: ToolTask) -> ToolTask:
         """Return the call, which may have been edited, as one that may run."""
-        exact = approval_of(call, self.workspace, self.grounds).exact
-        return replace(call, status="ready", approved=exact)
+        given = approval_of(call, self.workspace, self.grounds)
+        return replace(call, status="ready", approved=given.exact, agreed=given.digest)
 
 
 async def open_approvals(

@@ -21,7 +21,12 @@ from daruma.graph.storage.postgres import open_postgres
 from daruma.state.interrupts import ReplyRefused
 
 CONFIRM = settings(tools={"policy": {"shout": "confirm"}})
+REQUIRED = settings(tools={"policy": {"run_command": {"decision": "confirm", "required": True}}})
 ASKED = [calls(call(id_="one", text="1")), say()]
+
+
+def run_command(id_: str, command: str) -> dict[str, Any]:
+    return call("run_command", id_=id_, command=command)
 
 
 class Heard:
@@ -191,3 +196,37 @@ def test_a_denial_of_what_has_changed_holds(tmp_path: Path) -> None:
 
     assert run.result.status == "completed"
     assert not (tmp_path / "ledger.txt").exists()
+
+
+@pytest.mark.parametrize("meanwhile", ["asked for the other", "blocked"])
+def test_a_yes_that_waits_for_others_is_void_once_its_grounds_have_changed(
+    tmp_path: Path, meanwhile: str
+) -> None:
+    """TL-13: it is asked for again, however long the call beside it took to be decided."""
+    script = tmp_path / "run.sh"
+    script.write_text("echo good")
+    both = calls(run_command("one", "sh run.sh"), run_command("two", "make"))
+    run = Run([both, say()], settings=REQUIRED).ask(workspace=str(tmp_path))
+
+    if meanwhile == "blocked":
+        run.decide(one="approve", two="deny")
+        script.write_text("echo bad")
+        run.send(None)
+    else:
+        run.decide(one="approve")
+        script.write_text("echo bad")
+        run.decide(two="approve")
+
+    asked = [each["approval_id"] for each in run.question.value["approvals"]]
+    assert asked == ["one", "two"]
+    assert run.happened("tool_started") == []
+
+
+def test_a_yes_that_waits_for_others_holds_while_nothing_changes(tmp_path: Path) -> None:
+    """Nobody is asked twice about the same thing."""
+    run = Run([calls(run_command("one", "echo 1"), run_command("two", "echo 2")), say()])
+    run.ask(workspace=str(tmp_path))
+    run.decide(one="approve").decide(two="approve")
+
+    assert len(run.happened("tool_started")) == 2
+    assert run.result.status == "completed"
