@@ -46,7 +46,7 @@ async def gate(state: State, context: Context) -> Update:
 
 
 def _undecided(call: ToolTask) -> bool:
-    """Whether a call may have to be asked about: it is not started before the last one is decided."""
+    """Whether it may have to be asked about; what was agreed to waits for the others here."""
     return call.status == "awaiting" or (call.status == "ready" and bool(call.approved))
 
 
