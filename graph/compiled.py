@@ -81,7 +81,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         Returns the config of the thread. Raises
         :class:`~daruma.graph.reopening.NothingToReopen`.
         """
-        fork = fork_of(self.get_state_history(newest(self._thread(config))), call)
+        fork = fork_of([*self.get_state_history(newest(self._thread(config)))], call)
         self.update_state(fork.config, fork.values, as_node=fork.as_node)
         return newest(config)
 

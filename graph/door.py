@@ -4,6 +4,7 @@ All that LangGraph accepts silently and then gets wrong is refused here before a
 that nothing is lost.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -25,6 +26,7 @@ from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.mode import MODES, Mode
 from daruma.tools.results import clean
+from daruma.tools.storable_args import unstorable
 
 _SECRET = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd|credentials?)$")
 
@@ -156,7 +158,17 @@ def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[
     for value, reply in _matched(command.resume, snapshot):
         if is_question(value):  # a tool may ask in its own words
             read_reply(value, reply)
+            if said := _unkept(reply):
+                raise ReplyRefused(f"the reply can not be kept: {said}")
     return command
+
+
+def _unkept(reply: object) -> str | None:
+    try:
+        json.dumps(reply)
+    except (TypeError, ValueError, RecursionError):
+        return "it is not JSON"
+    return unstorable(reply)
 
 
 def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:

@@ -3,7 +3,7 @@
 Nothing is taken out of the history: the thread goes on from a copy of an earlier point of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,14 +33,14 @@ class Fork:
     as_node: str
 
 
-def fork_of(history: Iterable[StateSnapshot], call_id: str | None = None) -> Fork:
+def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> Fork:
     """Find where the newest task of a thread failed, or where one of its calls did.
 
     ``history`` is the thread's, newest first. A model call is made again, a denied approval is
     asked for again, a call that ran and failed runs again, its siblings do not. Raises
     :class:`NothingToReopen`.
     """
-    newest, *before = history
+    newest, *before = _there(history)
     state = State(**newest.values)
     of_task = [past for past in before if _same_task(past, state)]
     if call_id is not None:
@@ -55,6 +55,12 @@ def fork_of(history: Iterable[StateSnapshot], call_id: str | None = None) -> For
         if past.next == (node,):
             return Fork(past.config, None, COPY)
     raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
+
+
+def _there(history: Sequence[StateSnapshot]) -> Sequence[StateSnapshot]:
+    if not history:
+        raise NothingToReopen("there is nothing on this thread: nothing to try again")
+    return history
 
 
 def _same_task(past: StateSnapshot, state: State) -> bool:

@@ -1,6 +1,7 @@
 """The tool calls of a model's answer, in whichever way it made them. Pure."""
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -11,6 +12,10 @@ from langchain_core.messages import AIMessage
 from daruma.state.audit import SAMPLE, SAMPLE_BYTES, LeftOut
 from daruma.tools.storable_args import unstorable
 from daruma.tools.written_calls import WrittenCall, written_calls
+
+_ID = re.compile(r"\w[\w.:|/+=-]{0,199}", re.ASCII)
+"""What providers write. An approval goes by it on the command line, where ``*`` and ``--yes`` mean
+something else."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def with_own_ids(message: AIMessage, message_id: str) -> AIMessage:
     """Return a model's message under an id of ours, every call in it with an id that is its own.
 
     Servers repeat ids from one answer to the next, and within one: a history keyed by them would
-    lose messages.
+    lose messages. An id that a person could not name safely is not kept.
     """
     calls = (*message.tool_calls, *message.invalid_tool_calls)
     seen: set[str] = set()
@@ -61,7 +66,7 @@ def with_own_ids(message: AIMessage, message_id: str) -> AIMessage:
 
     def named(call: dict[str, Any]) -> dict[str, Any]:
         own = call.get("id") or ""
-        own = own if own and own not in seen else next(free)
+        own = own if _ID.fullmatch(own) and own not in seen else next(free)
         seen.add(own)
         return {**call, "id": own}
 

@@ -289,3 +289,21 @@ def test_secrets_in_configurable_are_refused(key: str) -> None:
 
     with pytest.raises(RequestRefused, match="stored in clear"):
         run.graph.invoke({"messages": "hi"}, {"configurable": {"thread_id": "t", key: "sk-1"}})
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [({"text": 10**30}, "more than 64 bits"), ({"text": object()}, "is not JSON")],
+)
+def test_a_reply_that_can_not_be_kept_is_refused(args: Any, said: str) -> None:
+    """It would be the one that counts, and no run could ever go on with it."""
+    given = settings(tools={"policy": {"shout": "confirm"}})
+    run = Run([calls("shout"), say()], settings=given, tools=[shout]).ask()
+    (shown,) = run.question.value["approvals"]
+    decision = {"approval_id": shown["approval_id"], "digest": shown["digest"]}
+    edit = decision | {"decision": "edit", "args": args}
+
+    refused(run, Command(resume={run.question.id: {"decisions": [edit]}}), said)
+
+    run.decide(**{shown["approval_id"]: "approve"})
+    assert run.result.status == "completed"

@@ -168,3 +168,11 @@ async def test_a_thread_can_be_reopened_asynchronously(heard: list[str]) -> None
 
     assert out["__interrupt__"][0].value["approvals"][0]["approval_id"] == "pay"
     assert heard == []
+
+
+def test_a_thread_that_is_not_there_is_not_reopened(heard: list[str]) -> None:
+    """One clear line, as for a thread that has not failed."""
+    graph = start(heard, [say()]).graph
+
+    with pytest.raises(NothingToReopen, match="nothing on this thread"):
+        graph.reopen({"configurable": {"thread_id": "nowhere"}})

@@ -130,6 +130,15 @@ def test_every_call_has_an_id_of_its_own(ids: list[str | None]) -> None:
     assert len(set(own)) == len(own)
 
 
+@pytest.mark.parametrize("odd", ["*", "--yes", "a b", "a\nb", "é", "-", "a@b", "a" * 201])
+def test_an_id_that_can_not_be_pasted_is_not_kept(odd: str) -> None:
+    """A person names calls by their ids on the command line, where ``*`` and ``--yes`` say more."""
+    answer = with_own_ids(of_ids(odd, "fc_1|call-2.a:b/c=", broken=f"{odd}*"), "m1")
+
+    assert [call["id"] for call in answer.tool_calls] == ["call_0", "fc_1|call-2.a:b/c="]
+    assert [call["id"] for call in answer.invalid_tool_calls] == ["call_1"]
+
+
 def test_a_good_id_is_kept() -> None:
     """What the provider wrote is what it gets back; the message gets an id of ours."""
     answer = with_own_ids(of_ids("x", "y", broken="b"), "t/1:answer:0")
