@@ -157,10 +157,14 @@ def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[
         raise RequestRefused("an answer needs a thread: build the graph with persistence")
     for value, reply in _matched(command.resume, snapshot):
         if is_question(value):  # a tool may ask in its own words
-            read_reply(value, reply)
-            if said := _unkept(reply):
-                raise ReplyRefused(f"the reply can not be kept: {said}")
+            _check_reply(value, reply)
     return command
+
+
+def _check_reply(value: Mapping[str, Any], reply: object) -> None:
+    read_reply(value, reply)
+    if said := _unkept(reply):
+        raise ReplyRefused(f"the reply can not be kept: {said}")
 
 
 def _unkept(reply: object) -> str | None:

@@ -26,7 +26,13 @@ def is_plainly(line: str, key: PolicyKey) -> bool:
         return False
     named = key.words or ()
     enough = len(words) >= len(named) if key.open_end else len(words) == len(named)
-    return enough and all(map(fnmatchcase, words, named))
+    return enough and all(map(_plainly_fits, words, named))
+
+
+def _plainly_fits(word: str, name: str) -> bool:
+    """Whether a word fits; what a star stands for does not lead out of the folder before it."""
+    up = word.split("/").count("..") - name.split("/").count("..")
+    return fnmatchcase(word, name) and (up == 0 or name == "*")
 
 
 def may_run(line: str, key: PolicyKey) -> bool:
@@ -36,7 +42,8 @@ def may_run(line: str, key: PolicyKey) -> bool:
     that start others. A line that can not be read with certainty may run anything.
     """
     try:
-        return any(_may_be(each, key.words or ()) for each in commands_started(line))
+        started = (way for each in commands_started(line) for way in _ways_to_say(each))
+        return any(_may_be(each, key.words or ()) for each in started)
     except Unclear:
         return True
 
@@ -48,6 +55,14 @@ def may_start(line: str, glob: str) -> bool:
     except Unclear:
         return True
     return any(UNKNOWN in words or fnmatchcase(words, glob) for words in started)
+
+
+def _ways_to_say(command: Words) -> Iterator[Words]:
+    """Yield a command, and ``git push`` for the program ``git-push`` in git's own folder."""
+    yield command
+    program, dash, word = program_of(command[0]).partition("-")
+    if dash:
+        yield (program, word, *command[1:])
 
 
 def _may_be(command: Words, named: Words) -> bool:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
-from daruma.tools.shell_line import Unclear, Words, simple_commands
+from daruma.tools.shell_line import UNKNOWN, Unclear, Words, simple_commands
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _PLAIN = re.compile(r"[\w./:=@%+,-]*")
@@ -14,15 +15,26 @@ _RESERVED: Final = frozenset({
 })  # fmt: skip
 _SHELLS: Final = frozenset({"ash", "bash", "busybox", "dash", "fish", "ksh", "mksh", "sh", "zsh"})
 _TAKE_LINES: Final = _SHELLS | {
-    "doas", "env", "eval", "flock", "parallel", "runuser", "script", "ssh", "su", "sudo", "trap",
-    "watch",
+    "doas", "env", "eval", "flock", "parallel", "runuser", "script", "sg", "ssh", "su", "sudo",
+    "trap", "watch",
 }  # fmt: skip
 _TAKE_COMMANDS: Final = _TAKE_LINES | {
     ".", "arch", "builtin", "bwrap", "caffeinate", "chroot", "chrt", "command", "entr", "exec",
-    "fd", "find", "firejail", "gtimeout", "ionice", "linux32", "linux64", "ltrace", "nice", "nohup",
-    "nsenter", "pkexec", "proot", "setarch", "setpriv", "setsid", "source", "stdbuf", "strace",
-    "systemd-run", "taskset", "time", "timeout", "toybox", "unbuffer", "unshare", "xargs",
+    "fakeroot", "fd", "find", "firejail", "gtimeout", "ionice", "linux32", "linux64", "ltrace",
+    "nice", "nohup", "npx", "nsenter", "numactl", "pipenv", "pkexec", "poetry", "prlimit", "proot",
+    "setarch", "setpriv", "setsid", "source", "stdbuf", "strace", "systemd-run", "taskset", "time",
+    "timeout", "toybox", "unbuffer", "unshare", "uv", "uvx", "xargs",
 }  # fmt: skip
+
+_FILL_IN: Final = frozenset({"parallel", "xargs"})
+_ONLY_TELL: Final = frozenset({("command", "-v"), ("command", "-V")})
+_HIDE: Final = frozenset({"alias", "at", "batch", "enable", "hash"})
+"""What a name means after them, or what they are given to read, is not in the line."""
+
+_VALUED: Final = frozenset({"-o", "+o", "-O", "+O", "-j", "--init-file", "--rcfile"})
+_REPLACES = re.compile(r"-\w*[IiJ]|--repl")
+_INPUT = re.compile(r"/dev/(?:stdin|fd/.*)|/proc/[^/]+/fd/.*")
+_GLUED = re.compile(r"--[\w-]+=(.+)|-\w*?[cS](.+)", re.DOTALL)
 
 MOST_WORDS: Final = 300
 """Words behind a program that starts others; more are unclear."""
@@ -54,22 +66,59 @@ def program_of(word: str) -> str:
 
 def _behind(command: Words, depth: int) -> Iterator[Words]:
     program = program_of(command[0])
-    if program == "alias" or (program in _SHELLS and _reads_input(command)):
+    if program in _HIDE:
         raise Unclear
-    if program not in _TAKE_COMMANDS:
+    if program not in _TAKE_COMMANDS or command[:2] in _ONLY_TELL:
         return
-    if len(command) > MOST_WORDS:
+    if len(command) > MOST_WORDS or _reads_input(command):
         raise Unclear
-    yield from (rest for at in range(1, len(command)) if (rest := _unassigned(command[at:])))
+    rests = (_unassigned(command[at:]) for at in range(1, len(command)))
+    yield from (_filled(rest, command) for rest in rests if rest)
     if any(program_of(word) in _TAKE_LINES for word in command):
-        texts = {*command[1:], " ".join(command[1:])}
-        for text in sorted(text for text in texts if not _PLAIN.fullmatch(text)):
+        for text in sorted(_lines_in(command)):
             yield from commands_started(text, depth - 1)
 
 
+def _filled(rest: Words, command: Words) -> Words:
+    """Return a command with a place for what ``xargs`` and ``parallel`` read and put into it."""
+    if not _FILL_IN & set(map(program_of, command)):
+        return rest
+    anywhere = any(word == "parallel" or _REPLACES.match(word) for word in command)
+    return (rest[0], UNKNOWN, *rest[1:]) if anywhere else (*rest, UNKNOWN)
+
+
+def _lines_in(command: Words) -> Iterator[str]:
+    """Yield what may be read as a line: an argument, all of them, an option's with all behind."""
+    yield from (text for text in (*command[1:], " ".join(command[1:])) if not _is_plain(text))
+    for at, word in enumerate(command):
+        if glued := _GLUED.fullmatch(word):
+            yield " ".join([glued[1] or glued[2], *command[at + 1 :]])
+
+
+def _is_plain(text: str) -> bool:
+    return _PLAIN.fullmatch(text) is not None
+
+
 def _reads_input(command: Words) -> bool:
-    """Whether a shell is started without a script, or told to read its commands from elsewhere."""
-    return "-s" in command or all(word.startswith("-") for word in command[1:])
+    """Whether commands come from elsewhere: a shell without a script, or ``xargs`` of a shell."""
+    programs = [program_of(word) for word in command]
+    if any(map(_INPUT.fullmatch, command)):
+        return True
+    fills_in = next((at for at, name in enumerate(programs) if name in _FILL_IN), len(programs))
+    if _TAKE_COMMANDS & set(programs[fills_in + 1 :]):
+        return True
+    started = (at for at, name in enumerate(programs) if name in _SHELLS)
+    return any(_has_no_script(command[at:]) for at in started)
+
+
+def _has_no_script(shell: Words) -> bool:
+    for before, word in pairwise(shell):
+        if word.startswith(("-", "+")):
+            if re.fullmatch("-[a-z]*s[a-z]*", word):
+                return True
+        elif before not in _VALUED:
+            return False
+    return True
 
 
 def _unassigned(words: Words) -> Words:
