@@ -60,7 +60,8 @@ RUN_IT = [
     "find . -exec sh -c 'git push' \\;", "eval git '\"push\"'", "env -S 'git push'", ". git push",
     "/usr/lib/git-core/git-push x", "/opt/a-b/git push", "prlimit git push", "uv run git push",
     "env '-Sgit push'", "env --split-string='git push'", "su -c'git push'",
-    "sg g 'git push'", "script -qc'git push' x", "xargs -I% sudo git push %", "nice env '-Sgit push'",
+    "sg g 'git push'", "script -qc'git push' x", "xargs -I% sudo git push %",
+    "nice env '-Sgit push'",
     ">f git push", "git >f push", "git 2>f push", "2>&1 git push", "f() { git push; }; f",
 ]  # fmt: skip
 
