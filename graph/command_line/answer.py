@@ -54,7 +54,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
         typer.Option(metavar="JSON", help="The arguments that the call of --edit ID runs with."),
     ] = None,
     approve: Annotated[
-        Ids | None, typer.Option(metavar="[ID]", help="Let a call run; all without an id.")
+        Ids | None, typer.Option(metavar="[ID[@DIGEST]]", help="Let a call run; all without an id.")
     ] = None,
     deny: Annotated[
         Ids | None, typer.Option(metavar="[ID]", help="Do not let a call run; all without an id.")

@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from daruma.graph.command_line.paper import Line
+from daruma.graph.command_line.shown_digest import DIGEST_SHOWN
 from daruma.state.visible_text import revealed, revealed_line, warnings
-
-DIGEST_SHOWN: Final = 12
-"""Characters; enough to tell two approvals apart, the answer carries it whole."""
 
 
 def approval_lines(approval: Mapping[str, Any]) -> list[Line]:

@@ -10,6 +10,7 @@ from langgraph.types import Interrupt
 from daruma.graph.command_line.assent import decision_on
 from daruma.graph.command_line.given_json import AnswerRefused, args_in, plan_in
 from daruma.graph.command_line.questions import how_to_answer
+from daruma.graph.command_line.shown_digest import approvals_named
 
 ALL = "*"
 """Stands for all open approvals."""
@@ -18,6 +19,8 @@ ALL = "*"
 @dataclass(frozen=True)
 class Given:
     """What was said on the command line. ``approve`` and ``deny`` hold approval ids, or ``ALL``.
+
+    An id may be followed by the digest that was shown with it, as in ``ID@DIGEST``.
 
     ``edit`` names a file with a plan or, where there are ``args``, an approval: they are the JSON
     of the arguments that it is to run with.
@@ -82,11 +85,13 @@ class Given:
 
     def _decisions(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
         open_ones = {each["approval_id"]: each for each in question["approvals"]}
-        edited = self._edited()
+        edited = dict(
+            zip(approvals_named(self._edited(), open_ones), self._edited().values(), strict=True)
+        )
         said: dict[str, Collection[str]] = {
             "edit": edited,
-            "approve": self.approve,
-            "deny": self.deny,
+            "approve": approvals_named(self.approve, open_ones),
+            "deny": approvals_named(self.deny, open_ones),
         }
         _check_names(said, open_ones)
         decided = {name: _decision(name, said) for name in open_ones}

@@ -9,6 +9,7 @@ from langgraph.types import Interrupt
 from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.paper import Line
 from daruma.graph.command_line.plan_lines import plan_lines
+from daruma.graph.command_line.shown_digest import as_shown
 
 
 def question_lines(value: Mapping[str, Any], *, known: bool = False) -> list[Line]:
@@ -39,7 +40,8 @@ def _options(value: Mapping[str, Any]) -> list[str]:
         return ["--text 'your answer'"]
     if value["type"] != "approval_request":
         return []
-    ids = [shlex.quote(each["approval_id"]) for each in value["approvals"]]
-    each = [f"--approve {name}" for name in ids] if len(ids) > 1 else []
+    ids = [shlex.quote(as_shown(each)) for each in value["approvals"]]
+    each = [f"--approve {name}" for name in ids]
+    every = [" ".join(each)] if len(ids) > 1 else []
     edits = [f"--edit {name} --args 'its new arguments, as JSON'" for name in ids]
-    return ["--approve", *each, "--deny --reason 'why not'", *edits]
+    return [*every, *each, "--deny --reason 'why not'", *edits]

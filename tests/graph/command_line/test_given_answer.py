@@ -55,6 +55,7 @@ def decided(reply: Any) -> dict[str, str]:
 CHANGED_A = Given(edit="a", args='{"command": "ls -l"}')
 
 GIVEN: dict[str, tuple[Given, dict[str, str]]] = {
+    "as shown": (Given(approve=["a@digest of a"], deny=["b"]), {"a": "approve", "b": "deny"}),
     "all approved": (Given(approve=[ALL]), {"a": "approve", "b": "approve"}),
     "one approved": (Given(approve=["b"]), {"b": "approve"}),
     "one each": (Given(approve=["a"], deny=["b"]), {"a": "approve", "b": "deny"}),
@@ -78,6 +79,7 @@ def test_decisions_name_what_they_decide(name: str) -> None:
 
 
 REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
+    "half a digest": (Given(approve=["a@digest"]), approvals("a"), "no approval 'a@digest'"),
     "an id that is not open": (Given(approve=["z"]), approvals("a", "b"), "open: a, b"),
     "yes and no": (Given(approve=["a"], deny=["a"]), approvals("a"), "not both approve and deny"),
     "all of both": (Given(approve=[ALL], deny=[ALL]), approvals("a"), "not both approve and deny"),
@@ -166,7 +168,22 @@ def test_the_commands_that_answer_can_be_pasted() -> None:
     """Names of threads and approvals are quoted for the shell."""
     commands = how_to_answer("my thread", [approvals("a; rm -rf /", "b")])
 
-    assert "daruma answer 'my thread' --approve 'a; rm -rf /'" in commands
+    assert "daruma answer 'my thread' --approve 'a; rm -rf /@digest of a;'" in commands
+
+
+def test_the_commands_that_answer_say_what_was_shown() -> None:
+    """TL-13: a yes to one call is not one to another that has its id by then."""
+    (command, *_) = how_to_answer("t", [approvals("a")])
+    pinned = Given(approve=["a@digest of a"])
+    later = approvals("a")
+    later.value["approvals"][0]["digest"] = "digest of another"
+
+    assert command == "daruma answer t --approve 'a@digest of a'"
+    assert decided(pinned.replies("t", [approvals("a")])["i1"]) == {"a": "approve"}
+    with pytest.raises(AnswerRefused, match="'a' is another call by now"):
+        pinned.replies("t", [later])
+    with pytest.raises(AnswerRefused, match="'a' is another call by now"):
+        Given(edit="a@digest of a", args="{}").replies("t", [later])
 
 
 TYPED: dict[str, tuple[Interrupt, list[str], Any]] = {
