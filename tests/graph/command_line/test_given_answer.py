@@ -176,7 +176,7 @@ def test_the_commands_that_answer_say_what_was_shown() -> None:
     (command, *_) = how_to_answer("t", [approvals("a")])
     pinned = Given(approve=["a@digest of a"])
     later = approvals("a")
-    later.value["approvals"][0]["digest"] = "digest of another"
+    later.value["approvals"][0]["digest"] = "digest of b"
 
     assert command == "daruma answer t --approve 'a@digest of a'"
     assert decided(pinned.replies("t", [approvals("a")])["i1"]) == {"a": "approve"}
