@@ -82,14 +82,18 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         :class:`~daruma.graph.reopening.NothingToReopen`.
         """
         fork = fork_of([*self.get_state_history(newest(self._thread(config)))], call)
-        self.update_state(fork.config, fork.values, as_node=fork.as_node)
+        self.update_state(
+            merge_configs(fork.config, _kept(config)), fork.values, as_node=fork.as_node
+        )
         return newest(config)
 
     async def areopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Do the same, asynchronously."""
         thread = newest(self._thread(config))
         fork = fork_of([past async for past in self.aget_state_history(thread)], call)
-        await self.aupdate_state(fork.config, fork.values, as_node=fork.as_node)
+        await self.aupdate_state(
+            merge_configs(fork.config, _kept(config)), fork.values, as_node=fork.as_node
+        )
         return newest(config)
 
     def _once(self, admitted: Any, ids: Collection[str], snapshot: StateSnapshot) -> Any:
@@ -129,6 +133,10 @@ def newest(config: RunnableConfig | None) -> RunnableConfig:
     given = dict((config or {}).get("configurable", {}))
     kept = {k: v for k, v in given.items() if k not in ("checkpoint_id", "checkpoint_map")}
     return RunnableConfig(configurable=kept)
+
+
+def _kept(config: RunnableConfig) -> RunnableConfig:
+    return RunnableConfig(metadata=config.get("metadata", {}))
 
 
 def _blocked(snapshot: StateSnapshot) -> bool:

@@ -53,7 +53,7 @@ def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> For
     node = _failed_node(state)
     for past in of_task:
         if past.next == (node,):
-            return Fork(past.config, None, COPY)
+            return Fork(_place(past), None, COPY)
     raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
 
 
@@ -61,6 +61,11 @@ def _there(history: Sequence[StateSnapshot]) -> Sequence[StateSnapshot]:
     if not history:
         raise NothingToReopen("there is nothing on this thread: nothing to try again")
     return history
+
+
+def _place(past: StateSnapshot) -> RunnableConfig:
+    """Return where a point of the history lies; what its run kept beside it goes along."""
+    return RunnableConfig(**{**past.config, "metadata": dict(past.metadata or {})})
 
 
 def _same_task(past: StateSnapshot, state: State) -> bool:
@@ -108,7 +113,7 @@ def _undone(past: StateSnapshot, calls: list[ToolTask]) -> Fork:
         "messages": results,
         "failure": None,
     }
-    return Fork(past.config, values, "gate")
+    return Fork(_place(past), values, "gate")
 
 
 def _again(call: ToolTask) -> ToolTask:

@@ -54,6 +54,7 @@ class Daruma:
         monkeypatch.chdir(folder)
         self.folder = folder
         self.setenv: Callable[[str, str], None] = monkeypatch.setenv
+        self.chdir: Callable[[Path], None] = monkeypatch.chdir
         self._capsys = capsys
 
     def __call__(self, *args: str) -> Said:

@@ -94,12 +94,13 @@ class Session:
             graph = build_graph(model, tools, settings, persistence=postgres)
             snapshot = await graph.aget_state(self._config())
             going = start(snapshot)
-            if going and going.reopen:
-                await graph.areopen(self._config(), call=going.call)
             going = going or await self._replied(postgres, snapshot)
             going = going or await self._answered(graph, automatic)
             if going:
                 kept = Keepsake(usable_model(model, settings), kept.folder)
+            if going and going.reopen:
+                config = self._config() | {"metadata": kept.metadata}
+                await graph.areopen(config, call=going.call)
             while going:
                 await self._stream(graph, going, kept, watcher)
                 going = await self._answered(graph, automatic)

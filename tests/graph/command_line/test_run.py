@@ -193,6 +193,24 @@ def test_a_denied_required_call_blocks_the_task(daruma: Daruma) -> None:
     assert not (daruma.folder / "ws" / "made").exists()
 
 
+@pytest.mark.parametrize("again", ["resume", "retry"])
+def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: str) -> None:
+    """It stops at a question before its first step: who answers goes on under the same rules."""
+    asked = "run_command: {decision: confirm, required: true}"
+    rules = f'{asked}, "run_command(touch two)": deny'
+    (daruma.folder / "daruma.yaml").write_text(f"tools: {{policy: {{{rules}}}}}\n")
+    commanded(daruma, calls=[command("touch one", "a")])
+    daruma("answer", "t", "--deny")
+
+    assert daruma(again, "t").code == 3
+    (daruma.folder / "elsewhere").mkdir()
+    daruma.chdir(daruma.folder / "elsewhere")
+    said = daruma("answer", "t", "--edit", "a", "--args", '{"command": "touch two"}')
+
+    assert said.code == 0
+    assert not (daruma.folder / "ws" / "two").exists()
+
+
 def test_a_question_is_answered_in_words(daruma: Daruma) -> None:
     """A repeated failure asks a person, whose words the model gets (RE-05)."""
     (daruma.folder / "daruma.yaml").write_text("fallback_chain: {recovery: {max_retries: 2}}\n")
