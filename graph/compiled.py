@@ -51,7 +51,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     ) -> Iterator[Any]:
         snapshot = self.get_state(self._thread(config)) if self._remembers(config) else None
         if input is None and snapshot and _blocked(snapshot):
-            snapshot = self.get_state(self.reopen(config))
+            snapshot = self.get_state(self.reopen(self._thread(config)))
         admitted = admit(input, snapshot)
         if snapshot and (ids := _concerned(admitted, snapshot)):
             admitted = self._once(admitted, ids, snapshot)
@@ -67,7 +67,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
         if input is None and snapshot and _blocked(snapshot):
-            snapshot = await self.aget_state(await self.areopen(config))
+            snapshot = await self.aget_state(await self.areopen(self._thread(config)))
         admitted = admit(input, snapshot)
         if snapshot and (ids := _concerned(admitted, snapshot)):
             admitted = await self._aonce(admitted, ids, snapshot)

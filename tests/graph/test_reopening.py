@@ -176,3 +176,13 @@ def test_a_thread_that_is_not_there_is_not_reopened(heard: list[str]) -> None:
 
     with pytest.raises(NothingToReopen, match="nothing on this thread"):
         graph.reopen({"configurable": {"thread_id": "nowhere"}})
+
+
+def test_a_graph_that_is_bound_to_its_thread_reopens_it(heard: list[str]) -> None:
+    """``with_config``: what is asked again is asked without another word about the thread."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
+    run.decide(pay="deny")
+
+    out = run.graph.with_config(run.config).invoke(None)
+
+    assert [each.value["type"] for each in out["__interrupt__"]] == ["approval_request"]
