@@ -9,6 +9,7 @@ from daruma.state.settings import Tools
 from daruma.tools.application_tool import from_application
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.name_conflicts import ToolNameConflictError, check_aliases, check_names
+from daruma.tools.policy_targets import check_policy
 from daruma.tools.profiles import check_profile, shows
 from daruma.tools.promotions import check_promotions
 from daruma.tools.tool import Tool
@@ -30,13 +31,15 @@ class Registry:
 
         Raises :class:`ToolNameConflictError` for names and aliases that could mean two tools,
         :class:`~daruma.tools.promotions.PromotionRefused` for a promotion that leads nowhere, and
-        :class:`~daruma.state.settings_errors.SettingsError` for a profile that is not there.
+        :class:`~daruma.state.settings_errors.SettingsError` for a profile that is not there and
+        for a rule that is about nothing.
         """
         tools, normalize = self._tools.values(), settings.normalize_names
         check_names(tools, normalize=normalize)
         check_aliases(tools, settings.name_aliases, normalize=normalize)
         check_promotions(self._tools)
         check_profile(settings)
+        check_policy(settings, self._tools)
 
     def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
         """Return the tools that the model is shown: the profile's; built-in ones in a workspace."""
