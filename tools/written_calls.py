@@ -18,6 +18,18 @@ EXAMPLE: Final = re.compile(
     re.IGNORECASE,
 )
 """Words before a call that make it something shown rather than something done."""
+ANNOUNCED: Final = re.compile(
+    r"\b(?:I['’]ll|I will|I['’]m|I am|I (?:need|have|want) to|let me|let['’]s|calling|using|now"
+    r"|next|first|then)\b|我来|让我|接下来|现在|调用",
+    re.IGNORECASE,
+)
+REPORTED: Final = re.compile(
+    r"\b(?:not|never|refus\w*|contain\w*|says?|said|reads?|shows?|found|ran|was|were|earlier)\b"
+    r"|n['’]t\b|cannot|不|没|内容",
+    re.IGNORECASE,
+)
+"""In the last sentence before a call: its model says that it makes it, or tells of one."""
+SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|[。！？\n]+")
 SPACE: Final = re.compile(r"\s+")
 MOST_CALLS: Final = 128
 """Calls of one text; six times what a turn may run unless it is told otherwise."""
@@ -29,7 +41,7 @@ def written_calls(text: str, visible: Collection[str]) -> tuple[WrittenCall, ...
 
     The whole text must be the call or calls, bare or in one fence. Words around are taken only
     with ``<tool_call>`` tags and ``tool_call`` fences, and before one last ``json`` fence that
-    names a visible tool exactly, if they do not speak of an example.
+    names a visible tool exactly, if they announce the call and do not speak of an example.
     """
     text = text.strip()
     marked = tuple(islice(_marked(text), MOST_CALLS))
@@ -117,8 +129,13 @@ def _last(text: str, visible: Collection[str]) -> tuple[WrittenCall, ...]:
     opening = LAST_FENCE.search(text)
     if opening is None or text.count("```") != 2 or not text.endswith("```"):
         return ()
-    if EXAMPLE.search(text, 0, opening.start()):
+    if EXAMPLE.search(text, 0, opening.start()) or not _announced(text[: opening.start()]):
         return ()
     calls = _whole(text[opening.end() : -3].strip())
     sure = all(call.name in visible and call.args is not None for call in calls)
     return calls if sure else ()
+
+
+def _announced(words: str) -> bool:
+    last = next((each for each in reversed(SENTENCE.split(words)) if each.strip()), "")
+    return ANNOUNCED.search(last) is not None and REPORTED.search(last) is None

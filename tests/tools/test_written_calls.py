@@ -151,6 +151,28 @@ def test_tags_inside_of_a_payload_are_part_of_it() -> None:
     assert [call.name for call in found] == ["str_replace_editor"]
 
 
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ("I will look.", True),
+        ("I don't know the file yet. Let me search for it:", True),
+        ("Now I'm calling search", True),
+        ("接下来我来搜索。", True),
+        ("Do not run this:", False),
+        ("I won't do it. Let me show what I won't do:", False),
+        ("Done. The file config.json contains:", False),
+        ("The log of the last run shows:", False),
+        ("I found this in notes.md:", False),
+        ("I ran this earlier:", False),
+        ("Here is the answer:", False),
+        ("我不会执行:", False),
+    ],
+)
+def test_words_before_a_fence_have_to_announce_the_call(words: str, made: bool) -> None:
+    """What a model quotes from a file, or refuses to do, is its answer; it did not call that."""
+    assert bool(written_calls(f"{words}\n\n```json\n{CALL}\n```", ["search"])) is made
+
+
 @pytest.mark.parametrize(("name", "args"), CALLS)
 @pytest.mark.parametrize("form", ["{}", "```json\n{}\n```", "Now.\n<tool_call>{}</tool_call>"])
 def test_every_call_arrives_whole(form: str, name: str, args: dict[str, Any]) -> None:
