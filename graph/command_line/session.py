@@ -1,7 +1,7 @@
 """One thread of the command line: opened, run as far as it goes without a person, and left."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -79,6 +79,7 @@ class Session:
     model: str | None = None
     folder: Path | None = None
     reached: bool = False
+    begun: Keepsake | None = None
 
     async def advance(
         self, start: Start, watcher: Watcher, automatic: Callable[[Stop], Replies]
@@ -88,7 +89,7 @@ class Session:
         Storage is open only meanwhile: a person's wait costs nothing (DU-02).
         """
         async with aopen_postgres() as postgres:
-            kept = await self._kept(postgres)
+            kept = await self._kept(postgres)  # checked before any setting is used
             settings, model = kept.settings(), self.model or kept.model
             tools = await mcp_tools(settings.tools.mcp_servers)
             graph = build_graph(model, tools, settings, persistence=postgres)
@@ -97,7 +98,7 @@ class Session:
             going = going or await self._replied(postgres, snapshot)
             going = going or await self._answered(graph, automatic)
             if going:
-                kept = Keepsake(usable_model(model, settings), kept.folder)
+                kept = replace(kept, model=usable_model(model, settings))
             if going and going.reopen:
                 config = self._config() | {"metadata": kept.metadata}
                 await graph.areopen(config, call=going.call)
@@ -112,8 +113,12 @@ class Session:
             raise ThreadRefused(f"there is no thread {self.thread!r}: see `daruma threads`")
         self.reached = found is not None
         if self.folder or found is None:
-            return Keepsake(None, str(self.folder))
-        return Keepsake.of(found.metadata)
+            kept = self.begun = self.begun or Keepsake.beginning(self.folder)
+        else:
+            kept = Keepsake.of(found.metadata)
+        task = found.checkpoint["channel_values"].get("task") if found else None
+        kept.refuse_own_rules(task.workspace if task else None)
+        return kept
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
         config = self._config() | {"metadata": kept.metadata}

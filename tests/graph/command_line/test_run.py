@@ -193,6 +193,29 @@ def test_a_denied_required_call_blocks_the_task(daruma: Daruma) -> None:
     assert not (daruma.folder / "ws" / "made").exists()
 
 
+def test_a_task_does_not_write_its_own_rules(daruma: Daruma) -> None:
+    """Its workspace may hold ``daruma.yaml``: what is written there is no permission."""
+    wanted = {"command": "create", "path": "daruma.yaml"}
+    wanted["file_text"] = "tools: {policy: {run_command: allow}}"
+    write = {"name": "str_replace_editor", "args": wanted, "id": "w"}
+    turns = [[write], [command("touch one", "a")], [command("touch two", "b")]]
+    daruma.script(main=[*({"calls": calls} for calls in turns), DONE])
+    (home := daruma.folder / "home").mkdir()
+    daruma.chdir(home)
+    model = "scripted:../script.json"
+    asked = daruma("run", "Do it", "--workspace", ".", "--model", model, "--thread", "t")
+    assert asked.code == 3
+
+    said = daruma("answer", "t", "--approve")
+    (home / "daruma.yaml").unlink()
+    daruma("answer", "t", "--approve", "a")  # void: the file is gone
+    again = daruma("answer", "t", "--approve", "a")
+
+    assert "daruma.yaml in the workspace is not what this task began with" in said.complaint
+    assert again.code == 3
+    assert [(home / name).exists() for name in ("one", "two")] == [True, False]
+
+
 @pytest.mark.parametrize("again", ["resume", "retry"])
 def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: str) -> None:
     """It stops at a question before its first step: who answers goes on under the same rules."""
