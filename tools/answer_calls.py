@@ -10,8 +10,9 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from daruma.state.audit import SAMPLE, SAMPLE_BYTES, LeftOut
+from daruma.tools.repair.call_shape import WrittenCall
 from daruma.tools.storable_args import unstorable
-from daruma.tools.written_calls import WrittenCall, written_calls
+from daruma.tools.written_calls import written_calls
 
 _ID = re.compile(r"\w[\w.:|/+=-]{0,199}", re.ASCII)
 """What providers write. An approval goes by it on the command line, where ``*`` and ``--yes`` mean
