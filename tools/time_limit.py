@@ -8,6 +8,9 @@ from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.tool import Surroundings, Tool
 from daruma.tools.tool_threads import NotStarted
 
+Outcome = str | BaseException
+"""What a call came to: its text, or what would end the event loop if it were raised in a task."""
+
 GRACE_SECONDS = 5.0
 """What an async tool has for its clean-up after it was cancelled. Then it is left to itself."""
 
@@ -35,15 +38,15 @@ async def run_within(
         await _stop(task, grace)
         raise
     if not task.done():
-        await _stop(task, grace)
-        never_began = task.done() and not task.cancelled() and isinstance(task.result(), NotStarted)
-        raise _given_up(tool, f"did not end in {seconds:g} s", began=not never_began)
+        outcome = await _stop(task, grace)
+        began = not isinstance(outcome, NotStarted)
+        raise _given_up(tool, f"did not end in {seconds:g} s", began=began)
     if task.cancelled():
         raise _given_up(tool, "was cancelled from within")
     return _released(task.result())
 
 
-async def _contained(work: Awaitable[str]) -> str | BaseException:
+async def _contained(work: Awaitable[str]) -> Outcome:
     """Hand over what would end the event loop if a task of its own raised it."""
     try:
         return await work
@@ -51,17 +54,18 @@ async def _contained(work: Awaitable[str]) -> str | BaseException:
         return error
 
 
-def _released(outcome: str | BaseException) -> str:
+def _released(outcome: Outcome) -> str:
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome
 
 
-async def _stop(task: "asyncio.Future[Any]", grace: float) -> None:
+async def _stop(task: "asyncio.Future[Outcome]", grace: float) -> Outcome | None:
+    """Cancel a call; return what it still came to, None for nothing or an error of its clean-up."""
     task.cancel()
     await asyncio.wait({task}, timeout=grace)
-    if task.done() and not task.cancelled():
-        task.exception()  # seen: nobody is told of it any more
+    ended = task.done() and not task.cancelled()
+    return task.result() if ended and task.exception() is None else None
 
 
 def _given_up(tool: Tool, how: str, *, began: bool = True) -> ToolError:

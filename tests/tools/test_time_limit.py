@@ -172,6 +172,19 @@ async def test_a_tool_that_takes_no_notice_is_left_behind() -> None:
     await asyncio.wait_for(ended.wait(), 5)
 
 
+async def test_a_tool_whose_clean_up_fails_may_have_happened_all_the_same() -> None:
+    """TL-21: what broke is the giving up; what the call did before is not known."""
+
+    async def work() -> str:
+        try:
+            return await for_ever()
+        finally:
+            raise ValueError("the connection was lost")
+
+    with pytest.raises(OutcomeUnknown, match="pay did not end in"):
+        await run_within(SHORT, made(work), {}, AT)
+
+
 async def test_a_tool_that_cancels_itself_does_not_cancel_the_run() -> None:
     """A library's own cancel scope, for one; what it did is not known."""
 
