@@ -40,9 +40,11 @@ def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> For
     asked for again, a call that ran and failed runs again, its siblings do not. Raises
     :class:`NothingToReopen`.
     """
-    newest, *before = _there(history)
-    state = State(**newest.values)
-    of_task = [past for past in before if _same_task(past, state)]
+    known = list(history)
+    if not known:
+        raise NothingToReopen("there is no such thread: nothing to try again")
+    state = State(**known[0].values)
+    of_task = [past for past in known if _same_task(past, state)]
     if call_id is not None:
         return _of_call(of_task, call_id)
     result = state.result

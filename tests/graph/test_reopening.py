@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
@@ -160,7 +161,7 @@ async def test_a_thread_can_be_reopened_asynchronously(heard: list[str]) -> None
     """MO-09: and ``ainvoke(None)`` reopens a blocked one."""
     run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED).decide(pay="deny")
 
-    out = await run.graph.ainvoke(None, run.config)
+    out = await run.graph.ainvoke(None, run.snapshot.config)
     assert out["__interrupt__"][0].value["approvals"][0]["approval_id"] == "pay"
     run.decide(pay="deny")
     await run.graph.areopen(run.config, call="pay")
@@ -170,19 +171,29 @@ async def test_a_thread_can_be_reopened_asynchronously(heard: list[str]) -> None
     assert heard == []
 
 
-def test_a_thread_that_is_not_there_is_not_reopened(heard: list[str]) -> None:
-    """One clear line, as for a thread that has not failed."""
-    graph = start(heard, [say()]).graph
+def test_an_unknown_thread_is_not_reopened(heard: list[str]) -> None:
+    """One clear line here too."""
+    run = start(heard, [say()])
 
-    with pytest.raises(NothingToReopen, match="nothing on this thread"):
-        graph.reopen({"configurable": {"thread_id": "nowhere"}})
+    with pytest.raises(NothingToReopen, match="no such thread"):
+        run.graph.reopen({"configurable": {"thread_id": "another"}})
 
 
-def test_a_graph_that_is_bound_to_its_thread_reopens_it(heard: list[str]) -> None:
-    """``with_config``: what is asked again is asked without another word about the thread."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
-    run.decide(pay="deny")
+def test_a_blocked_thread_is_reopened_by_the_config_of_its_end(heard: list[str]) -> None:
+    """TL-15: that one names a checkpoint, and the run goes on from another."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED).decide(pay="deny")
 
-    out = run.graph.with_config(run.config).invoke(None)
+    run.graph.invoke(None, run.snapshot.config)
 
-    assert [each.value["type"] for each in out["__interrupt__"]] == ["approval_request"]
+    assert run.question.value["approvals"][0]["approval_id"] == "pay"
+
+
+def test_a_failed_call_of_a_run_that_was_stopped_runs_again(heard: list[str]) -> None:
+    """TL-23: the newest point of the thread is the one right behind the call."""
+    run = start(heard, [say(), calls(call(id_="two", text="fall")), say()])
+    run.send({"messages": [HumanMessage("More")]}, interrupt_after=["tool"])
+    assert run.snapshot.next == ("main",)
+
+    reopened(run, "two")
+
+    assert heard == ["fall", "fall"]
