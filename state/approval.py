@@ -66,6 +66,7 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
             "args": call.args,
             "cwd": cwd,
             "sandbox": grounds.sandbox,
+            "not_covered": list(grounds.not_covered),
             "environment": dict(grounds.environment),
         }
     )

@@ -77,6 +77,19 @@ async def test_what_was_approved_for_another_sandbox_may_not(tmp_path: Path) -> 
         await check(call, context(), str(tmp_path))
 
 
+async def with_network() -> Any:
+    return SimpleNamespace(level="namespace", not_covered=("the network",))
+
+
+async def test_what_was_approved_without_the_network_may_not_with_it(tmp_path: Path) -> None:
+    """TL-13: the level is the same, what it leaves open is not what was shown."""
+    confined = replace(context(), open_sandbox=another_sandbox)
+    call = await approved(COMMAND, str(tmp_path), confined)
+
+    with pytest.raises(NotPermitted, match="is not what would run now"):
+        await check(call, replace(context(), open_sandbox=with_network), str(tmp_path))
+
+
 async def test_a_yes_to_something_else_is_none(tmp_path: Path) -> None:
     """TL-13: other arguments, another folder, another call of the same."""
     at = context()
