@@ -90,7 +90,11 @@ async def _confined(state: State, context: Context) -> _Confined | None:
 
 
 def _called_a_command(state: State) -> bool:
-    return any(isinstance(m, ToolMessage) and m.name in _COMMANDS for m in state.messages)
+    of_task = (m for m in state.messages if str(m.id).startswith(f"{state.task_id}:"))
+    return any(
+        isinstance(m, ToolMessage) and m.name in _COMMANDS and m.status == "success"
+        for m in of_task
+    )
 
 
 def _all_checked(state: State) -> list[Verification]:

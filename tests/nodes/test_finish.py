@@ -178,7 +178,20 @@ async def test_a_task_that_ran_no_command_has_no_level() -> None:
 
 async def test_commands_that_the_model_ran_count() -> None:
     """They run in what the settings give."""
-    ran = [*ANSWERED, ToolMessage("exit code: 0", name="run_command", tool_call_id="c1")]
-    found = await result(messages=[*ran, AIMessage("Done.")], task=a_task(workspace="/w"))
+    found = await result(messages=[ran("t/1"), *ANSWERED], task=a_task(workspace="/w"))
 
     assert found.sandbox == "none"
+
+
+async def test_commands_of_an_earlier_task_or_that_never_ran_do_not_count() -> None:
+    """The thread's history holds them too."""
+    history = [ran("t/10"), ran("t/1", status="error"), *ANSWERED]
+
+    found = await result(messages=history, task=a_task(workspace="/w"))
+
+    assert found.sandbox is None
+
+
+def ran(task_id: str, **how: Any) -> ToolMessage:
+    id_ = f"{task_id}:answer:0:c1"
+    return ToolMessage("exit code: 0", id=id_, name="run_command", tool_call_id="c1", **how)
