@@ -89,7 +89,9 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         )
         return newest(config)
 
-    async def areopen(self, config: RunnableConfig | None, *, call: str | None = None) -> RunnableConfig:
+    async def areopen(
+        self, config: RunnableConfig | None, *, call: str | None = None
+    ) -> RunnableConfig:
         """Do the same, asynchronously."""
         thread = newest(self._thread(config))
         fork = fork_of([past async for past in self.aget_state_history(thread)], call)

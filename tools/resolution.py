@@ -62,6 +62,8 @@ def with_arguments(
     task: ToolTask, args: Mapping[str, Any], offer: Offer, by: Literal["", "model"] = ""
 ) -> ToolTask:
     """Return a task with other arguments, from a model or a person, checked like any others."""
+    if offer.find(task.name) is None:
+        return failed(task, f"not run: the tool {task.name!r} is no longer there")
     return decided(replace(task, args=dict(args), problem="", repaired_by=by, rungs=()), offer)
 
 

@@ -106,6 +106,16 @@ async def test_an_edited_call_is_checked_again() -> None:
     assert after["messages"][-1].tool_call_id == "c1"
 
 
+async def test_an_edited_call_of_a_tool_that_is_gone_fails() -> None:
+    """The graph that a thread is resumed with may have other tools, or show others."""
+    gone = a_call("c1", "awaiting", name="whisper", args={"text": "one"})
+
+    _, after = await decide((gone,), c1={"decision": "edit", "args": {"text": "soft"}})
+
+    assert statuses(after) == {"c1": "failed"}
+    assert "no longer there" in after["messages"][-1].text
+
+
 async def test_every_decision_is_told() -> None:
     """PL-04: what was opened is closed."""
     events: list[Event] = []

@@ -196,3 +196,11 @@ async def test_what_a_model_makes_up_is_not_run() -> None:
     )
 
     assert [c.status for c in calls(update)] == ["failed"]
+
+
+async def test_a_call_of_a_tool_that_is_gone_fails() -> None:
+    """The graph that a thread is resumed with may have other tools, or show others."""
+    update = await repair(broken(unreadable("nonsense")), a_context("no"))
+
+    (call,) = calls(update)
+    assert (call.status, call.problem) == ("failed", "invalid_json")

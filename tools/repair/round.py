@@ -109,6 +109,7 @@ class Round:
             [
                 ArgumentCandidate(t.id, tools[t.name], self.sent[t.id].raw, _problem(t), t.reason)
                 for t in self.broken
+                if t.name in tools  # a thread may be resumed with other ones
             ],
             max_candidates=settings.call_repair_max_candidates,
             max_schema_bytes=settings.call_repair_max_schema_bytes,
