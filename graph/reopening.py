@@ -45,8 +45,10 @@ def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> For
         raise NothingToReopen("there is no such thread: nothing to try again")
     state = State(**known[0].values)
     of_task = [past for past in known if _same_task(past, state)]
-    if call_id is not None:
-        return _of_call(of_task, call_id)
+    return _of_end(of_task, state) if call_id is None else _of_call(of_task, call_id)
+
+
+def _of_end(of_task: list[StateSnapshot], state: State) -> Fork:
     result = state.result
     if result is None or result.completed:
         raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")

@@ -1,6 +1,6 @@
 """What a task's model is offered: the tools it is shown, and the rules for calling them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from daruma.state.settings import Tools
 from daruma.state.task import Task
@@ -19,6 +19,16 @@ class Offer:
     def find(self, name: str) -> Tool | None:
         """Return the shown tool of a name. What is not shown can not be called (TL-06)."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+    def cautious(self, tool: Tool) -> Tool:
+        """Return a tool with the effect of what its calls may be promoted to.
+
+        Its calls are repaired with the care that such an effect asks for.
+        """
+        target = self.find(tool.canonical.promote_to or "") if tool.canonical else None
+        if tool.effect != "none" or target is None:
+            return tool
+        return replace(tool, effect=self.cautious(target).effect)
 
     @property
     def names(self) -> tuple[str, ...]:

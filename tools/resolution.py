@@ -50,9 +50,10 @@ def tool_task(call: Call, message_id: str, offer: Offer, *, name: str | None = N
     tool = offer.find(task.name)
     if tool is None:
         return _nameless(task, call, offer)
-    if call.args is not None and len(call.raw) <= offer.settings.max_argument_bytes:
+    limit = offer.settings.max_argument_bytes
+    if call.args is not None and len(call.raw.encode(errors="replace")) <= limit:
         return decided(task, offer)
-    read = repaired_text(call.raw, tool, max_bytes=offer.settings.max_argument_bytes)
+    read = repaired_text(call.raw, offer.cautious(tool), max_bytes=limit)
     if isinstance(read, Refused):
         return _broken(task, read.problem, read.reason, offer)
     return decided(_mended(task, read, "rules"), offer)
@@ -67,24 +68,25 @@ def with_arguments(
     return decided(replace(task, args=dict(args), problem="", repaired_by=by, rungs=()), offer)
 
 
-def decided(task: ToolTask, offer: Offer) -> ToolTask:
-    """Return a task with what becomes of it: by the policy, its arguments, the policy again.
+def decided(task: ToolTask, offer: Offer, *, mended_as: str = "") -> ToolTask:
+    """Return a task with what becomes of it: by the policy, then by its arguments.
 
-    Its tool is one that is shown.
+    Its tool is one that is shown. Arguments that had to be mended, for the tool ``mended_as``, are
+    looked at as if they had been given so.
     """
     if said := unstorable(task.args):
         return failed(replace(task, args={}), f"invalid_args: {said}", "invalid_args")
     name, args, changes = canonical_call(task.name, task.args, offer.tools)
     task = replace(task, name=name, args=args, rungs=(*task.rungs, *changes))
     rule = _rule(task, offer)
-    if rule.decision != "deny" and (problem := _misfit(task, offer)):
-        read = repaired_args(task.args, _tool(task, offer))
-        if isinstance(read, Refused):
-            return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
-        task = _mended(task, read, task.repaired_by or "rules")
-        rule = _rule(task, offer)
     if rule.decision == "deny":
         return failed(task, f"denied by policy: {rule.reason or f'{name} is not allowed here'}")
+    if problem := _misfit(task, offer):
+        read = repaired_args(task.args, _tool(task, offer))
+        if isinstance(read, Refused) or mended_as == name:
+            return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
+        mended = _mended(task, read, task.repaired_by or "rules")
+        return decided(mended, offer, mended_as=name)
     return replace(
         task,
         status="awaiting" if rule.decision == "confirm" else "ready",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from tests.parts import Says, a_context, a_state, a_task, calling, settings, taken
 
 from daruma.nodes.repair import repair
@@ -185,6 +186,33 @@ async def test_more_candidates_than_fit_are_marked() -> None:
     assert step.audit.round is not None
     assert (step.audit.round.repaired, step.audit.round.cut) == (("c1",), True)
     assert [c.status for c in calls(update)] == ["ready", "failed"]
+
+
+@tool
+def look(account: str, amount: int = 0) -> str:
+    """Look at an account."""
+    return f"{account} {amount}"
+
+
+@tool
+def pay(account: str, amount: int) -> str:
+    """Pay into an account."""
+    return f"{account} {amount}"
+
+
+look.metadata = {"daruma": {"effect": "none", "promote_to": "pay", "promote_when": ["amount"]}}
+
+
+async def test_what_a_model_makes_up_is_not_promoted_to_a_call_with_an_effect() -> None:
+    """TL-19: a call that only looks may be guessed at, not one that could become another."""
+    ask = Says(repairs({"tool_call_id": "c1", "arguments": {"account": "a", "amount": 9}}))
+    answer = calling("look", text="of a").model_copy(update={"id": "m1"})
+    context = a_context(ask=ask, tools=[look, pay])
+    tasks = tool_tasks(answer, offer_of(a_task(), context))
+
+    update = await repair(a_state(messages=[answer], calls=tasks), context)
+
+    assert [(c.name, c.status) for c in calls(update)] == [("look", "failed")]
 
 
 async def test_what_a_model_makes_up_is_not_run() -> None:

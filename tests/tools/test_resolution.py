@@ -8,9 +8,11 @@ from tests.parts import settings
 
 from daruma.state.tool_task import ToolTask
 from daruma.tools.answer_calls import Call
+from daruma.tools.canonical import Canonical
 from daruma.tools.offer import Offer
 from daruma.tools.registry import Registry
 from daruma.tools.resolution import tool_task, tool_tasks, with_arguments
+from daruma.tools.tool import Tool
 
 
 def shout(text: str) -> str:
@@ -259,3 +261,77 @@ def test_arguments_that_do_not_fit_never_reach_a_person() -> None:
     (task,) = tasks(answer, workspace=True)
 
     assert task.status == "failed"
+
+
+def looking(**arguments: Any) -> Tool:
+    """A tool that changes nothing, and is another one, that does, once ``amount`` is given."""
+    return Tool(
+        "look",
+        "Look at an account.",
+        {"type": "object", "properties": arguments, "required": ["account"]},
+        unused,
+        effect="none",
+        canonical=Canonical({}, "pay", ("amount",)),
+    )
+
+
+async def unused(*_: Any) -> str:
+    raise AssertionError("nothing runs here")
+
+
+TEXT = {"type": "string"}
+PAY = Tool(
+    "pay",
+    "Pay into an account.",
+    {
+        "type": "object",
+        "properties": {"account": TEXT, "amount": {"type": "integer"}},
+        "required": ["account", "amount"],
+    },
+    unused,
+)
+BANK = (looking(account=TEXT, amount={"type": "integer"}), PAY)
+
+
+def banking(args: dict[str, Any] | str, **given: Any) -> ToolTask:
+    raw = args if isinstance(args, str) else ""
+    made = Call(id="c1", name="look", args=None if isinstance(args, str) else args, raw=raw)
+    attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
+    return tool_task(made, "m1", Offer(BANK, settings=settings(tools=attempts | given).tools))
+
+
+def test_a_repaired_call_is_canonical_too() -> None:
+    """TL-19: what came to light by the repair is promoted, and asked about, as what it is."""
+    wrapped = {"arguments": {"account": "a", "amount": "3"}}
+
+    task = banking(wrapped, policy={"pay": "confirm"})
+
+    assert (task.name, task.args) == ("pay", {"account": "a", "amount": 3})
+    assert (task.status, task.repaired_by) == ("awaiting", "rules")
+    assert banking(wrapped, policy={"pay": "deny"}).status == "failed"
+
+
+def test_a_call_that_was_cut_off_is_not_closed_into_one_with_an_effect() -> None:
+    """TL-10: brackets are added for a tool that changes nothing, not for what it is promoted to."""
+    task = banking('{"amount": 3, "account": "a"')
+
+    assert (task.status, task.problem) == ("failed", "cut_off")
+    assert banking('{"amount": 3, "account": "a"}').name == "pay"
+
+
+def test_a_number_that_can_not_be_stored_is_not_made_of_its_text() -> None:
+    """What is mended is checked like what was given so."""
+    task = called("count", {"number": "9" * 25})
+
+    assert (task.status, task.problem, task.args) == ("failed", "invalid_args", {})
+
+
+@pytest.mark.parametrize("text", ["é" * 800, "x" * 1600])
+def test_arguments_are_measured_in_bytes(text: str) -> None:
+    """Whether they were read or not."""
+    raw = '{"text": "' + text + '"}'
+    made = Call(id="c1", name="shout", args={"text": text}, raw=raw)
+
+    task = tool_task(made, "m1", offer(max_argument_bytes=1024))
+
+    assert (task.status, task.problem) == ("failed", "too_large")

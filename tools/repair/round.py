@@ -88,7 +88,9 @@ class Round:
     def _refilled(self, task: ToolTask, args: Mapping[str, Any]) -> ToolTask | None:
         """Return a task with its repaired arguments; None if they do not fit, or were made up."""
         tool = self.offer.find(task.name)
-        if tool is None or not keeps_payload(self.sent[task.id].raw, args, tool):
+        if tool is None:
+            return None
+        if not keeps_payload(self.sent[task.id].raw, args, self.offer.cautious(tool)):
             return None
         refilled = with_arguments(task, args, self.offer, by="model")
         return None if refilled.problem else refilled
