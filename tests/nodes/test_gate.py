@@ -5,8 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from langchain_core.messages import HumanMessage
-from tests.parts import a_call, a_context, a_state, a_task, asked, no_sandbox
+from langchain_core.tools import tool
+from tests.parts import a_call, a_context, a_state, a_task, asked, no_sandbox, settings
 
 from daruma.nodes.gate import gate
 from daruma.state.approval import approval_of
@@ -83,8 +85,10 @@ async def test_a_denied_required_call_blocks() -> None:
 
     _, blocked = await decide((required, lenient), c1="deny")
     _, continued = await decide((required, lenient), c2="deny")
+    _, optional = await decide((a_call("c3", "awaiting", deny_effect="block"),), c3="deny")
 
     assert blocked["failure"].code == "approval_denied"
+    assert optional.get("failure") is None
     assert continued.get("failure") is None
 
 
@@ -114,6 +118,43 @@ async def test_an_edited_call_of_a_tool_that_is_gone_fails() -> None:
 
     assert statuses(after) == {"c1": "failed"}
     assert "no longer there" in after["messages"][-1].text
+
+
+@tool
+def note(text: str, to: str = "") -> str:
+    """Note it for oneself."""
+    return text + to
+
+
+note.metadata = {"daruma": {"promote_to": "proclaim", "promote_when": ["to"]}}
+
+
+def proclaim(text: str, to: str) -> str:
+    """Say it to others."""
+    return text + to
+
+
+@pytest.mark.parametrize(
+    ("rule", "status"), [("confirm", "awaiting"), ("allow", "ready"), ("deny", "failed")]
+)
+async def test_an_edit_that_makes_it_another_call_is_no_yes_to_that(rule: str, status: str) -> None:
+    """TL-14 and TL-19: what was agreed to was a call of the tool that was shown."""
+    call = a_call("c1", "awaiting", name="note", args={"text": "hi"})
+    args = {"text": "hi", "to": "all"}
+    decision = {"approval_id": "c1", "digest": approval_of(call, None).digest, "decision": "edit"}
+    context = a_context(
+        tools=[note, proclaim], given=settings(tools={"policy": {"proclaim": rule}})
+    )
+
+    _, after = await asked(
+        gate,
+        {"task": a_task(), "calls": (call,)},
+        {"decisions": [decision | {"args": args}]},
+        context,
+    )
+
+    (edited,) = after["calls"]
+    assert (edited.name, edited.status, edited.approved) == ("proclaim", status, "")
 
 
 async def test_every_decision_is_told() -> None:

@@ -226,6 +226,27 @@ async def test_what_a_model_makes_up_is_not_run() -> None:
     assert [c.status for c in calls(update)] == ["failed"]
 
 
+async def test_nobody_is_asked_about_what_can_not_be_shown_whole() -> None:
+    """TL-09: a model could only guess; the call has failed all the same."""
+    ask = Says("no")
+
+    update = await repair(broken(unreadable("x" * 20_000)), a_context(ask=ask, tools=[shout]))
+
+    assert ask.requests == []
+    assert [c.status for c in calls(update)] == ["failed"]
+
+
+async def test_what_had_failed_before_is_not_answered_again() -> None:
+    """TL-03: one result for each call."""
+    answer = calling("shout", "yell", text="hi")
+    state = broken(answer, policy={"shout": "deny"})
+
+    update = await repair(state, a_context("no", tools=[shout]))
+
+    assert [c.status for c in calls(update)] == ["failed", "failed"]
+    assert [m.tool_call_id for m in update["messages"] if m.type == "tool"] == ["c2"]
+
+
 async def test_a_call_of_a_tool_that_is_gone_fails() -> None:
     """The graph that a thread is resumed with may have other tools, or show others."""
     update = await repair(broken(unreadable("nonsense")), a_context("no"))

@@ -1,11 +1,12 @@
 """One call is run and answered, whatever becomes of it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.errors import GraphInterrupt
-from tests.parts import a_call, a_context, a_task
+from tests.parts import a_call, a_context, a_task, settings
 
 from daruma.nodes.tool import summary, tool
 from daruma.state.channels import Update
@@ -124,3 +125,41 @@ async def test_a_tool_that_exits_does_not_end_the_host() -> None:
     update = await tool(dispatch, a_context(tools=[leave]))
 
     assert update["messages"][0].text == "Error: SystemExit: 3"
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"), [("deny", "denied by policy"), ("confirm", "a person has to approve")]
+)
+async def test_a_call_that_may_not_run_any_more_does_not(rule: str, said: str) -> None:
+    """TL-15: a thread may be resumed under other settings than its calls were decided under."""
+    heard: list[str] = []
+
+    def whisper(text: str) -> str:
+        """Say it quietly."""
+        heard.append(text)
+        return text
+
+    context = a_context(tools=[whisper], given=settings(tools={"policy": {"whisper": rule}}))
+    call = a_call("c1", name="whisper", args={"text": "hi"})
+
+    status, _, text = outcome(await tool(Dispatch(task=a_task(), call=call), context))
+
+    assert (status, heard) == ("failed", [])
+    assert said in text
+
+
+async def test_a_call_that_is_given_up_is_unknown() -> None:
+    """TL-21: after the time that the settings give it, and neither failed nor done."""
+
+    async def hang() -> str:
+        """Never end."""
+        await asyncio.Event().wait()
+        return ""
+
+    context = a_context(tools=[hang], given=settings(tools={"timeout": 0.02}))
+    call = a_call("c1", name="hang", args={})
+
+    status, kind, text = outcome(await tool(Dispatch(task=a_task(), call=call), context))
+
+    assert (status, kind) == ("unknown", "error")
+    assert "outcome_unknown: hang did not end in 0.02 s" in text
