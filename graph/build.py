@@ -55,8 +55,9 @@ def build_graph(
     settings = settings or Settings.load()
     own = persistence.checkpointer if persistence else None
     saver = own if checkpointer is None else strict(checkpointer)
-    machine = builder(Contexts(model, Registry(tools), settings))
-    return Machine.of(machine.compile(checkpointer=saver, store=store, name="daruma"), settings)
+    contexts = Contexts(model, Registry(tools), settings)
+    compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
+    return Machine.of(compiled, settings, contexts.check)
 
 
 def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:

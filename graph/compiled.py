@@ -1,17 +1,17 @@
 """The compiled machine: LangGraph's graph behind a door, with the defaults that make it durable."""
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.door import admit, answered_already, open_questions, refuse_secrets
+from daruma.graph.answered_once import aonce, once
+from daruma.graph.door import admit, refuse_secrets
 from daruma.graph.reopening import fork_of
-from daruma.graph.replies import replies_of
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
 
@@ -21,18 +21,23 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
 
     ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so
     the door stands there. A run without a context gets the graph's settings, also when resumed; a
-    run with a checkpointer is durable step by step unless it asks for less.
+    run with a checkpointer is durable step by step unless it asks for less. ``check`` raises what
+    is wrong with a run's own settings, before anything is done.
     """
 
     settings: Settings
+    check: Callable[[Settings], None]
 
     @classmethod
     def of(
-        cls, compiled: CompiledStateGraph[State, Settings, Input, Output], settings: Settings
+        cls,
+        compiled: CompiledStateGraph[State, Settings, Input, Output],
+        settings: Settings,
+        check: Callable[[Settings], None],
     ) -> Self:
         """Make the machine of a compiled graph."""
         machine = cls.__new__(cls)
-        machine.__dict__.update(compiled.__dict__, settings=settings)
+        machine.__dict__.update(compiled.__dict__, settings=settings, check=check)
         return machine
 
     @override
@@ -49,14 +54,15 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> Iterator[Any]:
+        options = self._checked(options)
         snapshot = self.get_state(self._thread(config)) if self._remembers(config) else None
         if input is None and snapshot and _blocked(snapshot):
             config = (config or RunnableConfig()) | self.reopen(config)
             snapshot = self.get_state(config)
         admitted = admit(input, snapshot)
-        if snapshot and (ids := _concerned(admitted, snapshot)):
-            admitted = self._once(admitted, ids, snapshot)
-        yield from super().stream(admitted, config, **self._defaulted(options))
+        if snapshot:
+            admitted = once(self.checkpointer, admitted, snapshot)
+        yield from super().stream(admitted, config, **options)
 
     @override
     async def astream(
@@ -65,15 +71,16 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
+        options = self._checked(options)
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
         if input is None and snapshot and _blocked(snapshot):
             config = (config or RunnableConfig()) | await self.areopen(config)
             snapshot = await self.aget_state(config)
         admitted = admit(input, snapshot)
-        if snapshot and (ids := _concerned(admitted, snapshot)):
-            admitted = await self._aonce(admitted, ids, snapshot)
-        async for part in super().astream(admitted, config, **self._defaulted(options)):
+        if snapshot:
+            admitted = await aonce(self.checkpointer, admitted, snapshot)
+        async for part in super().astream(admitted, config, **options):
             yield part
 
     def reopen(self, config: RunnableConfig | None, *, call: str | None = None) -> RunnableConfig:
@@ -100,22 +107,6 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         )
         return newest(config)
 
-    def _once(self, admitted: Any, ids: Collection[str], snapshot: StateSnapshot) -> Any:
-        replies, thread = replies_of(self.checkpointer), _thread_id(snapshot)
-        if admitted is None:
-            return _resuming(replies.accepted(thread, ids))
-        if not replies.accept(thread, admitted.resume):
-            raise answered_already(ids, snapshot)
-        return admitted
-
-    async def _aonce(self, admitted: Any, ids: Collection[str], snapshot: StateSnapshot) -> Any:
-        replies, thread = replies_of(self.checkpointer), _thread_id(snapshot)
-        if admitted is None:
-            return _resuming(await replies.aaccepted(thread, ids))
-        if not await replies.aaccept(thread, admitted.resume):
-            raise answered_already(ids, snapshot)
-        return admitted
-
     def _remembers(self, config: RunnableConfig | None) -> bool:
         configurable = self._thread(config).get("configurable", {})
         return bool(self.checkpointer) and "thread_id" in configurable
@@ -125,7 +116,10 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         refuse_secrets(merged.get("configurable", {}))
         return merged
 
-    def _defaulted(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options with our defaults, once the settings among them were checked."""
+        if options.get("context"):
+            self.check(Settings.model_validate(options["context"]))
         defaults: dict[str, Any] = {"context": self.settings}
         if self.checkpointer:
             defaults["durability"] = "sync"
@@ -146,18 +140,3 @@ def _kept(config: RunnableConfig) -> RunnableConfig:
 def _blocked(snapshot: StateSnapshot) -> bool:
     result = snapshot.values.get("result")
     return not snapshot.tasks and result is not None and result.status == "blocked"
-
-
-def _concerned(admitted: Any, snapshot: StateSnapshot) -> Collection[str]:
-    """Return the ids of the questions that are answered, or may have been before a crash."""
-    if isinstance(admitted, Command):
-        return list(admitted.resume) if isinstance(admitted.resume, Mapping) else ()
-    return open_questions(snapshot) if admitted is None else ()
-
-
-def _resuming(accepted: dict[str, Any]) -> Command[Any] | None:
-    return Command(resume=accepted) if accepted else None
-
-
-def _thread_id(snapshot: StateSnapshot) -> str:
-    return str(snapshot.config.get("configurable", {}).get("thread_id"))

@@ -38,9 +38,13 @@ class Contexts:
         self._model = model
         self._tools = tools
         self._settings = settings
-        tools.check(settings.tools)
-        require_mechanism(settings.sandbox.require)
         self._askers: dict[str, Asker] = {}
+        self.check(settings)
+        require_mechanism(settings.sandbox.require)
+
+    def check(self, settings: Settings) -> None:
+        """Check that a run's settings fit the tools; raises what the registry's ``check`` does."""
+        self._tools.check(settings.tools)
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
@@ -54,8 +58,6 @@ class Contexts:
     def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self._settings
-        if runtime.context:
-            self._tools.check(settings.tools)
         return Context(
             settings=settings,
             ask=self._asker(settings.llm),

@@ -6,7 +6,7 @@ that nothing is lost.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -23,7 +23,7 @@ from langgraph.types import Command, StateSnapshot
 from daruma.state.channels import Input
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
-from daruma.state.interrupts import ReplyRefused, is_question, read_reply
+from daruma.state.interrupts import is_question, read_reply
 from daruma.state.mode import MODES, Mode
 from daruma.tools.results import clean
 from daruma.tools.storable_args import unstorable
@@ -44,7 +44,7 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
     """
     if given is None or isinstance(given, Command):
         if snapshot is not None and snapshot.created_at is None:
-            raise RequestRefused(f"there is no thread {_thread_id(snapshot)!r} to go on with")
+            raise RequestRefused(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
         return given if given is None else _answered(given, snapshot)
     if snapshot is not None:
         _check_idle(snapshot)
@@ -138,12 +138,12 @@ def _check_idle(snapshot: StateSnapshot) -> None:
     if snapshot.interrupts:
         waits_for = ", ".join(_type_of(interrupt.value) for interrupt in snapshot.interrupts)
         raise RequestRefused(
-            f"thread {_thread_id(snapshot)!r} waits for an answer ({waits_for}): answer it first, "
-            "or use another thread"
+            f"thread {thread_id_of(snapshot)!r} waits for an answer ({waits_for}): "
+            "answer it first, or use another thread"
         )
     if snapshot.tasks:
         raise RequestRefused(
-            f"thread {_thread_id(snapshot)!r} has unfinished work: resume it first, "
+            f"thread {thread_id_of(snapshot)!r} has unfinished work: resume it first, "
             "or use another thread"
         )
 
@@ -182,22 +182,13 @@ def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
         answered = (
             "; what shows here was answered before: fork first" if snapshot.interrupts else ""
         )
-        raise RequestRefused(f"nothing is open on thread {_thread_id(snapshot)!r}{answered}")
+        raise RequestRefused(f"nothing is open on thread {thread_id_of(snapshot)!r}{answered}")
     if not isinstance(replies, Mapping) or not replies or not pending.keys() >= replies.keys():
         raise RequestRefused(
             "answers go by the id of their question, Command(resume={id: reply}); "
-            f"open on thread {_thread_id(snapshot)!r}: {', '.join(pending)}"
+            f"open on thread {thread_id_of(snapshot)!r}: {', '.join(pending)}"
         )
     return [(pending[interrupt_id], reply) for interrupt_id, reply in replies.items()]
-
-
-def answered_already(ids: Iterable[str], snapshot: StateSnapshot) -> ReplyRefused:
-    """Build the refusal of a reply that came second."""
-    thread_id = _thread_id(snapshot)
-    return ReplyRefused(
-        f"thread {thread_id!r} was answered already ({', '.join(ids)}): one reply counts, the "
-        "first; if its run has ended before its time, resume the thread to go on with that reply"
-    )
 
 
 def open_questions(snapshot: StateSnapshot) -> dict[str, Any]:
@@ -221,5 +212,6 @@ def refuse_secrets(configurable: Mapping[str, Any]) -> None:
             )
 
 
-def _thread_id(snapshot: StateSnapshot) -> str:
+def thread_id_of(snapshot: StateSnapshot) -> str:
+    """Return the id of the thread that a snapshot is of."""
     return str(snapshot.config.get("configurable", {}).get("thread_id"))

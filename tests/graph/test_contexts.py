@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import pytest
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 from tests.parts import memory, settings
-from tests.scripted_runs import RecordingModel, Run, calls, say, shout
+from tests.scripted_runs import RecordingModel, Run, call, calls, say, shout
 
 from daruma.graph.build import build_graph
 from daruma.graph.contexts import Contexts, UndeclaredEvent, emitter
@@ -61,14 +62,32 @@ async def test_tools_are_the_graphs_own() -> None:
     assert context.tools.named("shout") is not None
 
 
-async def test_settings_of_a_run_have_to_fit_the_tools() -> None:
-    """TL-05 and TL-06: as those that the graph was built with."""
+def test_settings_have_to_fit_the_tools() -> None:
+    """TL-05 and TL-06."""
     wrong = settings(tools={"name_aliases": {"shout": "whisper"}})
 
     with pytest.raises(ToolNameConflictError, match="'shout' for 'whisper'"):
-        await context_for(contexts(), wrong)
-    with pytest.raises(ToolNameConflictError):
         contexts(wrong)
+
+
+async def test_settings_of_a_run_that_do_not_fit_leave_the_thread_as_it_was() -> None:
+    """A slip in them must neither end a task nor use up the answer to its question."""
+    asking = settings(tools={"policy": {"shout": "confirm"}})
+    run = Run([calls(call(id_="c1")), say()], settings=asking, tools=[shout]).ask()
+    approval = run.question.value["approvals"][0]
+    denial = {key: approval[key] for key in ("approval_id", "digest")} | {"decision": "deny"}
+    reply = Command(resume={run.question.id: {"decisions": [denial]}})
+    wrong = settings(tools={"name_aliases": {"shout": "whisper"}})
+    before = run.snapshot
+
+    for given in (wrong, wrong.model_dump()):
+        with pytest.raises(ToolNameConflictError, match="'shout' for 'whisper'"):
+            run.send(reply, context=given)
+        with pytest.raises(ToolNameConflictError):
+            await run.graph.ainvoke(reply, run.config, context=given)
+
+    assert run.snapshot == before
+    assert run.send(reply).result.status == "completed"
 
 
 def test_a_run_with_other_limits_keeps_the_graphs_model() -> None:

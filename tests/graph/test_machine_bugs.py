@@ -62,7 +62,7 @@ def run_with(
     given = settings(**RED | review | policy)
     model = RecordingModel(script=case["script"])
     contexts = Planted(model, given, faulty, registry or Registry([shout]))
-    graph = Machine.of(builder(contexts).compile(checkpointer=memory()), given)
+    graph = Machine.of(builder(contexts).compile(checkpointer=memory()), given, contexts.check)
     run = Run([], graph=graph)
     request = {"workspace": str(workspace)} | {k: case[k] for k in ("mode",) if k in case}
     return run.ask(**request)
