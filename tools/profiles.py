@@ -39,7 +39,7 @@ def check_profile(settings: Tools) -> None:
     if profile is None or profile in known:
         return
     close = get_close_matches(profile, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = f"; did you mean {close[0]!r}?" if close else "."
     raise SettingsError(
         f"setting 'tools.profile': there is no profile {profile!r}{hint} There are: "
         f"{', '.join(known)}"

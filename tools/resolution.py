@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from jsonschema import Draft202012Validator, SchemaError
-from jsonschema.exceptions import best_match
 from langchain_core.messages import AIMessage
-from referencing.exceptions import Unresolvable
 
 from daruma.state.settings import PolicyRule
 from daruma.state.tool_task import Problem, ToolTask
@@ -22,6 +19,7 @@ from daruma.tools.offer import Offer
 from daruma.tools.policy import decide
 from daruma.tools.repair.arguments import repaired_args, repaired_text
 from daruma.tools.repair.outcome import Refused, Repaired
+from daruma.tools.repair.schema import SchemaUnreadable, problem_of
 from daruma.tools.results import cut_off
 from daruma.tools.storable_args import unstorable
 
@@ -65,7 +63,7 @@ def with_arguments(
     """Return a task with other arguments, from a model or a person, checked like any others."""
     if offer.find(task.name) is None:
         return failed(task, f"not run: the tool {task.name!r} is no longer there")
-    return decided(replace(task, args=dict(args), problem="", repaired_by=by, rungs=()), offer)
+    return decided(replace(task, args=dict(args), repaired_by=by, rungs=()), offer)
 
 
 def decided(task: ToolTask, offer: Offer, *, mended_as: str = "") -> ToolTask:
@@ -105,10 +103,9 @@ def failed(task: ToolTask, reason: str, problem: Problem = "") -> ToolTask:
 def misfit(args: Mapping[str, Any], schema: Mapping[str, Any]) -> str | None:
     """Say what does not fit a JSON schema, None if all does."""
     try:
-        problem = best_match(Draft202012Validator(schema).iter_errors(args))
-    except (SchemaError, Unresolvable):
+        return problem_of(args, schema)
+    except SchemaUnreadable:
         return None  # the tool's own fault: it will say itself what it can not take
-    return None if problem is None else f"{problem.json_path}: {problem.message:.300}"
 
 
 def _begun(call: Call, message_id: str) -> ToolTask:

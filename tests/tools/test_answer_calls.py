@@ -148,6 +148,19 @@ def test_a_good_id_is_kept() -> None:
     assert answer.id == "t/1:answer:0"
 
 
+@pytest.mark.parametrize("value", [2**70, "\ud800"])
+def test_a_call_that_can_not_be_stored_is_kept_as_text(value: Any) -> None:
+    """TL-03: no checkpoint takes it as it is, and it has to be answered all the same."""
+    bad = {"name": "shout", "args": {"text": value}, "id": "bad"}
+    good = {"name": "shout", "args": {"text": "x"}, "id": "good"}
+
+    answer = with_own_ids(AIMessage("", tool_calls=[bad, good]), "m1")
+
+    assert [call["id"] for call in answer.tool_calls] == ["good"]
+    assert [call["id"] for call in answer.invalid_tool_calls] == ["bad"]
+    assert '"text": ' in str(answer.invalid_tool_calls[0]["args"])
+
+
 def test_the_given_message_is_not_changed() -> None:
     """Messages may be shared, with a cache for one."""
     given_message = of_ids(None)

@@ -1,5 +1,6 @@
 """Every call of an answer becomes one tool task, in the order of TL-12."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -335,3 +336,23 @@ def test_arguments_are_measured_in_bytes(text: str) -> None:
     task = tool_task(made, "m1", offer(max_argument_bytes=1024))
 
     assert (task.status, task.problem) == ("failed", "too_large")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": "\\p{L}+"},
+        {"type": "text"},
+        {"minLength": "one"},
+        {"type": 3},
+        {"$ref": "#/nowhere"},
+        {"$ref": "#/properties/text"},
+    ],
+)
+def test_a_schema_that_can_not_be_read_is_no_obstacle(schema: dict[str, Any]) -> None:
+    """TL-12: other servers' patterns, for one, are JavaScript's; the tool itself will say."""
+    odd = Tool("odd", "", {"type": "object", "properties": {"text": schema}}, unused)
+    made = Call(id="c1", name="odd", args={"text": "x"}, raw="")
+
+    assert tool_task(made, "m1", Offer((odd,))).status == "ready"
+    assert tool_task(replace(made, args=None, raw='{"text": "x",}'), "m1", Offer((odd,))).reason

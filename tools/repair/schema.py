@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator, SchemaError
+from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-from referencing.exceptions import Unresolvable
 
 Schema = Mapping[str, Any]
 
@@ -13,13 +12,26 @@ MOST_VARIANTS: Final = 50
 """Variants of one value that are looked at; also what ends a schema that refers to itself."""
 
 
+class SchemaUnreadable(Exception):
+    """Raised for a schema that nothing can be checked against."""
+
+
 def misfit(value: Any, schema: Schema, root: Schema) -> str | None:
     """Say in one line what does not fit, None if all does. ``root`` holds what ``$ref`` names."""
     local = {**schema, **{key: root[key] for key in ("$defs", "definitions") if key in root}}
     try:
-        problem = best_match(Draft202012Validator(local).iter_errors(value))
-    except (SchemaError, Unresolvable, RecursionError, TypeError):
+        return problem_of(value, local)
+    except SchemaUnreadable:
         return "the tool's own schema can not be read"
+
+
+def problem_of(value: Any, schema: Schema) -> str | None:
+    """Say in one line what does not fit, None if all does. Raises :class:`SchemaUnreadable`."""
+    try:
+        problem = best_match(Draft202012Validator(schema).iter_errors(value))
+    except Exception as error:
+        # A pattern in JavaScript, an unknown type, a circle: each raises something else.
+        raise SchemaUnreadable from error
     if problem is None:
         return None
     return f"{problem.json_path}: {' '.join(problem.message.split()):.300}"
