@@ -1,0 +1,80 @@
+"""What a task's model is offered, and with what care its calls are repaired."""
+
+from typing import Any
+
+import pytest
+from tests.parts import a_context, a_task, settings
+
+from daruma.tools.canonical import Canonical
+from daruma.tools.offer import Offer, offer_of
+from daruma.tools.tool import Effect, Tool
+
+BUILTIN = {"str_replace_editor", "search", "run_command", "run_tests"}
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+def test_a_task_in_a_workspace_is_offered_all_tools() -> None:
+    """TL-06: nothing is hidden without a profile."""
+    offer = offer_of(a_task(workspace="/w"), a_context(tools=[shout]))
+
+    assert set(offer.names) == BUILTIN | {"shout"}
+    assert offer.hidden == frozenset()
+
+
+def test_the_built_in_tools_are_hidden_without_a_workspace() -> None:
+    """TL-06: they are there, and not shown."""
+    offer = offer_of(a_task(), a_context(tools=[shout]))
+
+    assert offer.names == ("shout",)
+    assert offer.hidden == BUILTIN
+    assert offer.find("search") is None
+
+
+@pytest.mark.parametrize("task", [None, a_task("direct_chat", workspace="/w")])
+def test_direct_chat_is_offered_nothing(task: Any) -> None:
+    """MO-01: one answer, no tools; the settings are the run's all the same."""
+    given = settings(tools={"normalize_names": False})
+
+    offer = offer_of(task, a_context(tools=[shout], given=given))
+
+    assert offer == Offer(settings=given.tools)
+
+
+async def unused(*_: Any) -> str:
+    raise AssertionError("nothing runs here")
+
+
+def a_tool(name: str, effect: Effect, promote_to: str | None = None) -> Tool:
+    canonical = Canonical({}, promote_to, ("amount",)) if promote_to else None
+    return Tool(name, "", {}, unused, effect=effect, canonical=canonical)
+
+
+@pytest.mark.parametrize(
+    ("tools", "effect"),
+    [
+        ([a_tool("look", "none")], "none"),
+        ([a_tool("look", "none", "pay")], "none"),
+        ([a_tool("look", "none", "pay"), a_tool("pay", "external")], "external"),
+        ([a_tool("look", "none", "ask"), a_tool("ask", "none")], "none"),
+        (
+            [
+                a_tool("look", "none", "ask"),
+                a_tool("ask", "none", "pay"),
+                a_tool("pay", "external"),
+            ],
+            "external",
+        ),
+        ([a_tool("look", "workspace", "pay"), a_tool("pay", "none")], "workspace"),
+    ],
+)
+def test_a_call_is_repaired_with_the_care_of_what_it_may_become(
+    tools: list[Tool], effect: Effect
+) -> None:
+    """TL-10 and TL-19: as far as it is shown."""
+    careful = Offer(tuple(tools)).cautious(tools[0])
+
+    assert (careful.name, careful.effect) == ("look", effect)
