@@ -119,7 +119,9 @@ def test_a_rejected_approval_is_asked_for_again(heard: list[str]) -> None:
     run = start(heard, [calls(call(id_="pay", text="1")), say()], "confirm").decide(pay="deny")
     assert run.result.status == "completed"
 
-    reopened(run, "pay").decide(pay="approve")
+    reopened(run, "pay")
+    assert [m for m in run.messages if m.type == "tool"] == []
+    run.decide(pay="approve")
 
     assert heard == ["1"]
     check(run)
@@ -169,6 +171,27 @@ async def test_a_thread_can_be_reopened_asynchronously(heard: list[str]) -> None
 
     assert out["__interrupt__"][0].value["approvals"][0]["approval_id"] == "pay"
     assert heard == []
+
+
+def test_a_task_that_has_not_ended_is_not_reopened(heard: list[str]) -> None:
+    """Its question is open, and stays so."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], "confirm")
+    asked = run.question
+
+    with pytest.raises(NothingToReopen, match="has not failed"):
+        run.graph.reopen(run.config)
+
+    assert run.question == asked
+
+
+def test_a_call_of_an_earlier_task_is_not_reopened(heard: list[str]) -> None:
+    """TL-23: what came after it would be lost."""
+    run = start(heard, [calls(call(id_="one", text="fall")), say(), say()]).ask("More")
+
+    with pytest.raises(NothingToReopen, match="no call 'one' of the newest task"):
+        run.graph.reopen(run.config, call="one")
+
+    assert heard == ["fall"]
 
 
 def test_an_unknown_thread_is_not_reopened(heard: list[str]) -> None:

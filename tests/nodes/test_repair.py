@@ -139,6 +139,54 @@ async def test_attempts_are_counted_by_the_record() -> None:
     assert [a.round.attempt for a in audits if a and a.round] == [1, 2]
 
 
+async def test_names_and_arguments_have_attempts_of_their_own() -> None:
+    """TL-08 and TL-09: a round for the names uses up none of those for the arguments."""
+    uneven = settings(tools={"name_repair_attempts": 1, "call_repair_attempts": 2})
+    state = broken(calling("shout", words="hi"), *taken("repair", signature="m1:names"))
+
+    update = await repair(state, a_context("no", tools=[shout], given=uneven))
+
+    (call,) = calls(update)
+    (step,) = update["steps"]
+    assert call.status == "repairable"
+    assert step.audit is not None
+    assert step.audit.round is not None
+    assert step.audit.round.attempt == 1
+
+
+async def test_a_repair_that_does_not_fit_is_none() -> None:
+    """TL-09: the call stays as it was, to be tried again."""
+    ask = Says(repairs({"tool_call_id": "c1", "arguments": {"still": "hi"}}))
+
+    update = await repair(
+        broken(calling("shout", words="hi")), a_context(ask=ask, tools=[shout], given=KEEN)
+    )
+
+    (call,) = calls(update)
+    assert (call.status, call.args, call.repaired_by) == ("repairable", {"words": "hi"}, "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (calling("shout", words="hi"), "invalid_args: "),
+        (unreadable("nonsense"), "invalid_json: "),
+        (unreadable("x" * 2000), "too_large: "),
+    ],
+)
+async def test_the_model_is_told_what_is_wrong(answer: AIMessage, problem: str) -> None:
+    """TL-09: it mends one thing otherwise than another."""
+    ask = Says("no")
+    limit = {"max_argument_bytes": 1024}
+
+    await repair(
+        broken(answer, **limit), a_context(ask=ask, tools=[shout], given=settings(tools=limit))
+    )
+
+    (asked,) = json.loads(ask.requests[0][1].text)["calls"]
+    assert asked["problem"].startswith(problem)
+
+
 @pytest.mark.parametrize("said", [ModelFailed("down"), "", "no JSON", repairs({"x": 1}), "[]"])
 async def test_a_model_that_is_of_no_help_leaves_the_calls_as_they_were(said: Any) -> None:
     """TL-09: what can't be repaired is answered with the first error."""

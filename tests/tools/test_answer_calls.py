@@ -115,6 +115,16 @@ def test_blocks_of_omitted_calls_leave_the_content_too() -> None:
     assert kept.content == [{"type": "text", "text": "x"}, {"type": "tool_use", "id": "c0"}]
 
 
+def test_what_the_provider_sent_of_omitted_calls_leaves_too() -> None:
+    """TL-16: LangChain keeps it beside the calls; what else it keeps there stays."""
+    sent = {"tool_calls": [{"id": "c0"}, {"id": "c1"}], "refusal": None}
+    message = native("a", "b").model_copy(update={"additional_kwargs": sent})
+
+    kept, _ = limited(message, 1)
+
+    assert kept.additional_kwargs == {"refusal": None}
+
+
 IDS = st.lists(
     st.sampled_from([None, "", "a", "call_0", "call_1", "call_2", "call_3"]), min_size=1, max_size=5
 )
