@@ -1,15 +1,19 @@
 """What failed can be tried again from where it stood; what did not fail is not done twice."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from tests.parts import settings
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+from tests.parts import a_failure, a_phase, a_plan, a_task, settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.reopening import NothingToReopen
+from daruma.graph.reopening import NothingToReopen, fork_of
+from daruma.state.result import TaskResult
 
 REQUIRED = {"decision": "confirm", "required": True}
 
@@ -220,3 +224,38 @@ def test_a_failed_call_of_a_run_that_was_stopped_runs_again(heard: list[str]) ->
     reopened(run, "two")
 
     assert heard == ["fall", "fall"]
+
+
+BROKEN = a_failure(node="verify")
+OTHER = a_failure(node="reflect")
+FAILED = TaskResult(task_id="t/1", status="failed", output="", budgets={}, usage={}, timings={})
+FALLEN = replace(
+    a_plan(a_phase("a", status="failed", outcome="failed", failure=BROKEN)), first_failed="a"
+)
+
+
+@pytest.mark.parametrize(
+    ("ended", "node"),
+    [
+        ({}, "main"),
+        ({"failure": BROKEN}, "verify"),
+        ({"failure": OTHER, "origin": BROKEN}, "verify"),
+        ({"failure": OTHER, "origin": OTHER, "plan": FALLEN}, "verify"),
+    ],
+)
+def test_a_failed_task_goes_on_where_it_failed_first(ended: dict[str, Any], node: str) -> None:
+    """EM-04: not where what came of it failed, and at the newest point of that."""
+    given = {"task": a_task(), "result": FAILED, **ended}
+    earlier = [(n, (name,)) for n, name in enumerate(("reflect", "main", "verify", "main"))]
+    history = [past("end", (), given), *(past(str(n), next_, given) for n, next_ in earlier)]
+
+    fork = fork_of(history)
+
+    found = next(n for n, next_ in earlier if next_ == (node,))
+    assert fork.config["configurable"]["checkpoint_id"] == str(found)
+    assert fork.values is None
+
+
+def past(id_: str, next_: tuple[str, ...], values: dict[str, Any]) -> StateSnapshot:
+    config = RunnableConfig(configurable={"thread_id": "t", "checkpoint_id": id_})
+    return StateSnapshot(values, next_, config, None, None, None, (), ())

@@ -142,9 +142,12 @@ async def test_attempts_are_counted_by_the_record() -> None:
 async def test_names_and_arguments_have_attempts_of_their_own() -> None:
     """TL-08 and TL-09: a round for the names uses up none of those for the arguments."""
     uneven = settings(tools={"name_repair_attempts": 1, "call_repair_attempts": 2})
-    state = broken(calling("shout", words="hi"), *taken("repair", signature="m1:names"))
+    state = broken(calling("yell", words="hi"))
+    named = Says(repairs({"tool_call_id": "c1", "name": "shout"}))
+    first = await repair(state, a_context(ask=named, tools=[shout], given=uneven))
+    again = a_state(messages=state.messages, calls=first["calls"], steps=first["steps"])
 
-    update = await repair(state, a_context("no", tools=[shout], given=uneven))
+    update = await repair(again, a_context("no", tools=[shout], given=uneven))
 
     (call,) = calls(update)
     (step,) = update["steps"]
