@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
@@ -132,7 +133,7 @@ class Says:
 def a_context(
     *answers: AIMessage | str | Exception,
     ask: Says | None = None,
-    tools: Iterable[Callable[..., Any]] = (),
+    tools: Iterable[BaseTool | Callable[..., Any]] = (),
     events: list[Event] | None = None,
     given: Settings | None = None,
 ) -> Context:

@@ -76,7 +76,7 @@ async def test_settings_of_a_run_that_do_not_fit_leave_the_thread_as_it_was() ->
     run = Run([calls(call(id_="c1")), say()], settings=asking, tools=[shout]).ask()
     approval = run.question.value["approvals"][0]
     denial = {key: approval[key] for key in ("approval_id", "digest")} | {"decision": "deny"}
-    reply = Command(resume={run.question.id: {"decisions": [denial]}})
+    reply: Any = Command(resume={run.question.id: {"decisions": [denial]}})
     wrong = settings(tools={"name_aliases": {"shout": "whisper"}})
     before = run.snapshot
 
