@@ -9,11 +9,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import settings
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
+
+settings.register_profile("daruma", deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("daruma")
 
 TEMPLATE = "daruma_template"
 
