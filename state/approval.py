@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
 from daruma.state.record import record
 from daruma.state.tool_task import ToolTask
-from daruma.state.visible_text import revealed, warnings
+from daruma.state.visible_text import revealed, revealed_line, warnings
 
 
 @record
@@ -85,7 +85,7 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         sandbox=grounds.sandbox,
         not_covered=grounds.not_covered,
         shown=revealed(plain),
-        warnings=warnings(_texts({"tool": call.name, **call.args})),
+        warnings=_warnings(call),
     )
 
 
@@ -99,10 +99,19 @@ def _directory(call: ToolTask, workspace: str | None) -> str | None:
     return str(PurePath(workspace or "", str(within))) if within else workspace
 
 
-def _texts(value: Any) -> str:
-    """Return all text of a value, keys included, a line each."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return "\n".join(f"{key}\n{_texts(each)}" for key, each in value.items())
-    return "\n".join(map(_texts, value)) if isinstance(value, list | tuple) else str(value)
+def _warnings(call: ToolTask) -> tuple[str, ...]:
+    """Return what to look at in a call, each time with the argument that it stands in."""
+    own = warnings(call.name)
+    return (
+        *own,
+        *(f"{name}: {each}" for name, text in _texts(call.args) for each in warnings(text)),
+    )
+
+
+def _texts(args: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in args.items():
+        yield "the name of an argument", name
+        text = (
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        )
+        yield revealed_line(name), text

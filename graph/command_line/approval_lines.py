@@ -6,7 +6,7 @@ from typing import Any
 
 from daruma.graph.command_line.paper import Line
 from daruma.graph.command_line.shown_digest import DIGEST_SHOWN
-from daruma.state.visible_text import revealed, revealed_line, warnings
+from daruma.state.visible_text import revealed, revealed_line
 
 
 def approval_lines(approval: Mapping[str, Any]) -> list[Line]:
@@ -15,9 +15,8 @@ def approval_lines(approval: Mapping[str, Any]) -> list[Line]:
     What the model gave stands behind marks of its own, one for each line of it, so that it can not
     pass for anything that is said here.
     """
-    warned = dict.fromkeys([*approval.get("warnings", ()), *_own_warnings(approval)])
     return [
-        *(Line("alarm", f"Look closely: {warning}") for warning in warned),
+        *(Line("alarm", f"Look closely: {warning}") for warning in approval.get("warnings", ())),
         Line("line", revealed_line(approval["tool"])),
         *_given(approval),
         *(Line("note", f"{label}: {text}") for label, text in _circumstances(approval)),
@@ -71,10 +70,3 @@ def _circumstances(approval: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     name = revealed_line(approval["approval_id"])
     yield "approval", f"{name}, {needed}; a denial {effect}"
     yield "digest", approval["digest"][:DIGEST_SHOWN]
-
-
-def _own_warnings(approval: Mapping[str, Any]) -> Iterator[str]:
-    yield from warnings(approval.get("command") or "")
-    for name, value in approval["args"].items():
-        if not (approval.get("command") and name == "command"):
-            yield from (f"{revealed_line(name)}: {each}" for each in warnings(_text(value)))

@@ -51,17 +51,13 @@ def test_an_approval_is_told_whole() -> None:
 
 
 def test_warnings_come_first() -> None:
-    """Those of the question, and those of what is shown, each once."""
-    hidden = an_approval(command="l\u200bs", args={"command": "l\u200bs", "a": "x\x1b"})
-    said = r"invisible or unassigned characters: \u200b at 2"
+    """As the question has them, and what they are about is spelled out below."""
+    hidden = an_approval(command="l\u200bs", args={"command": "l\u200bs"})
+    said = ["command: invisible characters", "a: control characters"]
 
-    lines = printed(hidden | {"warnings": [said]}, width=200)
+    lines = printed(hidden | {"warnings": said}, width=200)
 
-    assert lines[:2] == [
-        f"!! Look closely: {said}",
-        r"!! Look closely: a: control characters: \x1b at 2",
-    ]
-    assert [line for line in lines[2:] if "!!" in line] == []
+    assert lines[:2] == [f"!! Look closely: {each}" for each in said]
     assert r"  ▸ $ l\u200bs" in lines
 
 
