@@ -54,12 +54,17 @@ class Keepsake:
 
         Raises :class:`~daruma.state.settings_errors.SettingsError`.
         """
-        inside = workspace and self._file.resolve().is_relative_to(Path(workspace).resolve())
-        if inside and self.rules and self.rules != self.rules_now():
+        if self.writable_in(workspace) and self.rules and self.rules != self.rules_now():
             raise SettingsError(
                 "daruma.yaml in the workspace is not what this task began with: put it back, "
                 "its changes count from the next task on"
             )
+
+    def writable_in(self, workspace: str | None) -> bool:
+        """Whether a task in a workspace could write the settings' file."""
+        if workspace is None:
+            return False
+        return self._file.resolve().is_relative_to(Path(workspace).resolve())
 
     @property
     def _file(self) -> Path:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daruma.graph.command_line.session import Go
 
 
-def run(
+def run(  # noqa: PLR0913  # each is an option of the command
     goal: Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done, in words.")],
     *,
     workspace: Annotated[
@@ -32,6 +32,12 @@ def run(
     thread: Annotated[
         str | None, typer.Option(metavar="THREAD", help="Name of the thread; else a new one.")
     ] = None,
+    trust_settings: Annotated[
+        bool,
+        typer.Option(
+            "--trust-settings", help="Use daruma.yaml though an earlier task may have changed it."
+        ),
+    ] = False,
     yes: Yes = False,
     json: AsJson = False,
 ) -> None:
@@ -43,7 +49,9 @@ def run(
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
     name = new_thread_name() if thread is None else checked_thread_name(thread)
     given = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
-    session = Session(name, model=model, folder=Path.cwd())
+    session = Session(
+        name, model=model, folder=Path.cwd(), workspace=workspace, trust=trust_settings
+    )
     code = Conversation(yes=yes, json=json).hold(session, lambda _: Go(given))
     raise typer.Exit(code)
 

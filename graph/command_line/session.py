@@ -14,8 +14,10 @@ from daruma.graph.command_line.thread_names import ThreadRefused
 from daruma.graph.compiled import Machine
 from daruma.graph.door import open_questions
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.graph.storage.settings_seen import agree, seen
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
+from daruma.state.settings_errors import SettingsError
 from daruma.tools.mcp import mcp_tools
 
 Replies = Mapping[str, Any]
@@ -72,12 +74,15 @@ class Session:
     """A thread, and how to run it. ``reached`` turns true once there is something to go on with.
 
     A new request names the ``folder`` whose settings it runs under; without one, model and settings
-    are those that the thread was started with. ``model`` wins over both.
+    are those that the thread was started with. ``model`` wins over both. Settings that an earlier
+    task could have written, and that are not as they were, count only with ``trust``.
     """
 
     thread: str
     model: str | None = None
     folder: Path | None = None
+    workspace: str | None = None
+    trust: bool = False
     reached: bool = False
     begun: Keepsake | None = None
 
@@ -112,12 +117,26 @@ class Session:
         if found is None and self.folder is None:
             raise ThreadRefused(f"there is no thread {self.thread!r}: see `daruma threads`")
         self.reached = found is not None
+        task = found.checkpoint["channel_values"].get("task") if found else None
         if self.folder or found is None:
-            kept = self.begun = self.begun or Keepsake.beginning(self.folder)
+            workspace = self.workspace or (task.workspace if task else None)
+            kept = self.begun = self.begun or await self._beginning(postgres, workspace)
         else:
             kept = Keepsake.of(found.metadata)
-        task = found.checkpoint["channel_values"].get("task") if found else None
         kept.refuse_own_rules(task.workspace if task else None)
+        return kept
+
+    async def _beginning(self, postgres: Postgres, workspace: str | None) -> Keepsake:
+        kept = Keepsake.beginning(self.folder)
+        async with postgres.pool.connection() as connection:
+            known = await seen(connection, kept.folder)
+            if known not in (None, kept.rules) and not self.trust:
+                raise SettingsError(
+                    "daruma.yaml is not what it was when a task began that could write it: look "
+                    "at it, then run this with --trust-settings"
+                )
+            if known is not None or kept.writable_in(workspace):
+                await agree(connection, kept.folder, kept.rules)
         return kept
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:

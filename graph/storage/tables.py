@@ -6,7 +6,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncConnection
 from psycopg.errors import UndefinedTable
 
-from daruma.graph.storage.replies import MAKE
+from daruma.graph.storage import replies, settings_seen
 
 
 class _Tables(AsyncPostgresSaver):
@@ -21,7 +21,9 @@ class _Tables(AsyncPostgresSaver):
 
 
 _MADE = """
-SELECT FROM checkpoint_migrations WHERE v >= %s AND to_regclass('daruma_replies') IS NOT NULL
+SELECT FROM checkpoint_migrations
+WHERE v >= %s AND to_regclass('daruma_replies') IS NOT NULL
+AND to_regclass('daruma_settings_seen') IS NOT NULL
 """
 
 
@@ -36,7 +38,8 @@ async def make_tables(connection: AsyncConnection[Any]) -> None:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))")
         await _Tables(connection).setup()
-        await connection.execute(MAKE)
+        for table in (replies.MAKE, settings_seen.MAKE):
+            await connection.execute(table)
 
 
 async def _are_made(connection: AsyncConnection[Any]) -> bool:

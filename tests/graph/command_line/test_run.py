@@ -193,6 +193,24 @@ def test_a_denied_required_call_blocks_the_task(daruma: Daruma) -> None:
     assert not (daruma.folder / "ws" / "made").exists()
 
 
+def test_a_task_does_not_write_the_next_ones_rules(daruma: Daruma) -> None:
+    """A file that the model made or changed in its workspace counts once a person says so."""
+    wanted = {"command": "create", "path": "daruma.yaml"}
+    wanted["file_text"] = "tools: {policy: {run_command: allow}}"
+    daruma.script(main=[{"calls": [{"name": "str_replace_editor", "args": wanted}]}, DONE])
+    (home := daruma.folder / "home").mkdir()
+    daruma.chdir(home)
+    given = ("Do it", "--workspace", ".", "--model", "scripted:../script.json")
+    assert daruma("run", *given).code == 0
+
+    refused = daruma("run", *given)
+    trusted = daruma("run", *given, "--trust-settings")
+    again = daruma("run", *given)
+
+    assert "look at it, then run this with --trust-settings" in refused.complaint
+    assert [each.code for each in (trusted, again)] == [0, 0]
+
+
 def test_a_task_does_not_write_its_own_rules(daruma: Daruma) -> None:
     """Its workspace may hold ``daruma.yaml``: what is written there is no permission."""
     wanted = {"command": "create", "path": "daruma.yaml"}
