@@ -57,7 +57,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         options = self._checked(options)
         snapshot = self.get_state(self._thread(config)) if self._remembers(config) else None
         if input is None and snapshot and _blocked(snapshot):
-            config = (config or RunnableConfig()) | self.reopen(config)
+            config = (config or RunnableConfig()) | self.reopen(self._thread(config))
             snapshot = self.get_state(config)
         admitted = admit(input, snapshot)
         if snapshot:
@@ -75,7 +75,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
         if input is None and snapshot and _blocked(snapshot):
-            config = (config or RunnableConfig()) | await self.areopen(config)
+            config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
             snapshot = await self.aget_state(config)
         admitted = admit(input, snapshot)
         if snapshot:
@@ -83,7 +83,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         async for part in super().astream(admitted, config, **options):
             yield part
 
-    def reopen(self, config: RunnableConfig | None, *, call: str | None = None) -> RunnableConfig:
+    def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Set a thread back to where its newest task failed; ``invoke(None, config)`` goes on.
 
         ``call`` is the id of a tool call, to run that one again or to have it asked for again.
@@ -96,9 +96,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         )
         return newest(config)
 
-    async def areopen(
-        self, config: RunnableConfig | None, *, call: str | None = None
-    ) -> RunnableConfig:
+    async def areopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Do the same, asynchronously."""
         thread = newest(self._thread(config))
         fork = fork_of([past async for past in self.aget_state_history(thread)], call)

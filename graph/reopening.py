@@ -9,6 +9,8 @@ from typing import Any
 
 from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.types import StateSnapshot
 
 from daruma.state import phases
@@ -16,6 +18,7 @@ from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.tool_task import ToolTask
 
+_LANGGRAPHS_OWN = frozenset(CheckpointMetadata.__annotations__)
 COPY = "__copy__"
 """LangGraph's name for a checkpoint that is made anew just as it was."""
 
@@ -43,6 +46,8 @@ def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> For
     known = list(history)
     if not known:
         raise NothingToReopen("there is no such thread: nothing to try again")
+    if known[0].interrupts:  # it would silently be dropped
+        raise NothingToReopen("this thread waits for an answer: answer it first")
     state = State(**known[0].values)
     of_task = [past for past in known if _same_task(past, state)]
     return _of_end(of_task, state) if call_id is None else _of_call(of_task, call_id)
@@ -57,19 +62,8 @@ def _of_end(of_task: list[StateSnapshot], state: State) -> Fork:
     node = _failed_node(state)
     for past in of_task:
         if past.next == (node,):
-            return Fork(_place(past), None, COPY)
+            return Fork(_going_on(past), None, COPY)
     raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
-
-
-def _there(history: Sequence[StateSnapshot]) -> Sequence[StateSnapshot]:
-    if not history:
-        raise NothingToReopen("there is nothing on this thread: nothing to try again")
-    return history
-
-
-def _place(past: StateSnapshot) -> RunnableConfig:
-    """Return where a point of the history lies; what its run kept beside it goes along."""
-    return RunnableConfig(**{**past.config, "metadata": dict(past.metadata or {})})
 
 
 def _same_task(past: StateSnapshot, state: State) -> bool:
@@ -103,6 +97,12 @@ def _of_call(of_task: list[StateSnapshot], call_id: str) -> Fork:
     )
 
 
+def _going_on(past: StateSnapshot) -> RunnableConfig:
+    # A checkpoint that is written by hand would else lack what callers noted on those before it.
+    noted = {k: v for k, v in (past.metadata or {}).items() if k not in _LANGGRAPHS_OWN}
+    return merge_configs(past.config, {"metadata": noted})
+
+
 def _ended(call: ToolTask) -> bool:
     # A call with a problem never ran: its model was told, and has to make another.
     return call.status in ("rejected", "unknown") or (call.status == "failed" and not call.problem)
@@ -117,9 +117,9 @@ def _undone(past: StateSnapshot, calls: list[ToolTask]) -> Fork:
         "messages": results,
         "failure": None,
     }
-    return Fork(_place(past), values, "gate")
+    return Fork(_going_on(past), values, "gate")
 
 
 def _again(call: ToolTask) -> ToolTask:
-    asked = call.status == "rejected"
+    asked = call.status == "rejected" or call.voided
     return replace(call, status="awaiting" if asked else "ready", voided=0)

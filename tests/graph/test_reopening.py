@@ -43,6 +43,10 @@ def reopened(run: Run, call_id: str | None = None) -> Run:
     return run.send(None)
 
 
+def status(run: Run) -> str:
+    return run.result.status
+
+
 def check(run: Run) -> None:
     assert illegal(run.messages) == []
     assert [problem for request in run.model.requests for problem in illegal(request)] == []
@@ -53,7 +57,7 @@ def test_a_blocked_thread_asks_for_the_same_approval_again(heard: list[str]) -> 
     run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
     first = run.question.value["approvals"]
     run.decide(pay="deny")
-    assert run.result.status == "blocked"
+    assert status(run) == "blocked"
 
     run.send(None)
 
@@ -70,7 +74,7 @@ def test_a_blocked_thread_can_be_denied_again(heard: list[str]) -> None:
     run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
     for _ in range(3):
         run.decide(pay="deny")
-        assert run.result.status == "blocked"
+        assert status(run) == "blocked"
         run.send(None)
 
     assert run.question.value["approvals"][0]["approval_id"] == "pay"
@@ -92,7 +96,7 @@ def test_a_failed_model_call_is_made_again(heard: list[str]) -> None:
     """TL-23: with the work before it kept."""
     script = [calls(call(id_="one", text="1")), {"raise": "the provider is down"}]
     run = start(heard, script)
-    assert run.result.status == "failed"
+    assert status(run) == "failed"
     repaired = ScriptedChatModel(script=[*script[:1], say("Now it works.")])
     run.graph = build_graph(repaired, [_shout], settings(), checkpointer=run.graph.checkpointer)
 
@@ -129,6 +133,31 @@ def test_a_rejected_approval_is_asked_for_again(heard: list[str]) -> None:
 
     assert heard == ["1"]
     check(run)
+
+
+def test_what_callers_noted_on_a_thread_goes_along() -> None:
+    """The command line keeps the thread's model there."""
+    given = settings(tools={"policy": {"_shout": REQUIRED}})
+    script = [calls(call("_shout", id_="pay", text="1")), say()]
+    run = Run(script, settings=given, tools=[_shout])
+    run.config["metadata"] = {"noted": "yes"}
+    run.ask().decide(pay="deny")
+    del run.config["metadata"]
+
+    run.send(None)
+
+    assert run.snapshot.interrupts
+    assert run.snapshot.metadata["noted"] == "yes"
+
+
+def test_a_thread_that_waits_is_not_set_back(heard: list[str]) -> None:
+    """What is open would silently be dropped."""
+    script = [calls(call(id_="pay", text="1")), calls(call(id_="later", text="2")), say()]
+    run = start(heard, script, "confirm").decide(pay="deny")
+
+    with pytest.raises(NothingToReopen, match="waits for an answer"):
+        run.graph.reopen(run.config, call="pay")
+    assert run.question.value["approvals"][0]["approval_id"] == "later"
 
 
 def test_what_has_not_failed_is_not_reopened(heard: list[str]) -> None:
@@ -177,15 +206,14 @@ async def test_a_thread_can_be_reopened_asynchronously(heard: list[str]) -> None
     assert heard == []
 
 
-def test_a_task_that_has_not_ended_is_not_reopened(heard: list[str]) -> None:
-    """Its question is open, and stays so."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], "confirm")
-    asked = run.question
+def test_a_graph_that_is_bound_to_its_thread_reopens_it(heard: list[str]) -> None:
+    """``with_config``: what is asked again is asked without another word about the thread."""
+    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
+    run.decide(pay="deny")
 
-    with pytest.raises(NothingToReopen, match="has not failed"):
-        run.graph.reopen(run.config)
+    out = run.graph.with_config(run.config).invoke(None)
 
-    assert run.question == asked
+    assert [each.value["type"] for each in out["__interrupt__"]] == ["approval_request"]
 
 
 def test_a_call_of_an_earlier_task_is_not_reopened(heard: list[str]) -> None:
