@@ -9,8 +9,9 @@ from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.recording import record_step
 from daruma.state.tool_task import with_status
-from daruma.tools.answer_calls import as_calls, limited, with_own_ids
+from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of
+from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
@@ -90,8 +91,7 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
 def _unusable(message: AIMessage) -> Failure | None:
     if blank(message.text):
         return Failure(code="llm_failure", node="main", message="the model's answer was empty")
-    if cut_off(message):
-        reason = message.response_metadata["finish_reason"]
+    if reason := cut_off(message):
         said = f"the model's answer was cut off ({reason})"
         return Failure(code="llm_failure", node="main", message=said)
     return None

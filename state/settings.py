@@ -1,25 +1,19 @@
 """Every setting and its default: the graph's context schema, and what ``daruma.yaml`` may hold."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     model_validator,
 )
 
-from daruma.state.policy_key import checked_policy_key
 from daruma.state.settings_errors import SettingsError, explain
+from daruma.state.settings_section import Section
+from daruma.state.settings_tools import Tools
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-class LLM(_Section):
+class LLM(Section):
     """Which models are asked."""
 
     model: str | None = Field(
@@ -35,7 +29,7 @@ class LLM(_Section):
     )
 
 
-class Recovery(_Section):
+class Recovery(Section):
     """What is tried after a failure."""
 
     enabled: bool = True
@@ -51,15 +45,15 @@ class Recovery(_Section):
     ask_above: float = Field(default=0.5, ge=0, le=1, description="Confidence to ask for approval.")
 
 
-class Emergency(_Section):
+class Emergency(Section):
     """How a failure that was not overcome is told."""
 
     enabled: bool = True
     language: Literal["en", "zh"] = "en"
-    rules: dict[str, dict[str, Any]] = {}
+    rules: dict[str, dict[str, Any]] = Field(default={})
 
 
-class FallbackChain(_Section):
+class FallbackChain(Section):
     """The tiers behind a failure: recovery, then emergency."""
 
     enabled: bool = True
@@ -67,7 +61,7 @@ class FallbackChain(_Section):
     emergency: Emergency = Emergency()
 
 
-class Budgets(_Section):
+class Budgets(Section):
     """How much a task may spend: steps per phase, steps per turn, tokens, money, time."""
 
     think: int = Field(default=7, ge=1, description="Model calls of a phase, in modes that plan.")
@@ -82,7 +76,7 @@ class Budgets(_Section):
     seconds: float | None = Field(default=None, gt=0)
 
 
-class VerificationSettings(_Section):
+class VerificationSettings(Section):
     """How the work is checked before it is called done."""
 
     enabled: bool | Literal["auto"] = Field(
@@ -99,13 +93,13 @@ class VerificationSettings(_Section):
     timeout: float = Field(default=300.0, gt=0, description="Seconds for one command.")
 
 
-class RollbackSettings(_Section):
+class RollbackSettings(Section):
     """How validation and rollback commands of a phase run."""
 
     default_timeout: float = Field(default=30.0, gt=0, description="Seconds for one command.")
 
 
-class SpecReview(_Section):
+class SpecReview(Section):
     """The human gate on the plan."""
 
     enabled: bool = True
@@ -114,83 +108,7 @@ class SpecReview(_Section):
     )
 
 
-class PolicyRule(_Section):
-    """What becomes of a call that the rule's pattern matches.
-
-    A ``required`` approval that is denied stops the task, unless ``deny_effect`` says continue.
-    """
-
-    decision: Literal["allow", "deny", "confirm"]
-    required: bool = False
-    deny_effect: Literal["block", "continue"] | None = None
-    reason: str = ""
-
-
-class McpServer(_Section):
-    """Where an MCP server is: a program to start, or an address. Exactly one of the two."""
-
-    command: tuple[str, ...] = Field(default=(), description="Program and arguments, over stdio.")
-    url: str | None = Field(default=None, description="Address, over streamable HTTP.")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if bool(self.command) == bool(self.url):
-            raise ValueError("an MCP server needs a command or a url, one of them")
-        return self
-
-
-class Tools(_Section):
-    """What the model may call, and how its calls are read."""
-
-    normalize_names: bool = Field(
-        default=True, description="readFile, read-file and functions.read_file mean read_file."
-    )
-    name_aliases: dict[str, str] = Field(default={}, description="Other names for tools.")
-    name_repair_attempts: int = Field(
-        default=1, ge=0, description="Model calls that may propose names for unknown ones."
-    )
-    name_repair_max_visible_names: int = Field(
-        default=100, ge=1, description="Tool names shown to the model that repairs names."
-    )
-    name_repair_max_candidates: int = Field(
-        default=10, ge=1, description="Unknown names given to it at once."
-    )
-    call_repair_attempts: int = Field(
-        default=1, ge=0, description="Model calls that may repair arguments."
-    )
-    call_repair_max_candidates: int = Field(
-        default=10, ge=1, description="Calls given to one such model call."
-    )
-    call_repair_max_schema_bytes: int = Field(
-        default=4096, ge=256, description="Bytes of each tool's schema shown to it."
-    )
-    max_argument_bytes: int = Field(
-        default=262_144, ge=1024, description="Larger arguments of a call are refused."
-    )
-    validate_schema: bool = True
-    max_calls_per_turn: int | None = Field(
-        default=20, ge=1, description="Calls kept of one answer; the rest is left out, on record."
-    )
-    timeout: float | None = Field(
-        default=600.0, gt=0, description="Seconds for one call of a tool of the application."
-    )
-    profile: str | None = Field(default=None, description="Which tools are shown; null: all.")
-    profiles: dict[str, tuple[str, ...]] = Field(
-        default={}, description="Own profiles: names or patterns of the tools they show."
-    )
-    mcp_servers: dict[str, McpServer] = Field(
-        default={}, description="MCP servers whose tools the command line offers."
-    )
-    policy: dict[
-        Annotated[str, AfterValidator(checked_policy_key)],
-        Literal["allow", "deny", "confirm"] | PolicyRule,
-    ] = Field(
-        default={},
-        description="Tool name or pattern, with or without arguments, to a decision or a rule.",
-    )
-
-
-class Sandbox(_Section):
+class Sandbox(Section):
     """How commands are confined."""
 
     require: Literal["namespace", "landlock", "none"] | None = Field(
@@ -201,7 +119,7 @@ class Sandbox(_Section):
     processes: int = Field(default=256, ge=8, description="Processes of a command at once.")
 
 
-class Evolution(_Section):
+class Evolution(Section):
     """What is learned from ended tasks."""
 
     enabled: bool = True
@@ -212,7 +130,7 @@ class Evolution(_Section):
     max_concurrent: int = Field(default=2, ge=1)
 
 
-class Settings(_Section):
+class Settings(Section):
     """All settings. Raises :class:`SettingsError`, naming the nearest key, for an unknown one."""
 
     mode: Literal["direct_chat", "react", "plan_exec", "team_collab"] = Field(

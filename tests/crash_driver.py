@@ -131,6 +131,7 @@ def graph_over(pg: Postgres, scene: str, folder: Path, point: int) -> Any:
     checks = {"paid": []}.get(scene, ["grep -q right data.txt"])
     settings = {
         "verification": {"commands": checks},
+        "sandbox": {"require": "none"},  # proving one would be most of each life's time
         "tools": {"policy": {"run_command": policy, "pay": "confirm"}},
     }
     model = ScriptedChatModel(script=script)

@@ -5,7 +5,9 @@ Each call has a session of its own: a server over stdio is started for it, and e
 
 import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import redirect_stderr
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,7 +16,8 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 
 from daruma.state.errors import DarumaError
-from daruma.state.settings import McpServer
+from daruma.state.settings import Settings
+from daruma.state.settings_tools import McpServer
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.langchain_arguments import KEPT
 from daruma.tools.tool import Effect, Surroundings, Tool
@@ -37,13 +40,16 @@ class McpUnavailable(DarumaError):
     """Raised when a server's tools can not be had; names the server and what to do."""
 
 
-async def mcp_tools(servers: Mapping[str, McpServer]) -> list[BaseTool]:
+async def mcp_tools(servers: Mapping[str, McpServer | Mapping[str, Any]]) -> list[BaseTool]:
     """Ask each server for its tools, which are named ``mcp__SERVER__TOOL``.
 
-    Raises :class:`McpUnavailable` without the adapter, and for the first server that does not
-    start or answer within ``START_SECONDS``.
+    A server is written as in the settings: ``{"command": [...]}`` or ``{"url": ...}``. Raises
+    :class:`~daruma.state.settings_errors.SettingsError` for one that is neither, and
+    :class:`McpUnavailable` without the adapter, and for the first server that does not start or
+    answer within ``START_SECONDS``.
     """
-    loads = (_load(name, server) for name, server in servers.items())
+    known = Settings.model_validate({"tools": {"mcp_servers": dict(servers)}}).tools.mcp_servers
+    loads = (_load(name, server) for name, server in known.items())
     found = await asyncio.gather(*loads, return_exceptions=True)
     tools: list[BaseTool] = []
     for each in found:
@@ -55,7 +61,10 @@ async def mcp_tools(servers: Mapping[str, McpServer]) -> list[BaseTool]:
 
 async def _load(name: str, server: McpServer) -> list[BaseTool]:
     try:
-        from langchain_mcp_adapters.tools import load_mcp_tools
+        # For its servers' errors the library keeps the stderr that it finds when it is imported: in
+        # a notebook or under a test that may be no file.
+        with redirect_stderr(sys.__stderr__ or sys.stderr):
+            from langchain_mcp_adapters.tools import load_mcp_tools
     except ImportError as error:
         raise McpUnavailable(
             "tools.mcp_servers needs the MCP adapter: pip install 'daruma-agent[mcp]'"

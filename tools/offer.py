@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from daruma.state.settings import Tools
+from daruma.state.settings_tools import Tools
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.tool import Tool

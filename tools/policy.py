@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from daruma.state.policy_key import SHELL_TOOL, PolicyKey, policy_key
-from daruma.state.settings import PolicyRule, Tools
+from daruma.state.settings_tools import PolicyRule, Tools
 from daruma.tools.argument_policy import NONE, UNTOLD, argument, may_fit, surely_fits
 from daruma.tools.command_policy import is_plainly, may_run, may_start
 from daruma.tools.tool import Tool

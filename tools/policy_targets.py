@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from daruma.state.policy_key import PolicyKey, policy_key
-from daruma.state.settings import Tools
 from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_tools import Tools
 from daruma.tools.names import name_key
 from daruma.tools.tool import Tool
 

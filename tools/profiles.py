@@ -3,8 +3,8 @@
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from daruma.state.settings import Tools
 from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_tools import Tools
 from daruma.tools.tool import Tool
 
 LIBRARIAN_RETRIEVAL = (

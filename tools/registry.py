@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from daruma.state.settings import Tools
+from daruma.state.settings_tools import Tools
 from daruma.tools.application_tool import from_application
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.name_conflicts import ToolNameConflictError, check_aliases, check_names

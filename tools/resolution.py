@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
-from daruma.state.settings import PolicyRule
+from daruma.state.settings_tools import PolicyRule
 from daruma.state.tool_task import Problem, ToolTask
 from daruma.tools.answer_calls import Call, calls_of
 from daruma.tools.canonical import canonical_call

@@ -14,8 +14,8 @@ from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.door import RequestRefused
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.new_request import RequestRefused
 from daruma.graph.replies import replies_of
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.interrupts import ReplyRefused
@@ -58,7 +58,7 @@ def test_of_forty_replies_at_once_one_is_accepted(postgres_url: str) -> None:
             for pg in (one, two)
         ]
         run = Run(ASKED, graph=graphs[0]).ask()
-        answer = Command(resume={run.question.id: yes_to(run.question)})
+        answer: Command[Any] = Command(resume={run.question.id: yes_to(run.question)})
 
         def reply(n: int) -> str:
             try:

@@ -14,7 +14,7 @@ from daruma.graph.models.errors import ScriptExhausted
 from daruma.graph.requests import sendable
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
-from daruma.state.settings import Tools
+from daruma.state.settings_tools import Tools
 from daruma.state.usage import Usage
 from daruma.tools.context import Answer
 from daruma.tools.registry import Registry

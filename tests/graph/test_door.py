@@ -12,8 +12,8 @@ from tests.parts import settings
 from tests.scripted_runs import Run, calls, illegal, phases, say, shout
 
 from daruma.graph.build import build_graph
-from daruma.graph.door import RequestRefused, request
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.new_request import RequestRefused, request
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
 

@@ -12,7 +12,8 @@ from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts, Node
 from daruma.state.channels import Update
 from daruma.state.phases import first_failed
-from daruma.state.settings import Settings, Tools
+from daruma.state.settings import Settings
+from daruma.state.settings_tools import Tools
 from daruma.tools.registry import Registry
 from daruma.tools.tool import Tool
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
 
-from daruma.state.settings import McpServer
+from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_tools import McpServer
 from daruma.tools.application_tool import from_application
 from daruma.tools.declaration import ToolRefused
 from daruma.tools.errors import OutcomeUnknown, ToolError
@@ -99,6 +100,12 @@ async def test_a_servers_tool_is_called(tools: dict[str, Tool]) -> None:
     """TL-22: also under a name that had to be changed."""
     assert await call(tools["look"], at="this") == "saw this"
     assert await call(tools["odd_name_look"]) == "odd"
+
+
+async def test_a_server_that_can_not_be_read_is_one_clear_line() -> None:
+    """Written as in the settings, in Python too."""
+    with pytest.raises(SettingsError, match="mcp_servers"):
+        await mcp_tools({"notes": {"command": ["x"], "url": "http://y"}})
 
 
 async def test_an_error_of_the_server_is_told_in_its_words(tools: dict[str, Tool]) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from daruma.state.settings import Tools
 from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_tools import Tools
 from daruma.tools.registry import Registry
 
 

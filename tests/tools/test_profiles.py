@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from daruma.state.settings import Tools
 from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_tools import Tools
 from daruma.tools.profiles import check_profile, shows
 from daruma.tools.tool import Effect, Tool
 

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.tools import tool
 
 from daruma.state.errors import DarumaError
-from daruma.state.settings import Tools
 from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_tools import Tools
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.registry import Registry, ToolNameConflictError
 
@@ -65,14 +65,13 @@ def test_a_profile_decides_what_is_shown() -> None:
     assert names(registry, workspace=False, profile="read_only") == []
 
 
-def test_only_what_is_shown_is_found() -> None:
-    """TL-06."""
-    registry, given = Registry([shout]), Tools(profile="mine", profiles={"mine": ("s*",)})
+def test_a_tool_is_known_by_its_name_shown_or_not() -> None:
+    """What stands in a thread's history may be hidden from its next task."""
+    registry = Registry([shout])
 
-    assert registry.find("search", given, workspace=False) is None
-    assert registry.find("search", given, workspace=True) is not None
-    assert registry.find("run_tests", given, workspace=True) is None
-    assert registry.find("Shout", given, workspace=True) is None
+    assert registry.named("shout") is not None
+    assert registry.named("Shout") is None
+    assert {"shout", "run_tests"} <= set(registry.names)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,8 @@ def test_nothing_of_an_answer_that_was_cut_off_runs() -> None:
 )
 def test_what_a_model_may_repair_waits_for_it(name: str, args: Any, problem: str) -> None:
     """TL-08 and TL-09; without attempts it has failed."""
-    attempts = {"name_repair_attempts": 1, "call_repair_attempts": 1, "max_argument_bytes": 1024}
+    attempts: dict[str, Any] = {"name_repair_attempts": 1, "call_repair_attempts": 1}
+    attempts |= {"max_argument_bytes": 1024}
     call = Call(id="c1", name=name, args=args, raw="x" * 2000 if problem == "too_large" else "")
     if isinstance(args, str):
         call = Call(id="c1", name=name, args=None, raw=args)

@@ -1,12 +1,13 @@
 """Every call gets one result, whose text any database and any provider takes."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from tests.parts import a_call
 from tests.scripted_runs import illegal
 
-from daruma.tools.results import LIMIT, storable, tool_result, unanswered
+from daruma.tools.results import LIMIT, cut_off, storable, tool_result, unanswered
 
 
 def test_a_result_answers_its_call() -> None:
@@ -67,3 +68,24 @@ def test_there_is_nothing_to_answer_without_calls() -> None:
     """An empty history included."""
     assert unanswered([]) == []
     assert unanswered([HumanMessage("hi"), AIMessage("Done.", id="m2")]) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("finish_reason", "length"),
+        ("finish_reason", "content_filter"),
+        ("finish_reason", "MAX_TOKENS"),
+        ("stop_reason", "max_tokens"),
+        ("done_reason", "length"),
+    ],
+)
+def test_an_answer_that_a_limit_ended_is_known(key: str, why: str) -> None:
+    """TL-12: in the words of OpenAI, Google, Anthropic and Ollama: nothing of it may run."""
+    assert cut_off(AIMessage("x", response_metadata={key: why})) == why
+
+
+@pytest.mark.parametrize("metadata", [{}, {"finish_reason": "stop"}, {"stop_reason": None}])
+def test_an_answer_that_the_model_ended_is_whole(metadata: dict[str, object]) -> None:
+    """Also where nobody says so."""
+    assert cut_off(AIMessage("x", response_metadata=metadata)) == ""

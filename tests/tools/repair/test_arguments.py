@@ -203,11 +203,18 @@ def test_a_key_is_renamed_only_without_a_rival(
     assert (found.args if isinstance(found, Repaired) else None) == wanted
 
 
+def open_to(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema that allows keys beside those it names."""
+    return {"type": "object", "properties": properties, "additionalProperties": True}
+
+
 def test_a_mended_text_has_no_unknown_keys() -> None:
     """A key that nobody knows may be what is left of several; a sound text may have it."""
-    act = Tool("act", "", {"type": "object", "properties": {"a": INTEGER}}, never)
+    either = {"anyOf": [{"required": ["a"]}, {"required": ["z"]}]}
+    unsaid = Tool("act", "", {"type": "object", "properties": {"a": INTEGER}, **either}, never)
+    act = Tool("act", "", open_to({"a": INTEGER}), never)
 
-    assert isinstance(repaired_text("{'a': 1, 'z': 2}", act, max_bytes=LIMIT), Refused)
+    assert isinstance(repaired_text("{'a': 1, 'z': 2}", unsaid, max_bytes=LIMIT), Refused)
     assert repaired_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
 
 
@@ -223,7 +230,7 @@ def test_a_value_in_parentheses_is_no_list() -> None:
 
 def test_rivals_stay_as_they_are_where_other_keys_are_allowed() -> None:
     """Which of the two was meant is for the tool to say."""
-    act = Tool("act", "", {"type": "object", "properties": {"max_results": INTEGER}}, never)
+    act = Tool("act", "", open_to({"max_results": INTEGER}), never)
     args = {"maxResults": 1, "MAX_RESULTS": 2}
 
     assert repaired_args(args, act) == Repaired(args, ())
