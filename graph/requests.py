@@ -9,6 +9,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
+_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+
 
 def sendable(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Merge system messages at the head (TL-20), mend names, give every call its one result."""
@@ -20,7 +22,7 @@ def sendable(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def _with_sendable_names(messages: Iterable[BaseMessage]) -> Iterator[BaseMessage]:
     for message in messages:
-        if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
+        if isinstance(message, AIMessage) and _has_to_be_mended(message):
             changes = {
                 "tool_calls": [_named(dict(call)) for call in message.tool_calls],
                 "invalid_tool_calls": [_named(dict(call)) for call in message.invalid_tool_calls],
@@ -36,10 +38,20 @@ def _with_sendable_names(messages: Iterable[BaseMessage]) -> Iterator[BaseMessag
             yield message
 
 
+def _has_to_be_mended(message: AIMessage) -> bool:
+    # Most have not, and copying all of a long history for each request takes its time.
+    calls = (*message.tool_calls, *message.invalid_tool_calls)
+    sent = bool(calls) and "tool_calls" in message.additional_kwargs
+    return sent or any(_sendable(call["name"]) != call["name"] for call in calls)
+
+
 def _named(call: dict[str, Any]) -> dict[str, Any]:
-    # OpenAI refuses a request with any other name in its history, for ever.
-    name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.get("name") or "")[:64]
-    return {**call, "name": name or "unknown"}
+    return {**call, "name": _sendable(call.get("name"))}
+
+
+def _sendable(name: str | None) -> str:
+    """Return a name as OpenAI takes it: with any other in its history it refuses every request."""
+    return _REFUSED.sub("_", name or "")[:64] or "unknown"
 
 
 def _answered(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
