@@ -26,7 +26,7 @@ async def gate(state: State, context: Context) -> Update:
 
     What the approvals rest on is looked at again once the answer is there: a yes to what has
     changed since is void, and the call is asked about anew. So is a yes that waited here for the
-    decision on another call.
+    decision on another call, and an edit that does not fit the tool.
     """
     workspace = state.task.workspace if state.task else None
     waiting = [call for call in state.calls if _undecided(call)]
@@ -37,9 +37,10 @@ async def gate(state: State, context: Context) -> Update:
     offer = offer_of(state.task, context)
     for each in (each for each in opened if each.call.id in decisions):
         decision = decisions[each.call.id]
-        told = decision.decision if each.holds(decision) else "void"
+        decided = _after(each, decision, offer) if each.holds(decision) else _voided(each.call)
+        told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
-        after.append(_voided(each.call) if told == "void" else _after(each, decision, offer))
+        after.append(decided)
     late = (each.call for each in opened if each.call.approved and each.call.id not in decisions)
     after += map(_voided, late)
     return _noted(state, after, decisions)
@@ -62,8 +63,8 @@ def _after(asked: OpenApproval, decision: Decision, offer: Offer) -> ToolTask:
     if decision.args is None:
         return asked.agreed(asked.call)
     edited = with_arguments(asked.call, decision.args, offer)
-    if edited.status == "repairable":
-        return failed(edited, edited.reason, edited.problem)
+    if edited.problem:  # it is the person's mistake, not the model's: nothing is decided yet
+        return replace(asked.call, reason=f"the edit can not be used: {edited.reason}")
     # What a person wrote needs no other yes, unless it became a call of another tool.
     own = edited.name == asked.call.name and edited.status != "failed"
     return asked.agreed(edited) if own else edited

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from daruma.state.approval import Approval, Grounds, approval_of
 from daruma.state.errors import DarumaError
@@ -10,6 +11,9 @@ from daruma.state.tool_task import ToolTask
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.grounds import grounds_of, tree_now
+
+UNAVAILABLE: Final = "unavailable"
+"""In the place of a sandbox's level: as things stand the call could not run."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,10 @@ class OpenApproval:
 async def open_approvals(
     calls: Iterable[ToolTask], workspace: str | None, context: Context
 ) -> tuple[list[OpenApproval], dict[str, str]]:
-    """Look at the calls as things stand; also return why some of them can not run at all, by id."""
+    """Look at the calls as things stand; also return why some of them can not run at all, by id.
+
+    A required one is asked about even so: a denial of it counts, whatever else there is.
+    """
     opened: list[OpenApproval] = []
     hopeless: dict[str, str] = {}
     tree: str | None = None
@@ -55,7 +62,9 @@ async def open_approvals(
                 tree = await tree_now(workspace, context)
             grounds = await grounds_of(call, workspace, context, tree=tree or "")
         except (ToolError, DarumaError) as error:
-            hopeless[call.id] = f"not run: {error}"
-        else:
-            opened.append(OpenApproval(call, workspace, grounds))
+            if not call.required:
+                hopeless[call.id] = f"not run: {error}"
+                continue
+            grounds = Grounds(sandbox=UNAVAILABLE)
+        opened.append(OpenApproval(call, workspace, grounds))
     return opened, hopeless

@@ -100,14 +100,28 @@ async def test_an_edited_call_runs_as_edited() -> None:
     assert (edited.args, edited.status) == ({"text": "soft"}, "ready")
 
 
-async def test_an_edited_call_is_checked_again() -> None:
-    """TL-14: arguments that do not fit are answered with what is wrong, and do not run."""
-    _, after = await decide(CALLS, c1={"decision": "edit", "args": {"txt": "soft"}})
+async def test_an_edit_that_does_not_fit_leaves_the_approval_open() -> None:
+    """TL-14: it is asked again, and why; neither the old arguments nor the new ones run."""
+    events: list[Event] = []
+    _, after = await decide(CALLS, events, c1={"decision": "edit", "args": {"txt": "soft"}})
 
     (edited,) = [call for call in after["calls"] if call.id == "c1"]
-    assert edited.status == "failed"
-    assert edited.reason.startswith("invalid_args")
-    assert after["messages"][-1].tool_call_id == "c1"
+    assert (edited.status, edited.args) == ("awaiting", {"text": "one"})
+    assert edited.reason.startswith("the edit can not be used: invalid_args")
+    assert events == [ApprovalCompleted(approval_id="c1", decision="void")]
+
+
+async def test_a_required_call_that_can_not_run_can_be_denied(tmp_path: Path) -> None:
+    """TL-15: a no blocks the task, whatever else there is in its way."""
+    required = {"required": True, "deny_effect": "block"}
+    command = a_call("c1", "awaiting", name="run_command", args={"command": "make"}, **required)
+    values = {"task": a_task(workspace=str(tmp_path)), "calls": (command,)}
+    unconfined = replace(a_context(), open_sandbox=no_sandbox)
+
+    question, after = await asked(gate, values, deny("c1"), unconfined)
+
+    assert question["approvals"][0]["sandbox"] == "unavailable"
+    assert after["failure"].code == "approval_denied"
 
 
 async def test_an_edited_call_of_a_tool_that_is_gone_fails() -> None:
