@@ -1,6 +1,7 @@
 """What failed can be tried again from where it stood; what did not fail is not done twice."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,6 +134,20 @@ def test_a_rejected_approval_is_asked_for_again(heard: list[str]) -> None:
 
     assert heard == ["1"]
     check(run)
+
+
+def test_a_call_whose_answers_were_all_void_is_asked_for_again(tmp_path: Path) -> None:
+    """TL-23: it never had a yes that counts, so it does not run without one."""
+    script = [calls(call("run_command", id_="go", command="printf x >> made")), say(), say()]
+    run = Run(script).ask(workspace=str(tmp_path))
+    for n in range(3):
+        (tmp_path / "log.txt").write_text(str(n))
+        run.decide(go="approve")
+    assert run.result.status == "completed"
+
+    reopened(run, "go").decide(go="approve")
+
+    assert (tmp_path / "made").read_text() == "x"
 
 
 def test_what_callers_noted_on_a_thread_goes_along() -> None:

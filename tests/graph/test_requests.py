@@ -58,3 +58,21 @@ MESSAGES: st.SearchStrategy[BaseMessage] = st.one_of(
 def test_any_history_becomes_a_legal_request(history: list[BaseMessage]) -> None:
     """TL-03: each call has exactly one result behind it, each result its call before it."""
     assert illegal(sendable([HumanMessage("Do it"), *history])) == []
+
+
+def test_what_a_provider_sent_does_not_go_back_beside_the_calls() -> None:
+    """It stands in the message too, unmended; some clients would send it instead."""
+    call = {"name": "shout", "args": {}, "id": "c1"}
+    sent = {"tool_calls": [{"id": "c1", "function": {"name": "shout", "arguments": "{"}}]}
+    message = AIMessage("", tool_calls=[call], additional_kwargs=sent | {"refusal": None})
+
+    (asked, _) = sendable([message])
+
+    assert asked.additional_kwargs == {"refusal": None}
+
+
+def test_a_message_with_nothing_to_mend_goes_as_it_is() -> None:
+    """A long history is not copied for each request."""
+    message = AIMessage("", tool_calls=[{"name": "shout", "args": {}, "id": "c1"}])
+
+    assert sendable([message])[0] is message

@@ -2,7 +2,7 @@
 
 import re
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 MOST_ALTERNATIVES: Final = 64
@@ -41,7 +41,7 @@ def _alternatives(pattern: str) -> list[str]:
     return done
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _fits(parts: tuple[str, ...], pieces: tuple[str, ...]) -> bool:
     if not pieces:
         return not parts
