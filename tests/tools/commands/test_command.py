@@ -6,43 +6,20 @@ A FIFO tells who is alive: its reader sees the end when the last process that wr
 import asyncio
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+from tests.life import Life
 
 from daruma.tools.commands.command import CommandResult, run_in_group, start
 from daruma.tools.errors import CommandRefused
 
 LONG = "sleep 600"
-
-
-class Life:
-    """The reading end of a FIFO that the processes of a test hold open for writing."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        os.mkfifo(path)
-        self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-    def said(self) -> bytes:
-        """What was written next; empty when nobody is left to write, or after ten seconds."""
-        select.select([self.fd], [], [], 10)
-        return os.read(self.fd, 100)
-
-
-@pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    """A FIFO named `life` in the directory that commands run in."""
-    life = Life(tmp_path / "life")
-    yield life
-    os.close(life.fd)
 
 
 async def test_a_command_tells_how_it_ended(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_credentials_and_data_are_hidden(home: Path) -> None:
 
 VIEW = Seen(
     hidden=tuple(map(Path, ("/home", "/home/me", "/home/me/.cargo/key", "/home/me/.ssh", "/run"))),
-    shown=(Path("/home/me/.cargo"), Path("/home/me/work/venv")),
+    shown=(Path("/home/me/.cargo"), Path("/home/me/project/venv")),
     home=Path("/home/me"),
 )
 
@@ -111,10 +111,10 @@ TOP = "-/home -/run -/home/me +/home/me/.cargo"
 @pytest.mark.parametrize(
     ("workspace", "expected"),
     [
-        ("/home/me/work", f"{TOP} */home/me/work {KEY}"),
+        ("/home/me/project", f"{TOP} */home/me/project {KEY}"),
         ("/home/me", f"-/home -/run */home/me -/home/me/.ssh {KEY}"),
-        ("/srv/work", f"{TOP} */srv/work {KEY} +/home/me/work/venv"),
-        ("/home/me/.cargo/work", f"{TOP} {KEY} */home/me/.cargo/work +/home/me/work/venv"),
+        ("/srv/project", f"{TOP} */srv/project {KEY} +/home/me/project/venv"),
+        ("/home/me/.cargo/project", f"{TOP} {KEY} */home/me/.cargo/project +/home/me/project/venv"),
     ],
 )
 def test_what_lies_deeper_comes_later(workspace: str, expected: str) -> None:
@@ -130,9 +130,9 @@ def test_what_lies_deeper_comes_later(workspace: str, expected: str) -> None:
 def test_sockets_that_can_be_seen_are_hidden() -> None:
     """Those in hidden places and in the workspace are left alone."""
     sockets = tuple(
-        map(Path, ("/var/lib/db/s", "/run/x/s", "/home/me/work/s", "/home/me/.cargo/s"))
+        map(Path, ("/var/lib/db/s", "/run/x/s", "/home/me/project/s", "/home/me/.cargo/s"))
     )
-    found = [str(path) for path, kind in mounts(VIEW, Path("/home/me/work"), sockets)
+    found = [str(path) for path, kind in mounts(VIEW, Path("/home/me/project"), sockets)
              if path in sockets and kind == "hidden"]  # fmt: skip
 
     assert sorted(found) == ["/home/me/.cargo/s", "/var/lib/db/s"]

@@ -6,15 +6,14 @@ A FIFO tells who is alive: its reader sees the end when the last process that wr
 import asyncio
 import os
 import resource
-import select
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.life import Life
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
 from daruma.tools.commands.launch import Limits
@@ -22,27 +21,6 @@ from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.level import Level
 
 LONG = "sleep 600"
-
-
-class Life:
-    """The reading end of a FIFO that the processes of a test hold open for writing."""
-
-    def __init__(self, path: Path) -> None:
-        os.mkfifo(path)
-        self.fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-    def said(self) -> bytes:
-        """What was written next; empty when nobody is left to write, or after ten seconds."""
-        select.select([self.fd], [], [], 10)
-        return os.read(self.fd, 100)
-
-
-@pytest.fixture
-def life(tmp_path: Path) -> Iterator[Life]:
-    """A FIFO named `life` in the workspace."""
-    life = Life(tmp_path / "life")
-    yield life
-    os.close(life.fd)
 
 
 def daemon_in() -> str:
