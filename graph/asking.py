@@ -19,7 +19,7 @@ from daruma.graph.requests import sendable
 from daruma.state.events import Event, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role, Usage
-from daruma.tools.context import Answer
+from daruma.tools.context import Answer, Sampling
 from daruma.tools.tool import Tool
 
 
@@ -37,13 +37,13 @@ class Asker:
         call: int,
         role: Role = "main",
         tools: Sequence[Tool] = (),
-        exact: bool = False,
+        sampling: Sampling | None = None,
         emit: Callable[[Event], None],
     ) -> Answer:
         """Ask once and tell how it went. Raises :class:`ModelFailed`."""
         name = self._name(role)
         with _Told(emit, node, name) as told:
-            message = await self._answer(node, call, role, Request(messages, tools, exact))
+            message = await self._answer(node, call, role, Request(messages, tools, sampling))
             told.usage = usage_of(message, role, name)
         return Answer(message=message, usage=told.usage)
 
@@ -55,7 +55,7 @@ class Asker:
 
     async def _answer(self, node: str, call: int, role: Role, request: "Request") -> AIMessage:
         config = RunnableConfig(metadata={"daruma_role": node, "daruma_call": call})
-        if request.exact:
+        if request.sampling:
             config["tags"] = [TAG_NOSTREAM]
         try:
             # A client is made when it is first needed, which reads files and imports for a second.
@@ -69,11 +69,11 @@ class Asker:
 
 @dataclass(frozen=True)
 class Request:
-    """What a model is sent. ``exact`` asks for the likeliest answer in one piece."""
+    """What a model is sent."""
 
     messages: Sequence[BaseMessage]
     tools: Sequence[Tool]
-    exact: bool
+    sampling: Sampling | None
 
     async def sent(self, model: BaseChatModel, config: RunnableConfig) -> AIMessage:
         """Ask the model."""
@@ -81,15 +81,18 @@ class Request:
         if self.tools:
             offered = model.bind_tools([tool.as_function() for tool in self.tools])
             return await offered.ainvoke(messages, config)
-        if not self.exact:
+        if self.sampling is None:
             return await model.ainvoke(messages, config)
+        limit = self.sampling.max_tokens
+        options: dict[str, Any] = {"stream": False} | ({"max_tokens": limit} if limit else {})
         try:
-            return await model.ainvoke(messages, config, temperature=0, stream=False)
+            temperature = self.sampling.temperature
+            return await model.ainvoke(messages, config, temperature=temperature, **options)
         except Exception as error:
             if "temperature" not in str(error):
                 raise
             # Models that reason take no temperature, and refuse the request for it.
-            return await model.ainvoke(messages, config, stream=False)
+            return await model.ainvoke(messages, config, **options)
 
 
 class _Told(AbstractContextManager["_Told"]):

@@ -12,7 +12,8 @@ from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
 from daruma.state.channels import Update
 from daruma.state.events import EVENTS, Event
-from daruma.state.settings import LLM, Settings
+from daruma.state.settings import Settings
+from daruma.state.settings_llm import LLM
 from daruma.tools.context import Context
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism

@@ -10,7 +10,7 @@ from daruma.state.messages import Messages
 from daruma.state.recording import record_step
 from daruma.state.tool_task import with_status
 from daruma.tools.answer_calls import as_calls, with_own_ids
-from daruma.tools.auditing import audit_of
+from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
 from daruma.tools.offer import Offer, offer_of
@@ -45,8 +45,16 @@ async def main(state: State, context: Context) -> Update:
             emit=context.emit,
         )
     except ModelFailed as error:
+        step = record_step(
+            state,
+            "think",
+            at=at,
+            seconds=context.now() - at,
+            ok=False,
+            audit=call_audit(error.failover),
+        )
         return {
-            "steps": record_step(state, "think", at=at, seconds=context.now() - at, ok=False),
+            "steps": step,
             "failure": failure_of(error, "main"),
             "calls": (),
         }
@@ -68,7 +76,7 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     message = with_own_ids(message, f"{state.task_id}:answer:{number}")
     message, left_out = limited(message, offer.settings.max_calls_per_turn)
     calls = tool_tasks(message, offer)
-    audit = audit_of(str(message.id), calls, left_out=left_out)
+    audit = audit_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
     if not audit.empty:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     unusable = None if calls else _unusable(message)

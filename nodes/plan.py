@@ -1,5 +1,7 @@
 """Ask for a plan, and read it. One that can not be carried out is asked for again, with why."""
 
+from functools import partial
+
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
@@ -9,6 +11,7 @@ from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.recording import record_step
+from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
 from daruma.tools.results import cut_off
 
@@ -30,7 +33,14 @@ async def plan(state: State, context: Context) -> Update:
         answer = await context.ask("plan", request(state), call=call, emit=context.emit)
     except ModelFailed as error:
         return {
-            "steps": record_step(state, "plan", at=at, seconds=context.now() - at, ok=False),
+            "steps": record_step(
+                state,
+                "plan",
+                at=at,
+                seconds=context.now() - at,
+                ok=False,
+                audit=call_audit(error.failover),
+            ),
             "failure": failure_of(error, "plan"),
         }
     return _read(state, context, answer, at)
@@ -47,7 +57,15 @@ def request(state: State) -> list[BaseMessage]:
 def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
     number = budget.spent(budget.of_task(state), "plan") + 1
     goal = state.task.goal if state.task else ""
-    usage, seconds = answer.usage, context.now() - at
+    step = partial(
+        record_step,
+        state,
+        "plan",
+        at=at,
+        seconds=context.now() - at,
+        usage=answer.usage,
+        audit=call_audit(answer.failover),
+    )
     # The plan stays in the history: who is asked for a better one has to see it.
     said = AIMessage(answer.message.text or "(nothing)", id=f"{state.task_id}:plan:{number}")
     try:
@@ -56,11 +74,9 @@ def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
         proposed = plan_in(answer.message.text, plan_id=f"{state.task_id}/plan-{number}", goal=goal)
     except PlanRefused as error:
         context.emit(PlanRejected(reason=str(error)))
-        step = record_step(state, "plan", at=at, seconds=seconds, ok=False, usage=usage)
-        return {"steps": step, **_refused(state, str(error), said)}
+        return {"steps": step(ok=False), **_refused(state, str(error), said)}
     context.emit(PlanProposed(plan=proposed.to_dict()))
-    step = record_step(state, "plan", at=at, seconds=seconds, usage=usage)
-    return {"plan": proposed, "messages": [said], "steps": step, "origin": None}
+    return {"plan": proposed, "messages": [said], "steps": step(), "origin": None}
 
 
 def _refused(state: State, reason: str, said: AIMessage) -> Update:

@@ -11,7 +11,7 @@ from langgraph.types import interrupt
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
-from daruma.state.events import RecoveryAction, RecoveryCompleted, RecoveryStarted
+from daruma.state.events import RecoveryChosen, RecoveryCompleted, RecoveryStarted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Answer, Question, read_reply
 from daruma.state.recording import record_step
@@ -28,7 +28,7 @@ async def recovery(state: State, context: Context) -> Update:
     strategy = by_rule(state, failure)
     advice = _advice(state, failure, strategy)
     context.emit(RecoveryStarted(code=failure.code, message=failure.message))
-    context.emit(RecoveryAction(strategy=strategy, reasoning=failure.message))
+    context.emit(RecoveryChosen(strategy=strategy, reasoning=failure.message))
     context.emit(RecoveryCompleted(strategy=strategy))
     origin = state.origin or failure
     if advice is None:

@@ -5,9 +5,11 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import Reflected
+from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
 from daruma.state.usage import Usage
+from daruma.tools.auditing import call_audit
 from daruma.tools.context import Context
 
 PROMPT = """\
@@ -19,10 +21,16 @@ the output."""
 async def reflect(state: State, context: Context) -> Update:
     """Ask for a reflection; if that fails, the next attempt goes on without one (VE-04)."""
     at = context.now()
-    text, usage = await _ask(state, context)
+    text, usage, failover = await _ask(state, context)
     context.emit(Reflected(text=text))
     step = record_step(
-        state, "reflect", at=at, seconds=context.now() - at, ok=bool(text), usage=usage
+        state,
+        "reflect",
+        at=at,
+        seconds=context.now() - at,
+        ok=bool(text),
+        usage=usage,
+        audit=call_audit(failover),
     )
     if not text:
         return {"steps": step}
@@ -33,7 +41,7 @@ async def reflect(state: State, context: Context) -> Update:
     return {"messages": [note], "steps": step}
 
 
-async def _ask(state: State, context: Context) -> tuple[str, Usage | None]:
+async def _ask(state: State, context: Context) -> tuple[str, Usage | None, Failover | None]:
     try:
         answer = await context.ask(
             "reflect",
@@ -42,6 +50,6 @@ async def _ask(state: State, context: Context) -> tuple[str, Usage | None]:
             role="reflect",
             emit=context.emit,
         )
-    except ModelFailed:
-        return "", None
-    return answer.message.text.strip(), answer.usage
+    except ModelFailed as error:
+        return "", None, error.failover
+    return answer.message.text.strip(), answer.usage, answer.failover

@@ -5,10 +5,11 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited
+from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
 from daruma.tools.auditing import audit_of
-from daruma.tools.context import Answer, Context
+from daruma.tools.context import EXACT, Answer, Context
 from daruma.tools.offer import offer_of
 from daruma.tools.repair.round import Round, next_round
 from daruma.tools.results import tool_result
@@ -22,10 +23,11 @@ async def repair(state: State, context: Context) -> Update:
     """
     this = next_round(state, offer_of(state.task, context))
     at = context.now()
-    answer = await _ask(this, state, context)
+    answer, failover = await _ask(this, state, context)
     mended = this.mended(answer.message.text) if answer else {}
     calls = tuple(this.closed(mended.get(call.id, call)) for call in state.calls)
-    audit = audit_of(this.message_id, tuple(mended.values()), asked=this.told(mended))
+    tasks, told = tuple(mended.values()), this.told(mended)
+    audit = audit_of(this.message_id, tasks, asked=told, failover=failover)
     context.emit(AnswerAudited(audit=audit.to_dict()))
     step = record_step(
         state,
@@ -44,17 +46,20 @@ async def repair(state: State, context: Context) -> Update:
     return {"calls": calls, "steps": step, "messages": [*results]}
 
 
-async def _ask(this: Round, state: State, context: Context) -> Answer | None:
+async def _ask(
+    this: Round, state: State, context: Context
+) -> tuple[Answer | None, Failover | None]:
     if not this.request.asked_ids:
-        return None  # too much to be shown: nobody can say what was meant
+        return None, None  # too much to be shown: nobody can say what was meant
     try:
-        return await context.ask(
+        answer = await context.ask(
             "repair",
             [SystemMessage(this.request.system), HumanMessage(this.request.user)],
             call=budget.spent(state.steps, "repair"),
             role="repair",
-            exact=True,
+            sampling=EXACT,
             emit=context.emit,
         )
-    except ModelFailed:
-        return None  # told by the event of the call; the calls stay broken
+    except ModelFailed as error:
+        return None, error.failover  # told by the event of the call; the calls stay broken
+    return answer, answer.failover

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any, Final, Literal
 
+from daruma.state.failover import Failover
 from daruma.state.record import record
 
 MAX_NAMES: Final = 20
@@ -64,7 +65,10 @@ class RepairRound:
 
 @record
 class Audit:
-    """All of that for one answer of the model; ``message_id`` is that answer."""
+    """All of that for one answer of the model; ``message_id`` is that answer, empty if none came.
+
+    ``failover`` is there for a call that did not go through at once.
+    """
 
     message_id: str
     names: tuple[NameChange, ...] = ()
@@ -72,12 +76,13 @@ class Audit:
     arguments: tuple[ArgumentRepair, ...] = ()
     left_out: LeftOut | None = None
     round: RepairRound | None = None
+    failover: Failover | None = None
     schema_version: int = 1
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to tell."""
-        return not (self.names or self.arguments or self.left_out or self.round)
+        return not (self.names or self.arguments or self.left_out or self.round or self.failover)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""

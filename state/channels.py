@@ -12,6 +12,7 @@ from daruma.state.failure import Failure
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan
+from daruma.state.recovery import RecoveryAction
 from daruma.state.result import TaskResult
 from daruma.state.step import Step, append_steps
 from daruma.state.task import Task
@@ -31,7 +32,8 @@ class State:
 
     ``mode`` and ``workspace`` are the request's own words and are gone after intake; what was made
     of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
-    what recovery is working on: the code of a task is that of the first failure (EM-04).
+    what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
+    is what recovery would do about it and a person has to agree to.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -44,6 +46,7 @@ class State:
     verification: Verification | None = None
     failure: Failure | None = None
     origin: Failure | None = None
+    action: RecoveryAction | None = None
     error: EmergencyError | None = None
     result: Result = None
 
@@ -64,6 +67,7 @@ class Update(TypedDict, total=False):
     verification: Verification | None
     failure: Failure | None
     origin: Failure | None
+    action: RecoveryAction | None
     error: EmergencyError | None
     result: TaskResult | None
 

@@ -4,7 +4,7 @@ Events are for watching, in ``stream_mode="custom"``; nothing routes on them and
 remembered in them. What opens (``*_started``, ``*_request``) is closed on every path (PL-04).
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 
@@ -46,6 +46,23 @@ class ModelCallCompleted(Event):
     input_tokens: int = 0
     output_tokens: int = 0
     error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAttemptFailed(Event):
+    """A request that brought no answer; what it had begun to say was dropped.
+
+    ``then`` is "again", "next model" or "gave up"; ``wait`` the seconds until the next request.
+    """
+
+    type: ClassVar[str] = "model_attempt_failed"
+    node: str
+    model: str
+    attempt: int
+    error: str
+    then: str
+    status: int | None = None
+    wait: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,22 +214,37 @@ class Reflected(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryStarted(Event):
+    """``progress`` is how far the work had come: the fields of ``state/progress.py``."""
+
     type: ClassVar[str] = "recovery_started"
     code: str
     message: str
+    progress: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecoveryAction(Event):
+class RecoveryChosen(Event):
+    """``by`` says who chose the action: model, rule or learned."""
+
     type: ClassVar[str] = "recovery_action"
     strategy: str
     reasoning: str
+    confidence: float = 0.0
+    by: str = "rule"
+    tool_name: str | None = None
+    parameters: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryCompleted(Event):
+    """Closes a ``recovery_started``, and a ``recovery_request`` or question of its own.
+
+    ``carried`` says what became of the action: ``state/recovery.py``.
+    """
+
     type: ClassVar[str] = "recovery_completed"
     strategy: str
+    carried: str = "executed"
 
 
 @dataclass(frozen=True, kw_only=True)

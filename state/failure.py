@@ -4,6 +4,7 @@ import re
 import traceback
 from typing import Literal
 
+from daruma.state.failover import Failover
 from daruma.state.record import record
 
 Code = Literal[
@@ -27,7 +28,9 @@ Code = Literal[
 class Failure:
     """One failure: its ``code`` by EM-02, the node it happened in, a line for people.
 
-    ``detail`` keeps a traceback or an excerpt; ``original_error`` names the exception's type.
+    ``detail`` keeps a traceback or an excerpt; ``original_error`` names the exception's type, or
+    what was wrong with an answer. ``tool`` is the tool that it is about, if any. ``final`` marks
+    what no further try can overcome, such as a key that is refused.
     """
 
     code: Code
@@ -35,6 +38,8 @@ class Failure:
     message: str
     original_error: str | None = None
     detail: str = ""
+    tool: str = ""
+    final: bool = False
     schema_version: int = 1
 
     @property
@@ -44,17 +49,37 @@ class Failure:
 
 
 class ModelFailed(Exception):
-    """Raised when a model call came to no usable answer; carries the code to report it under."""
+    """Raised when a model call came to no usable answer; carries the code to report it under.
 
-    def __init__(self, message: str, *, code: Code = "llm_failure", cause: str | None = None):
+    ``cause`` names the provider's exception, which is also its ``__cause__``. ``final`` says that
+    the same would be refused again; ``failover`` tells what was tried.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: Code = "llm_failure",
+        cause: str | None = None,
+        final: bool = False,
+        failover: Failover | None = None,
+    ) -> None:
         super().__init__(message)
         self.code: Code = code
         self.cause = cause
+        self.final = final
+        self.failover = failover
 
 
 def failure_of(error: ModelFailed, node: str) -> Failure:
     """Record a model call's failure in ``node``."""
-    return Failure(code=error.code, node=node, message=str(error), original_error=error.cause)
+    return Failure(
+        code=error.code,
+        node=node,
+        message=str(error),
+        original_error=error.cause,
+        final=error.final,
+    )
 
 
 def bug_in(node: str, error: BaseException | str) -> Failure:

@@ -39,6 +39,16 @@ class ApprovalRequest(TypedDict):
     deadline: float | None
 
 
+class RecoveryRequest(TypedDict):
+    """What recovery would do about a failure, before it is done (RE-06): RE-04's fields."""
+
+    type: Literal["recovery_request"]
+    id: str
+    failure: str
+    action: dict[str, Any]
+    deadline: float | None
+
+
 class Question(TypedDict):
     """A question that only a person can answer."""
 
@@ -86,7 +96,22 @@ class Answer(_Reply):
     answer: str = Field(min_length=1)
 
 
+class Approve(_Reply):
+    decision: Literal["approve"]
+
+
+class Deny(_Reply):
+    decision: Literal["deny"]
+    reason: str = ""
+
+
+class Instruct(_Reply):
+    decision: Literal["instruct"]
+    text: str = Field(min_length=1)
+
+
 ReviewReply = Annotated[Confirm | Reject | Edit, Field(discriminator="decision")]
+RecoveryReply = Annotated[Approve | Deny | Instruct, Field(discriminator="decision")]
 
 _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "spec_review_request": (
@@ -100,6 +125,10 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
             'or "deny" with a "reason", or "edit" with "args"'
         ),
     ),
+    "recovery_request": (
+        TypeAdapter(RecoveryReply),
+        '{"decision": "approve"}, {"decision": "deny"}, {"decision": "instruct", "text": "..."}',
+    ),
     "question": (TypeAdapter(Answer), '{"answer": "..."}'),
 }
 
@@ -110,7 +139,7 @@ def is_question(value: object) -> bool:
 
 
 def read_reply(value: Mapping[str, Any], reply: object) -> Any:
-    """Return a reply in its typed form: a ``ReviewReply``, ``Decisions`` or an ``Answer``.
+    """Return a reply in its typed form.
 
     Raises :class:`ReplyRefused` when it does not fit the question ``value``.
     """
@@ -121,7 +150,7 @@ def read_reply(value: Mapping[str, Any], reply: object) -> Any:
         raise ReplyRefused(f"a reply to a {value['type']} has the form {form}") from None
     if isinstance(typed, Decisions):
         _check_decisions(value, typed)
-    elif not isinstance(typed, Answer):
+    elif isinstance(typed, Confirm | Reject | Edit):
         _check_review(value, typed)
     return typed
 

@@ -4,6 +4,7 @@ from typing_extensions import TypedDict, Unpack
 
 from daruma.state.audit import Audit
 from daruma.state.channels import State
+from daruma.state.recovery import Recovered
 from daruma.state.step import Step, StepKind
 from daruma.state.usage import Usage
 
@@ -16,6 +17,9 @@ class Details(TypedDict, total=False):
     signature: str
     usage: Usage | None
     audit: Audit | None
+    saw: str
+    blockers: tuple[str, ...]
+    recovery: Recovered | None
 
 
 def record_step(

@@ -9,56 +9,10 @@ from pydantic import (
 )
 
 from daruma.state.settings_errors import SettingsError, explain
+from daruma.state.settings_fallback import FallbackChain
+from daruma.state.settings_llm import LLM
 from daruma.state.settings_section import Section
 from daruma.state.settings_tools import Tools
-
-
-class LLM(Section):
-    """Which models are asked."""
-
-    model: str | None = Field(
-        default=None, description="Main model, e.g. openai:NAME or scripted:FILE."
-    )
-    auxiliary_model: str | None = Field(default=None, description="Cheaper model for side tasks.")
-    fallback_models: tuple[str, ...] = Field(
-        default=(), description="Tried when the main model fails."
-    )
-    model_aliases: dict[str, str] = Field(default={}, description="Short names for models.")
-    context_window_tokens: int | None = Field(
-        default=None, ge=1000, description="Budget of a request."
-    )
-
-
-class Recovery(Section):
-    """What is tried after a failure."""
-
-    enabled: bool = True
-    max_retries: int = Field(
-        default=1, ge=0, description="Recoveries for one and the same failure."
-    )
-    observe_only: bool = Field(
-        default=False, description="Do nothing; a failure goes on to emergency."
-    )
-    execute_above: float = Field(
-        default=0.8, ge=0, le=1, description="Confidence to act without asking."
-    )
-    ask_above: float = Field(default=0.5, ge=0, le=1, description="Confidence to ask for approval.")
-
-
-class Emergency(Section):
-    """How a failure that was not overcome is told."""
-
-    enabled: bool = True
-    language: Literal["en", "zh"] = "en"
-    rules: dict[str, dict[str, Any]] = Field(default={})
-
-
-class FallbackChain(Section):
-    """The tiers behind a failure: recovery, then emergency."""
-
-    enabled: bool = True
-    recovery: Recovery = Recovery()
-    emergency: Emergency = Emergency()
 
 
 class Budgets(Section):

@@ -6,9 +6,11 @@ from daruma.state.settings import Settings
 
 UNBUILT = (
     "llm.fallback_models",
+    "llm.requests",
     "llm.context_window_tokens",
     "fallback_chain.recovery.execute_above",
     "fallback_chain.recovery.ask_above",
+    "fallback_chain.recovery.wait_seconds",
     "fallback_chain.emergency",
     "budgets.tokens",
     "budgets.usd",

@@ -5,6 +5,7 @@ from typing import Literal
 
 from daruma.state.audit import Audit
 from daruma.state.record import record
+from daruma.state.recovery import Recovered
 from daruma.state.usage import Usage
 
 StepKind = Literal["plan", "think", "repair", "verify", "reflect", "recover"]
@@ -15,7 +16,10 @@ class Step:
     """One pass of work: who did what, whether it succeeded, when and for how long.
 
     ``at`` is Unix time in seconds, ``seconds`` the duration. ``signature`` tells equal failures and
-    equal actions apart from others; it is text for comparing, not for showing.
+    equal actions apart from others; it is text for comparing, not for showing. For a ``think`` step
+    it stands for the calls that the model asked for, and ``saw`` for what its calls before had come
+    to: a digest, with ``!`` before it where they all had failed; empty where it had made none.
+    ``blockers`` are the errors that it was shown, in short.
     """
 
     kind: StepKind
@@ -27,6 +31,9 @@ class Step:
     signature: str = ""
     usage: Usage | None = None
     audit: Audit | None = None
+    saw: str = ""
+    blockers: tuple[str, ...] = ()
+    recovery: Recovered | None = None
     schema_version: int = 1
 
 

@@ -5,8 +5,10 @@ Their full names are part of the storage format: renaming or moving one needs a 
 
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
 from daruma.state.emergency import EmergencyError
+from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
+from daruma.state.recovery import Recovered, RecoveryAction
 from daruma.state.result import TaskResult
 from daruma.state.step import Step
 from daruma.state.task import Limits, Task
@@ -16,16 +18,20 @@ from daruma.state.verification import Check, Verification
 
 STORED_TYPES: tuple[type, ...] = (
     ArgumentRepair,
+    Attempt,
     Audit,
     Check,
     Dispatch,
     EmergencyError,
+    Failover,
     Failure,
     LeftOut,
     Limits,
     NameChange,
     Phase,
     Plan,
+    Recovered,
+    RecoveryAction,
     RepairRound,
     Step,
     Task,

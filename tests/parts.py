@@ -25,7 +25,7 @@ from daruma.state.task import Limits, Task
 from daruma.state.tool_task import ToolTask, ToolTaskStatus
 from daruma.state.usage import Role, Usage
 from daruma.state.verification import Check, Verification
-from daruma.tools.context import Answer, Context
+from daruma.tools.context import Answer, Context, Sampling
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.level import SandboxUnavailable
 from daruma.tools.sandbox.opening import open_sandbox
@@ -39,6 +39,10 @@ GREEN = Verification(checks=(Check(command="true", passed=True, exit_code=0),))
 async def unconfined() -> Sandbox:
     """The sandbox that is none: quick to open, and there on every system."""
     return await open_sandbox(SandboxSettings(require="none"))
+
+
+async def at_once(_: float) -> None:
+    """Wait for no time at all."""
 
 
 async def no_sandbox() -> Sandbox:
@@ -106,7 +110,7 @@ class Says:
         self.answers = answers
         self.requests: list[list[BaseMessage]] = []
         self.offered: list[list[str]] = []
-        self.exactly: list[bool] = []
+        self.sampled: list[Sampling | None] = []
 
     async def __call__(
         self,
@@ -116,14 +120,14 @@ class Says:
         call: int,
         role: Role = "main",
         tools: Sequence[Tool] = (),
-        exact: bool = False,
+        sampling: Sampling | None = None,
         emit: Callable[[Event], None],
     ) -> Answer:
         emit(ModelCallStarted(node=node, model=f"stub {call}"))
         given = self.answers[min(len(self.requests), len(self.answers) - 1)]
         self.requests.append(list(messages))
         self.offered.append([tool.name for tool in tools])
-        self.exactly.append(exact)
+        self.sampled.append(sampling)
         if isinstance(given, Exception):
             raise given
         message = given if isinstance(given, AIMessage) else AIMessage(given)
@@ -151,6 +155,7 @@ def a_context(
         thread_id="t",
         emit=(events if events is not None else []).append,
         now=lambda: 100.0,
+        sleep=at_once,
     )
 
 

@@ -10,6 +10,7 @@ from daruma.state.audit import (
     NameChange,
     RepairRound,
 )
+from daruma.state.failover import Failover
 from daruma.state.tool_task import ToolTask
 
 
@@ -19,6 +20,7 @@ def audit_of(
     *,
     left_out: LeftOut | None = None,
     asked: RepairRound | None = None,
+    failover: Failover | None = None,
 ) -> Audit:
     """Return what there is to tell of an answer's tasks, which may be nothing."""
     names = [_name(task) for task in tasks if task.name != task.requested_name]
@@ -30,7 +32,13 @@ def audit_of(
         arguments=tuple(arguments),
         left_out=left_out,
         round=asked,
+        failover=failover,
     )
+
+
+def call_audit(failover: Failover | None) -> Audit | None:
+    """Return the audit of a call without tools; None where the first request brought the answer."""
+    return Audit(message_id="", failover=failover) if failover else None
 
 
 def _name(task: ToolTask) -> NameChange:

@@ -12,6 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from daruma.state.data_dir import data_dir
 from daruma.state.events import Event, unheard
+from daruma.state.failover import Failover
+from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
 from daruma.state.usage import Role, Usage
 from daruma.tools.files.edit_history import EditHistory
@@ -23,10 +25,23 @@ from daruma.tools.tool import Surroundings, Tool
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer and what it cost."""
+    """A model's answer, what it cost, and what it took if the first request did not bring it."""
 
     message: AIMessage
     usage: Usage
+    failover: Failover | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How an answer is asked for that only the machine reads: in one piece, unwatched."""
+
+    temperature: float
+    max_tokens: int | None = None
+
+
+EXACT = Sampling(temperature=0)
+"""Asks for the likeliest answer."""
 
 
 class Ask(Protocol):
@@ -40,13 +55,21 @@ class Ask(Protocol):
         call: int,
         role: Role = "main",
         tools: Sequence[Tool] = (),
-        exact: bool = False,
+        sampling: Sampling | None = None,
         emit: Callable[[Event], None],
     ) -> Answer:
-        """Ask once. ``call`` counts the thread's calls from ``node``, by its record of steps.
+        """Ask for one answer; ``call`` counts the thread's calls from ``node``, by its steps."""
 
-        ``exact`` asks for the likeliest answer (temperature 0), in one piece.
-        """
+
+class Learned(Protocol):
+    """Knows what has worked before against failures of a signature (RE-08)."""
+
+    async def __call__(self, signature: str, /) -> RecoveryAction | None:
+        """Return the action that worked, with how sure that is; None where nothing is known."""
+
+
+async def nothing_learned(_: str) -> None:
+    """Know nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +87,8 @@ class Context:
     thread_id: str = "local"
     emit: Callable[[Event], None] = unheard
     now: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    learned: Learned = nothing_learned
 
     async def surroundings(self, workspace: str | None, *, timeout: float = 120.0) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""

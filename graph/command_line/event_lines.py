@@ -94,6 +94,7 @@ def _seconds(event: Event) -> str:
 _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "task_started": _task,
     "model_call_completed": _model,
+    "model_attempt_failed": lambda e: [Line("bad", f"{e['model']}: {e['error']}", e["then"])],
     "plan_proposed": _plan,
     "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
     "spec_review_completed": _decided("plan"),

@@ -13,6 +13,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import ModelFailed
 from daruma.state.tool_task import ToolTask
+from daruma.tools.context import EXACT
 from daruma.tools.offer import offer_of
 from daruma.tools.resolution import tool_tasks
 
@@ -64,7 +65,7 @@ async def test_names_are_repaired_in_one_request() -> None:
     assert [message.type for message in request] == ["system", "human"]
     assert "yell" in request[1].text
     assert "shout" in request[1].text
-    assert (ask.offered, ask.exactly) == ([[]], [True])
+    assert (ask.offered, ask.sampled) == ([[]], [EXACT])
     (result,) = update["messages"]
     assert isinstance(result.content, str)
     assert "there is no tool 'cry'" in result.content
