@@ -37,6 +37,19 @@ Router = Callable[[Any], str]
 
 EACH_TOOL = Each("tool", ready_calls)
 
+RECOVERED: dict[str, Target] = {
+    "retried": "main",
+    "replanned": "plan",
+    "rechecked": "verify",
+    "act": EACH_TOOL,
+    "broken": "repair",
+    "gated": "gate",
+    "answered": "main",
+    "exhausted": "settle",
+    "hopeless": "emergency",
+}
+"""Where an action against a failure leads; never back to recovery itself."""
+
 TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "intake": (
         routes.after_intake,
@@ -64,6 +77,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "candidate": "verify",
             "final": "settle",
             "failed": "recovery",
+            "fatal": "settle",
         },
     ),
     "repair": (
@@ -88,8 +102,9 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "reflect": (routes.after_reflect, {"learned": "main"}),
     "recovery": (
         routes.after_recovery,
-        {"retried": "main", "replanned": "plan", "exhausted": "settle", "hopeless": "emergency"},
+        {"unsure": "consult", **RECOVERED},
     ),
+    "consult": (routes.after_consult, RECOVERED),
     "settle": (
         routes.after_settle,
         {"next": "begin", "undone": "rollback", "completed": "finish", "failed": "emergency"},
@@ -102,9 +117,13 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "finish": (routes.after_finish, {"ended": END}),
 }
 
+IN_A_PHASE = ("main", "repair", "gate", "verify", "reflect", "recovery", "consult")
+
 ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),
-    **dict.fromkeys(("main", "repair", "gate", "verify", "reflect", "recovery"), "settle"),
+    **dict.fromkeys(
+        ("main", "repair", "gate", "verify", "reflect", "recovery", "consult"), "settle"
+    ),
     "tool": "main",
     "emergency": "finish",
     "finish": END,

@@ -11,7 +11,20 @@ from daruma.state.channels import State
 from daruma.state.ending import work_status
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import Plan
+from daruma.state.recovery import DONE
 from daruma.state.tool_task import with_status
+
+Recovered = Literal[
+    "retried",
+    "replanned",
+    "rechecked",
+    "act",
+    "broken",
+    "gated",
+    "answered",
+    "exhausted",
+    "hopeless",
+]
 
 
 def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
@@ -22,7 +35,8 @@ def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
 
 def after_plan(state: State) -> Literal["proposed", "accepted", "unusable", "hopeless", "failed"]:
     if state.failure:
-        return "hopeless" if state.failure.code == "plan_refused" else "failed"
+        overcome = state.failure.code != "plan_refused" and budget.can_recover(state)
+        return "failed" if overcome else "hopeless"
     if state.plan is None:
         return "unusable"
     return "proposed" if state.task and state.task.review else "accepted"
@@ -38,9 +52,9 @@ def after_begin(_: State) -> Literal["begun"]:
 
 def after_main(
     state: State,
-) -> Literal["act", "broken", "gated", "answered", "candidate", "final", "failed"]:
+) -> Literal["act", "broken", "gated", "answered", "candidate", "final", "failed", "fatal"]:
     if state.failure:
-        return "failed"
+        return "failed" if budget.can_recover(state) else "fatal"
     if not state.calls:
         verified = state.task and state.task.verify and budget.can_verify(state)
         return "candidate" if verified else "final"
@@ -68,7 +82,7 @@ def after_verify(
     state: State,
 ) -> Literal["passed", "rejected", "returned", "exhausted", "failed"]:
     if state.failure:
-        return "failed"
+        return "failed" if budget.can_recover(state) else "exhausted"
     if state.verification and state.verification.passed:
         return "passed"
     if not (budget.can_think(state) and budget.can_verify(state)):
@@ -82,11 +96,21 @@ def after_reflect(_: State) -> Literal["learned"]:
     return "learned"
 
 
-def after_recovery(state: State) -> Literal["retried", "replanned", "exhausted", "hopeless"]:
-    at_plan = state.origin is not None and state.origin.node == "plan"
+def after_recovery(state: State) -> Literal["unsure", Recovered]:
+    return "unsure" if state.action else after_consult(state)
+
+
+def after_consult(state: State) -> Recovered:
+    origin = state.origin.node if state.origin else ""
     if state.failure:
-        return "hopeless" if at_plan else "exhausted"
-    return "replanned" if at_plan else "retried"
+        return "hopeless" if origin == "plan" else "exhausted"
+    if state.calls:
+        return _called(state)
+    if origin == "plan":
+        return "replanned"
+    last = state.steps[-1].recovery if state.steps else None
+    again = last is not None and last.strategy == "retry" and last.carried in DONE
+    return "rechecked" if origin == "verify" and again else "retried"
 
 
 def after_settle(state: State) -> Literal["next", "undone", "completed", "failed"]:

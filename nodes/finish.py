@@ -11,6 +11,7 @@ from daruma.state.channels import State, Update
 from daruma.state.ending import answer, stopped_text, work_status
 from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
+from daruma.state.recoveries import outcomes
 from daruma.state.result import TaskResult
 from daruma.state.status import Status
 from daruma.state.step import StepKind
@@ -124,6 +125,7 @@ def _result(
         usage=usage_by_role(step.usage for step in steps if step.usage),
         timings={**seconds, "total": now - started},
         audit=tuple(step.audit for step in steps if step.audit),
+        recoveries=outcomes(steps),
         notes=_notes(state, confined),
         sandbox=confined.level if confined else None,
     )

@@ -34,6 +34,7 @@ async def intake(state: State, context: Context) -> Update:
         "verification": None,
         "failure": _refusal(task, state),
         "origin": None,
+        "action": None,
         "error": None,
     }
 
@@ -53,9 +54,9 @@ def limits_of(settings: Settings, mode: Mode) -> Limits:
 
 
 def recoveries_of(settings: Settings) -> int:
-    """Say how often recovery may deal with one failure; none when a tier above is switched off."""
+    """Say how often recovery may deal with one failure; none when it is switched off."""
     chain = settings.fallback_chain
-    active = chain.enabled and chain.recovery.enabled and not chain.recovery.observe_only
+    active = chain.enabled and chain.recovery.enabled
     return chain.recovery.max_retries if active else 0
 
 

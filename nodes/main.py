@@ -8,6 +8,7 @@ from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.recording import record_step
+from daruma.state.recoveries import hidden_tools
 from daruma.state.tool_task import with_status
 from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of, call_audit
@@ -15,7 +16,8 @@ from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
-from daruma.tools.results import blank, cut_off, tool_result
+from daruma.tools.results import tool_result
+from daruma.tools.unusable_answers import unusable
 
 CHAT = "Answer the user."
 
@@ -34,7 +36,7 @@ async def main(state: State, context: Context) -> Update:
     """Make one model call, if the budget has room for it."""
     if not budget.can_think(state):
         return {"calls": ()}
-    offer = offer_of(state.task, context)
+    offer = offer_of(state.task, context, hidden_tools(state))
     at = context.now()
     try:
         answer = await context.ask(
@@ -97,9 +99,8 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
 
 
 def _unusable(message: AIMessage) -> Failure | None:
-    if blank(message.text):
-        return Failure(code="llm_failure", node="main", message="the model's answer was empty")
-    if reason := cut_off(message):
-        said = f"the model's answer was cut off ({reason})"
-        return Failure(code="llm_failure", node="main", message=said)
-    return None
+    found = unusable(message)
+    if found is None:
+        return None
+    what, said = found
+    return Failure(code="llm_failure", node="main", message=said, original_error=what)

@@ -1,66 +1,150 @@
-"""Choose and apply one recovery action after a failure.
+"""Choose one action against a failure, and do it, or leave it to a person to agree (RE-03 to 07).
 
-For now the action follows from a rule, without a model: adjust after a first failure, ask a person
-after a repeated one (RE-05).
+It never raises, and it never leads to itself: what it can not deal with is an emergency.
 """
 
-from typing import Literal
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
-from langchain_core.messages import HumanMessage
-from langgraph.types import interrupt
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import RecoveryChosen, RecoveryCompleted, RecoveryStarted
-from daruma.state.failure import Failure
-from daruma.state.interrupts import Answer, Question, read_reply
+from daruma.state.failover import Failover
+from daruma.state.failure import Failure, ModelFailed
+from daruma.state.progress import progress_of
 from daruma.state.recording import record_step
-from daruma.tools.context import Context
+from daruma.state.recoveries import asked_before
+from daruma.state.recovery import Carried, Recovered, RecoveryAction
+from daruma.state.usage import Usage
+from daruma.tools.auditing import call_audit
+from daruma.tools.context import Context, Sampling
+from daruma.tools.offer import offer_of
+from daruma.tools.recovery.briefing import briefing
+from daruma.tools.recovery.carrying_out import Case, carried_out, left_open
+from daruma.tools.recovery.choice import allowed, by_rule, hopeless, with_assent
+from daruma.tools.recovery.reading import action_in
+from daruma.tools.recovery.recording import closed_on_bug, recovered
 
-Strategy = Literal["parameter-adjustment", "escalate", "give-up"]
+PROMPT = """\
+A step of an agent failed. Choose the one action that is most likely to bring the task on. Answer \
+with one JSON object and nothing else:
+{"strategy": "...", "reasoning": "...", "action": {"tool_name": null, "parameters": null, \
+"escalation_message": null}, "expected_outcome": "...", "confidence": 0.0}
+strategy is one of:
+- retry: the same again, after a while; for what passes by itself
+- alternative-tool: another tool than the one that failed; tool_name names it
+- parameter-adjustment: another way; with tool_name and parameters, exactly this call is made
+- escalate: a person has to say; escalation_message is the question
+- give-up: nothing can help
+confidence is from 0 to 1: how sure you are that this helps."""
+
+SAMPLING: Final = Sampling(temperature=0.2, max_tokens=600)
+LEARNED_SECONDS: Final = 2.0
+"""What was learned before is not waited for any longer."""
 
 
 async def recovery(state: State, context: Context) -> Update:
-    """Deal with the open failure, or leave it open when it was dealt with often enough."""
+    """Deal with the open failure, or leave it open when nothing more can be tried against it."""
     failure = state.failure
     if failure is None:
         raise LookupError("there is no failure to recover from")
-    strategy = by_rule(state, failure)
-    advice = _advice(state, failure, strategy)
-    context.emit(RecoveryStarted(code=failure.code, message=failure.message))
-    context.emit(RecoveryChosen(strategy=strategy, reasoning=failure.message))
-    context.emit(RecoveryCompleted(strategy=strategy))
-    origin = state.origin or failure
-    if advice is None:
-        return {"origin": origin}
-    step = record_step(state, "recover", at=context.now(), signature=failure.signature)
-    return {"failure": None, "origin": origin, "messages": [advice], "steps": step}
+    progress = progress_of(state).to_dict()
+    context.emit(RecoveryStarted(code=failure.code, message=failure.message, progress=progress))
+    with closed_on_bug(context):
+        return await _dealt_with(Case(state, failure, _message_id(state)), context)
 
 
-def by_rule(state: State, failure: Failure) -> Strategy:
-    """Name the strategy of RE-05, within the recoveries that one failure may have (RE-07)."""
-    tried = budget.recoveries(state, failure.signature)
-    again = budget.can_plan(state) if failure.node == "plan" else budget.can_think(state)
-    if state.task is None or tried >= state.task.limits.recoveries or not again:
-        return "give-up"
-    return "escalate" if tried else "parameter-adjustment"
-
-
-def _advice(state: State, failure: Failure, strategy: Strategy) -> HumanMessage | None:
-    if strategy == "give-up":
-        return None
-    number = budget.spent(state.steps, "recover")
-    message_id = f"{state.task.id if state.task else ''}:recovery:{number}"
-    if strategy == "parameter-adjustment":
-        return HumanMessage(
-            f"The last step failed: {failure.message}. Go on another way.", id=message_id
-        )
-    question = Question(
-        type="question",
-        id=message_id,
-        question="This failed again. What should be done?",
-        context=failure.message,
-        deadline=None,
+async def _dealt_with(case: Case, context: Context) -> Update:
+    state, failure, at = case.state, case.failure, context.now()
+    if hopeless(state, failure):
+        action = by_rule(state, failure)
+        _tell(action, context)
+        context.emit(RecoveryCompleted(strategy=action.strategy))
+        return left_open(case)
+    action, usage, failover = await _chosen(state, failure, context)
+    update, note = await _handled(case, action, context)
+    step = record_step(
+        state,
+        "recover",
+        at=at,
+        seconds=context.now() - at,
+        signature=failure.signature,
+        usage=usage,
+        audit=call_audit(failover),
+        recovery=note,
     )
-    reply: Answer = read_reply(question, interrupt(question))
-    return HumanMessage(reply.answer, id=message_id)
+    return update | {"steps": step}
+
+
+def _message_id(state: State) -> str:
+    return f"{state.task_id}:recovery:{budget.spent(budget.of_task(state), 'recover')}"
+
+
+async def _chosen(
+    state: State, failure: Failure, context: Context
+) -> tuple[RecoveryAction, Usage | None, Failover | None]:
+    """Choose: what worked before, else what the model says, else by the rule."""
+    if learned := await _learned(failure, context):
+        return learned, None, None
+    offer = offer_of(state.task, context)
+    request = [SystemMessage(PROMPT), HumanMessage(briefing(state, failure, offer))]
+    try:
+        answer = await context.ask(
+            "recovery",
+            request,
+            call=asked_before(state.steps),
+            role="recovery",
+            sampling=SAMPLING,
+            emit=context.emit,
+        )
+    except ModelFailed as error:
+        return by_rule(state, failure), None, error.failover
+    action = action_in(answer.message.text) or by_rule(state, failure)
+    return allowed(action, state, failure, offer.names), answer.usage, answer.failover
+
+
+async def _learned(failure: Failure, context: Context) -> RecoveryAction | None:
+    """Return the action that worked before, if that is sure; what can not say is not waited for."""
+    found = None
+    with suppress(Exception):
+        async with asyncio.timeout(LEARNED_SECONDS):
+            found = await context.learned(failure.signature)
+    sure = context.settings.fallback_chain.recovery.execute_above
+    if found is None or found.confidence < sure or found.strategy in ("escalate", "give-up"):
+        return None
+    return replace(found, by="learned")
+
+
+async def _handled(
+    case: Case, action: RecoveryAction, context: Context
+) -> tuple[Update, Recovered | None]:
+    """Do an action, or only look on, or leave it to a person: then nothing is on record yet."""
+    settings = context.settings.fallback_chain.recovery
+    names = offer_of(case.state.task, context).names
+    action = with_assent(action, settings)
+    _tell(action, context)
+    if action.assent and not settings.observe_only:
+        return {"action": action, "origin": case.state.origin or case.failure}, None
+    update = left_open(case)
+    if not settings.observe_only:
+        update = await carried_out(case, action, context)
+    carried: Carried = "observed" if settings.observe_only else "executed"
+    context.emit(RecoveryCompleted(strategy=action.strategy, carried=carried))
+    return update, recovered(action, case.failure, carried, names)
+
+
+def _tell(action: RecoveryAction, context: Context) -> None:
+    context.emit(
+        RecoveryChosen(
+            strategy=action.strategy,
+            reasoning=action.reasoning,
+            confidence=action.confidence,
+            by=action.by,
+            tool_name=action.tool_name,
+            parameters=action.parameters,
+        )
+    )

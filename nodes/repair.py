@@ -8,6 +8,7 @@ from daruma.state.events import AnswerAudited
 from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
+from daruma.state.recoveries import hidden_tools
 from daruma.tools.auditing import audit_of
 from daruma.tools.context import EXACT, Answer, Context
 from daruma.tools.offer import offer_of
@@ -21,7 +22,7 @@ async def repair(state: State, context: Context) -> Update:
     What comes back is checked like any other call. What is still broken after the last attempt
     has failed, and the model that made the call is told why.
     """
-    this = next_round(state, offer_of(state.task, context))
+    this = next_round(state, offer_of(state.task, context, hidden_tools(state, answered=True)))
     at = context.now()
     answer, failover = await _ask(this, state, context)
     mended = this.mended(answer.message.text) if answer else {}

@@ -47,8 +47,15 @@ def can_verify(state: State) -> bool:
 
 
 def can_reflect(state: State) -> bool:
-    """Whether another reflection fits the quota."""
-    return reflected(state) < _limits(state).reflect
+    """Whether another reflection fits the quota: once recovery has stepped in, one (VE-04)."""
+    limit = _limits(state).reflect
+    recovered = spent(in_scope(state), "recover") > 0
+    return reflected(state) < (min(limit, 1) if recovered else limit)
+
+
+def can_recover(state: State) -> bool:
+    """Whether recovery is switched on at all; how often, the failure itself decides (EM-05)."""
+    return _limits(state).recoveries > 0
 
 
 def reflected(state: State) -> int:

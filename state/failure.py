@@ -2,7 +2,7 @@
 
 import re
 import traceback
-from typing import Literal
+from typing import Final, Literal
 
 from daruma.state.failover import Failover
 from daruma.state.record import record
@@ -24,6 +24,10 @@ Code = Literal[
 ]
 
 
+UNUSABLE: Final = ("empty_answer", "refusal", "answer_cut_off")
+"""What can be wrong with an answer that came: stands in a failure's ``original_error``."""
+
+
 @record
 class Failure:
     """One failure: its ``code`` by EM-02, the node it happened in, a line for people.
@@ -41,6 +45,12 @@ class Failure:
     tool: str = ""
     final: bool = False
     schema_version: int = 1
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether a model was asked and never heard, so that there is nothing to tell it."""
+        asked = self.code in ("timeout", "llm_failure") and self.node in ("main", "plan")
+        return asked and self.original_error not in UNUSABLE
 
     @property
     def signature(self) -> str:

@@ -1,6 +1,7 @@
 """What is done about a failure: the action that recovery chose, and what is on record of it."""
 
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any, Final, Literal
 
 from daruma.state.record import record
 
@@ -9,13 +10,17 @@ Strategy = Literal["retry", "alternative-tool", "parameter-adjustment", "escalat
 
 ChosenBy = Literal["model", "rule", "learned"]
 
+Assent = Literal["", "approval", "question"]
+"""What a person is asked before an action is done: nothing, whether to do it, or what to do."""
+
 
 @record
 class RecoveryAction:
     """One action against a failure (RE-04). ``confidence`` is from 0 to 1.
 
     ``tool_name`` is the tool that the action is about: the one to call with ``parameters``, or the
-    one to use in place of what failed. ``escalation_message`` is the question to a person.
+    one to use in place of what failed. ``escalation_message`` is the question to a person;
+    ``assent`` says what a person is asked before anything is done.
     """
 
     strategy: Strategy
@@ -26,6 +31,7 @@ class RecoveryAction:
     expected_outcome: str = ""
     confidence: float = 0.0
     by: ChosenBy = "model"
+    assent: Assent = ""
     schema_version: int = 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,8 +50,11 @@ class RecoveryAction:
         }
 
 
-Carried = Literal["executed", "approved", "denied", "instructed", "answered", "observed", "refused"]
-"""What became of an action: done at once, after a yes, another way, only seen, not possible."""
+Carried = Literal["executed", "approved", "denied", "instructed", "answered", "observed"]
+"""What became of an action: done at once or after a yes, replaced by a person's, or only seen."""
+
+DONE: Final = ("executed", "approved")
+"""The action itself was done."""
 
 
 @record
@@ -53,6 +62,7 @@ class Recovered:
     """What the record of steps keeps of a recovery. ``code`` is that of the failure.
 
     ``tool`` is the tool that is tried again, ``hides`` the one that the next request does not show.
+    ``worked`` is set in a task's result: whether work went on and the failure did not come again.
     """
 
     code: str
@@ -62,4 +72,9 @@ class Recovered:
     confidence: float = 0.0
     tool: str = ""
     hides: str = ""
+    worked: bool | None = None
     schema_version: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return {key: value for key, value in asdict(self).items() if key != "schema_version"}

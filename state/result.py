@@ -6,6 +6,7 @@ from daruma.state.audit import Audit
 from daruma.state.emergency import EmergencyError
 from daruma.state.plan import Phase
 from daruma.state.record import record
+from daruma.state.recovery import Recovered
 from daruma.state.status import Status
 from daruma.state.verification import Verification
 
@@ -17,7 +18,8 @@ class TaskResult:
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls and tokens by role, ``timings``
     holds seconds by kind of step and in ``total``. ``notes`` says what a reader must know of how
     the work was done, ``audit`` what was changed or left out of the model's calls. ``sandbox`` is
-    the weakest level that a command ran at, None if none ran.
+    the weakest level that a command ran at, None if none ran. ``recoveries`` are the actions that
+    were taken against failures, in order.
     """
 
     task_id: str
@@ -33,6 +35,7 @@ class TaskResult:
     notes: tuple[str, ...] = ()
     audit: tuple[Audit, ...] = ()
     sandbox: str | None = None
+    recoveries: tuple[Recovered, ...] = ()
     schema_version: int = 1
 
     @property
@@ -55,6 +58,7 @@ class TaskResult:
             "notes": list(self.notes),
             "audit": [audit.to_dict() for audit in self.audit],
             "sandbox": self.sandbox,
+            "recoveries": [each.to_dict() for each in self.recoveries],
         }
         if self.error_struct:
             plain["error_struct"] = self.error_struct.to_dict()

@@ -8,7 +8,7 @@ from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.usage import Usage
 
-StepKind = Literal["plan", "think", "repair", "verify", "reflect", "recover"]
+StepKind = Literal["plan", "think", "repair", "verify", "reflect", "recover", "consult"]
 
 
 @record

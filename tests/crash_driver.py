@@ -37,6 +37,11 @@ def writing(text: str) -> dict[str, Any]:
     return {"calls": [{"name": "run_command", "args": args}]}
 
 
+LOOP = {"calls": [{"name": "search", "args": {"pattern": "none"}}]}
+CORRECTED: dict[str, Any] = {
+    "strategy": "parameter-adjustment",
+    "action": {"tool_name": "run_command", "parameters": {"command": "printf right > data.txt"}},
+}
 MENDED: dict[str, Any] = {
     "plan": [
         {"json": {"phases": [{"title": "Mend"}, {"title": "Look again", "depends_on": ["p1"]}]}}
@@ -57,6 +62,17 @@ UNDONE: dict[str, Any] = {
     ],
     "main": [writing("wrong"), {"raise": "down"}, {"say": "Done."}, {"say": "Done again."}],
     "reflect": [{"say": "I see nothing wrong."}],
+    "recovery": [{"say": "I have no idea."}],
+}
+FALLEN: dict[str, Any] = {
+    "plan": [{"raise": "down"}, {"json": {"phases": [{"title": "Mend"}]}}],
+    "main": [{"say": ""}, {"raise": "down"}, LOOP, LOOP, LOOP, LOOP, {"say": "Done."}],
+    "recovery": [
+        {"json": {"strategy": "retry", "confidence": 0.9}},
+        {"json": CORRECTED | {"confidence": 0.6}},
+        {"json": {"strategy": "escalate", "action": {"escalation_message": "What now?"}}},
+        {"json": {"strategy": "alternative-tool", "confidence": 0.8}},
+    ],
 }
 PAYING = {"calls": [{"name": "pay", "args": {"amount": 5}, "id": "pay"}, LOOK]}
 PAID: dict[str, Any] = {
@@ -72,6 +88,7 @@ SCENES: dict[str, tuple[dict[str, Any], str]] = {
     "mended": (MENDED, "allow"),
     "undone": (UNDONE, "confirm"),
     "paid": (PAID, "allow"),
+    "fallen": (FALLEN, "confirm"),
 }
 """Scripts, and the policy for their commands. Together they pass through every node."""
 
@@ -133,13 +150,18 @@ def graph_over(pg: Postgres, scene: str, folder: Path, point: int) -> Any:
         "verification": {"commands": checks},
         "sandbox": {"require": "none"},  # proving one would be most of each life's time
         "tools": {"policy": {"run_command": policy, "pay": "confirm"}},
+        "fallback_chain": {"recovery": {"wait_seconds": 0}},
     }
     model = ScriptedChatModel(script=script)
     return build_graph(model, [pay], Settings.model_validate(settings), persistence=pg)
 
 
 def reply_to(question: Any) -> dict[str, Any]:
-    """Say yes to a plan and to every call."""
+    """Say yes to whatever it is."""
+    if question["type"] == "question":
+        return {"answer": "Go on."}
+    if question["type"] == "recovery_request":
+        return {"decision": "approve"}
     if question["type"] == "spec_review_request":
         return {"decision": "confirm"}
     keys = ("approval_id", "digest")

@@ -16,6 +16,7 @@ from daruma.state.events import Event, ModelCallStarted
 from daruma.state.failure import Code, Failure
 from daruma.state.mode import Mode
 from daruma.state.plan import Phase, Plan
+from daruma.state.recovery import Recovered, Strategy
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
@@ -84,17 +85,17 @@ def a_state(**values: Any) -> State:
     return State(**given)
 
 
+def a_recovery(strategy: Strategy = "retry", **changes: Any) -> Recovered:
+    """What is on record of a recovery that was carried out, unless told otherwise."""
+    done = Recovered(code="llm_failure", strategy=strategy, by="model", carried="executed")
+    return replace(done, **changes)
+
+
 def taken(
-    *kinds: StepKind,
-    ok: bool = True,
-    phase: str | None = None,
-    task: str = "t/1",
-    signature: str = "",
+    *kinds: StepKind, phase: str | None = None, task: str = "t/1", **details: Any
 ) -> list[Step]:
     """One step of each kind named, in that order."""
-    return [
-        Step(kind=kind, task_id=task, phase_id=phase, ok=ok, signature=signature) for kind in kinds
-    ]
+    return [Step(kind=kind, task_id=task, phase_id=phase, **details) for kind in kinds]
 
 
 def calling(*names: str, **args: Any) -> AIMessage:

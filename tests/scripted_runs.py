@@ -100,6 +100,12 @@ class Run:
             }
         )
 
+    def approve(self) -> "Run":
+        """Approve every open call."""
+        return self.decide(
+            **{a["approval_id"]: "approve" for a in self.question.value["approvals"]}
+        )
+
     @property
     def snapshot(self) -> Any:
         return self.graph.get_state(self.config)
@@ -172,3 +178,9 @@ def say(text: str = "Done.") -> dict[str, Any]:
 def phases(*given: Mapping[str, Any] | str) -> dict[str, Any]:
     """A turn that proposes a plan."""
     return {"json": {"phases": list(given)}}
+
+
+def against(strategy: str, confidence: float = 0.9, **action: Any) -> dict[str, Any]:
+    """A turn that proposes an action against a failure."""
+    said = {"strategy": strategy, "reasoning": "It may help.", "action": action}
+    return {"json": said | {"expected_outcome": "It works.", "confidence": confidence}}

@@ -16,6 +16,7 @@ ENDS = {
     "mended": ("completed", None, "right"),
     "undone": ("gave_up_after_reflections", "verification_failed", "undone"),
     "paid": ("completed", None, "a"),
+    "fallen": ("completed", None, "right"),
 }
 """How each scene of the driver ends: status, code, and what the file holds."""
 

@@ -1,5 +1,6 @@
 """What a task's model is offered: the tools it is shown, and the rules for calling them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from daruma.state.settings_tools import Tools
@@ -36,11 +37,12 @@ class Offer:
         return tuple(tool.name for tool in self.tools)
 
 
-def offer_of(task: Task | None, context: Context) -> Offer:
-    """Return what a task is offered: nothing in direct chat."""
+def offer_of(task: Task | None, context: Context, without: Collection[str] = frozenset()) -> Offer:
+    """Return what a task is offered, ``without`` some of it: nothing in direct chat."""
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return Offer(settings=settings)
-    tools = context.tools.visible(settings, workspace=task.workspace is not None)
+    visible = context.tools.visible(settings, workspace=task.workspace is not None)
+    tools = tuple(tool for tool in visible if tool.name not in without)
     shown = {tool.name for tool in tools}
     return Offer(tools, frozenset(context.tools.names) - shown, settings)

@@ -25,7 +25,8 @@ def test_what_is_drawn_is_the_table() -> None:
     expected = {(n, node_of(t)) for n, (_, edges_) in TABLE.items() for t in edges_.values()}
     assert edges == expected
     labels = {edge.data for edge in drawn.edges if edge.source == "recovery"}
-    assert labels == {"retried", "replanned", "exhausted", "hopeless"}
+    assert labels <= set(TABLE["recovery"][1])  # of two that lead to one node it shows one
+    assert len(labels) == len({node_of(t) for t in TABLE["recovery"][1].values()})
 
 
 def test_nothing_is_needed_to_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ NAMES = {
     "verify",
     "reflect",
     "recovery",
+    "consult",
     "rollback",
     "settle",
     "emergency",

@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 from tests.parts import memory, settings
-from tests.scripted_runs import RecordingModel, Run, calls, illegal, phases, say, shout, unclosed
+from tests.scripted_runs import (
+    RecordingModel,
+    Run,
+    against,
+    calls,
+    illegal,
+    phases,
+    say,
+    shout,
+    unclosed,
+)
 
 from daruma.graph.build import builder
 from daruma.graph.compiled import Machine
@@ -32,10 +42,11 @@ CASES: dict[str, dict[str, Any]] = {
     "gate": TOOL | {"policy": "confirm"},
     "verify": PLAN,
     "reflect": PLAN,
-    "recovery": {"script": [DOWN, DOWN]},
+    "recovery": {"script": [DOWN]},
+    "consult": {"script": {"main": [DOWN], "recovery": [against("escalate")]}},
     "settle": TOOL,
     "rollback": PLAN,
-    "emergency": {"script": [DOWN, DOWN]},
+    "emergency": {"script": {"main": [DOWN], "recovery": [against("give-up")]}},
     "finish": TOOL,
 }
 """For each node a run that comes to it."""
@@ -91,7 +102,7 @@ def test_a_bug_ends_the_task_as_failed(run: Run) -> None:
 
 def test_a_bug_is_reported_under_the_first_failure(run: Run, faulty: str) -> None:
     """EM-04: a bug in what deals with a failure does not take its place; but for RO-03."""
-    late = {"recovery", "emergency"}
+    late = {"recovery", "consult", "emergency"}
     codes = dict.fromkeys(late, "llm_failure") | {"rollback": "rollback_failed"}
 
     assert run.result.error_struct is not None

@@ -8,25 +8,27 @@ import json
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END
-from tests.parts import GREEN, RED, a_failure, calling
+from tests.parts import GREEN, RED, a_failure, at_once, calling
 from tests.scripted_runs import illegal, shout
 
 from daruma.graph.build import node as function_of
 from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
-from daruma.nodes.recovery import by_rule
+from daruma.nodes.consult import answered, question_of
 from daruma.state.budget import MAX_FAILED_PLANS
 from daruma.state.channels import State, Update
 from daruma.state.failure import ModelFailed
+from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode
 from daruma.state.recording import record_step
+from daruma.state.recovery import Strategy
 from daruma.state.settings import Settings
 from daruma.state.step import append_steps
 from daruma.state.tool_task import moved, reduce_calls, with_status
@@ -49,6 +51,18 @@ REPAIRS: dict[str, dict[str, Any]] = {
     "repairs one": {"name": "shout", "arguments": {"text": "x"}},
     "misrepairs": {"name": "other", "arguments": {"txt": "x"}},
 }
+ACTIONS: dict[str, dict[str, Any]] = {
+    f"{strategy} {confidence}": {"strategy": strategy, "confidence": confidence, "action": action}
+    for strategy in get_args(Strategy)
+    for confidence in (0.9, 0.6, 0.1)
+    for action in ({"tool_name": "shout", "parameters": {"text": "x"}},)
+}
+PERSON: dict[str, dict[str, str]] = {
+    "approves": {"decision": "approve"},
+    "denies": {"decision": "deny"},
+    "answers": {"decision": "instruct", "text": "Go on."},
+}
+ANSWER = {"answer": "Go on."}
 REFUSED = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
 
 
@@ -67,6 +81,8 @@ class World:
     verify: str = "green"
     reflect: str = "blank"
     repair: str = "blank"
+    recovery: str = "blank"
+    consult: str = "answers"
     rollback_works: bool = True
     rejections: int = 0
     new_words: bool = False
@@ -85,6 +101,7 @@ class Walker:
             tools=Registry([shout]),
             open_sandbox=open_best,
             now=lambda: 0.0,
+            sleep=at_once,
         )
         self.path: list[str] = []
 
@@ -114,15 +131,12 @@ class Walker:
         think = max(budgets.think, budgets.max_steps)
         phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
         tools = self.settings.tools
-        each = 4 + tools.name_repair_attempts + tools.call_repair_attempts
+        each = 6 + tools.name_repair_attempts + tools.call_repair_attempts
         return 3 + 2 * plans + phases * (3 + each * (think + budgets.verify + 1))
 
     def update(self, at: str, state: State) -> Update:
         """What the node returns: the real one's update, or one of its form."""
-        if at == "recovery" and state.failure and by_rule(state, state.failure) == "escalate":
-            step = record_step(state, "recover", at=0.0, signature=state.failure.signature)
-            return {"failure": None, "origin": state.origin or state.failure, "steps": step}
-        if at in {"spec_review", "gate", "verify", "rollback"}:
+        if at in {"spec_review", "gate", "verify", "rollback", "consult"}:
             found: Update = getattr(self, at)(state)
             return found
         return driven(function_of(at)(state, self.context))
@@ -134,6 +148,7 @@ class Walker:
             "main": world.main,
             "reflect": world.reflect,
             "repair": world.repair,
+            "recovery": world.recovery,
         }[node]
         if said == "fails":
             raise ModelFailed(self.words())
@@ -160,6 +175,12 @@ class Walker:
             "failure": a_failure("approval_denied") if self.world.gate == "blocks" else None,
         }
 
+    def consult(self, state: State) -> Update:
+        """The real node, but for how the person is asked."""
+        question = question_of(state)
+        reply = PERSON[self.world.consult] if question["type"] == "recovery_request" else ANSWER
+        return driven(answered(state, read_reply(question, reply), self.context))
+
     def verify(self, state: State) -> Update:
         step = record_step(state, "verify", at=0.0, ok=self.world.verify == "green")
         if self.world.verify == "fails":
@@ -177,6 +198,8 @@ def spoken(said: str) -> AIMessage:
     if said in {"calls", "unknown", "misfits"}:
         name = "nope" if said == "unknown" else "shout"
         return calling(name, name, **({} if said == "misfits" else {"text": "x"}))
+    if said in ACTIONS:
+        return AIMessage(json.dumps(ACTIONS[said]))
     if said in REPAIRS:
         ids = [f"c{n}" for n in (1, 2)][: 1 if said == "repairs one" else 2]
         given = [{"tool_call_id": id_, **REPAIRS[said]} for id_ in ids]
@@ -212,6 +235,8 @@ WORLDS = st.builds(
     plan=st.sampled_from([*PLANS, "refused", "fails"]),
     main=st.sampled_from(["answers", "calls", "unknown", "misfits", "blank", "fails"]),
     repair=st.sampled_from([*REPAIRS, "blank", "fails"]),
+    recovery=st.sampled_from([*ACTIONS, "blank", "fails"]),
+    consult=st.sampled_from(list(PERSON)),
     gate=st.sampled_from(["approves", "approves one", "denies", "blocks"]),
     verify=st.sampled_from(["green", "red", "fails"]),
     reflect=st.sampled_from(["text", "blank", "fails"]),
@@ -233,7 +258,15 @@ SETTINGS = st.fixed_dictionaries(
             {"enabled": st.sampled_from(["auto", True]), "max_reinjections": st.integers(0, 2)}
         ),
         "fallback_chain": st.fixed_dictionaries(
-            {"recovery": st.fixed_dictionaries({"max_retries": st.integers(0, 2)})}
+            {
+                "recovery": st.fixed_dictionaries(
+                    {
+                        "max_retries": st.integers(0, 2),
+                        "enabled": st.booleans(),
+                        "observe_only": st.booleans(),
+                    }
+                )
+            }
         ),
         "spec_review": st.fixed_dictionaries({"enabled": st.booleans()}),
         "tools": st.fixed_dictionaries(

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 from tests.parts import settings
-from tests.scripted_runs import Run, call, calls, fall, illegal, phases, say, shout, unclosed
+from tests.scripted_runs import (
+    Run,
+    against,
+    call,
+    calls,
+    fall,
+    illegal,
+    phases,
+    say,
+    shout,
+    unclosed,
+)
 
 from daruma.state.status import Status
 
@@ -19,6 +30,13 @@ CHECK = {
 FIX = calls(call("run_command", command="touch ok"))
 UNREVIEWED = {"spec_review": {"enabled": False}}
 RED = {"verification": {"commands": ["false"]}} | UNREVIEWED
+NO_IDEA = say("I have no idea.")
+AT_ONCE = {"fallback_chain": {"recovery": {"wait_seconds": 0}}}
+CORRECTED: dict[str, Any] = {
+    "strategy": "parameter-adjustment",
+    "tool_name": "shout",
+    "parameters": {"text": "hello"},
+}
 CYCLE = phases({"id": "a", "depends_on": ["a"]})
 TWICE = {"main": [say(), say()], "reflect": [say("I did too little.")]}
 REORDERED = {"id": "b", "title": "B"}
@@ -155,13 +173,13 @@ PATHS = {
     "a planner that is down": Scenario(
         "intake plan recovery plan recovery emergency finish",
         "failed",
-        {"plan": [DOWN, DOWN]},
+        {"plan": [DOWN, DOWN], "recovery": [NO_IDEA]},
         {"mode": "plan_exec"},
     ),
     "a planner that comes back": Scenario(
         "intake plan recovery plan begin main verify settle finish",
         "completed",
-        {"plan": [DOWN, phases("one")], "main": [say()]},
+        {"plan": [DOWN, phases("one")], "recovery": [NO_IDEA], "main": [say()]},
         {"mode": "team_collab"},
         settings=UNREVIEWED,
     ),
@@ -211,21 +229,111 @@ PATHS = {
         settings=RED,
     ),
     "blank answers": Scenario(
-        "intake main recovery main recovery settle emergency finish", "failed", [BLANK, BLANK]
+        "intake main recovery main recovery settle emergency finish",
+        "failed",
+        {"main": [BLANK, BLANK], "recovery": [NO_IDEA]},
     ),
     "one blank answer": Scenario(
-        "intake main recovery main settle finish", "completed", [BLANK, say()]
+        "intake main recovery main settle finish",
+        "completed",
+        {"main": [BLANK, say()], "recovery": [NO_IDEA]},
     ),
     "a model that is down": Scenario(
-        "intake main recovery main recovery settle emergency finish", "failed", [DOWN, DOWN]
+        "intake main recovery main recovery settle emergency finish",
+        "failed",
+        {"main": [DOWN, DOWN], "recovery": [DOWN]},
     ),
     "a person who helps": Scenario(
-        "intake main recovery main | recovery main settle finish",
+        "intake main recovery main recovery | consult main settle finish",
         "completed",
-        [DOWN, DOWN, say() | {"expect": ["Use your own words."]}],
+        {
+            "main": [DOWN, DOWN, say() | {"expect": ["Use your own words."]}],
+            "recovery": [NO_IDEA, NO_IDEA],
+        },
         {},
         ({"answer": "Use your own words."},),
         {"fallback_chain": {"recovery": {"max_retries": 2}}},
+    ),
+    "a retry": Scenario(
+        "intake main recovery main settle finish",
+        "completed",
+        {"main": [DOWN, say()], "recovery": [against("retry")]},
+        settings=AT_ONCE,
+    ),
+    "a corrected call": Scenario(
+        "intake main recovery tool main settle finish",
+        "completed",
+        {"main": [BLANK, say() | {"expect": ["HELLO"]}], "recovery": [against(**CORRECTED)]},
+    ),
+    "a corrected call that has to be confirmed": Scenario(
+        "intake main recovery | gate tool main settle finish",
+        "completed",
+        {"main": [BLANK, say() | {"expect": ["HELLO"]}], "recovery": [against(**CORRECTED)]},
+        replies=("approve",),
+        settings={"tools": {"policy": {"shout": "confirm"}}},
+    ),
+    "a corrected call that is not allowed": Scenario(
+        "intake main recovery main settle finish",
+        "completed",
+        {"main": [BLANK, say() | {"expect": ["denied by"]}], "recovery": [against(**CORRECTED)]},
+        settings={"tools": {"policy": {"shout": "deny"}}},
+    ),
+    "an action that a person agrees to": Scenario(
+        "intake main recovery | consult main settle finish",
+        "completed",
+        {"main": [DOWN, say()], "recovery": [against("retry", 0.6)]},
+        replies=({"decision": "approve"},),
+        settings=AT_ONCE,
+    ),
+    "an action that a person does not want": Scenario(
+        "intake main recovery | consult settle emergency finish",
+        "failed",
+        {"main": [DOWN], "recovery": [against("retry", 0.6)]},
+        replies=({"decision": "deny"},),
+    ),
+    "an action that a person knows better than": Scenario(
+        "intake main recovery | consult main settle finish",
+        "completed",
+        {"main": [DOWN, say() | {"expect": ["Wait a bit"]}], "recovery": [against("retry", 0.6)]},
+        replies=({"decision": "instruct", "text": "Wait a bit."},),
+    ),
+    "a question that a model wants asked": Scenario(
+        "intake main recovery | consult main settle finish",
+        "completed",
+        {
+            "main": [DOWN, say() | {"expect": ["The blue one."]}],
+            "recovery": [against("escalate", escalation_message="Which one?")],
+        },
+        replies=({"answer": "The blue one."},),
+    ),
+    "a model that gives up": Scenario(
+        "intake main recovery settle emergency finish",
+        "failed",
+        {"main": [DOWN], "recovery": [against("give-up")]},
+    ),
+    "recovery that only looks on": Scenario(
+        "intake main recovery settle emergency finish",
+        "failed",
+        {"main": [DOWN], "recovery": [against("retry", 0.6)]},
+        settings={"fallback_chain": {"recovery": {"observe_only": True}}},
+    ),
+    "recovery switched off": Scenario(
+        "intake main settle emergency finish",
+        "failed",
+        {"main": [DOWN]},
+        settings={"fallback_chain": {"recovery": {"enabled": False}}},
+    ),
+    "a plan that a person helps with": Scenario(
+        "intake plan recovery | consult plan begin main verify settle finish",
+        "completed",
+        {
+            "plan": [DOWN, phases("one") | {"expect": ["Only one phase."]}],
+            "main": [say()],
+            "recovery": [against("parameter-adjustment", 0.2)],
+        },
+        {"mode": "plan_exec"},
+        ({"answer": "Only one phase."},),
+        UNREVIEWED,
     ),
     "a template that is not there": Scenario(
         "intake emergency finish", "failed", [], {"text": "@team:web build it"}
@@ -254,7 +362,7 @@ def run(path: Scenario, workspace: Path) -> Run:
     started = Run(path.script, settings=settings(**path.settings), tools=[shout, fall])
     started.ask(**{"workspace": str(workspace)} | path.ask)
     for reply in path.replies:
-        started.reply(reply)
+        started.approve() if reply == "approve" else started.reply(reply)
     return started
 
 

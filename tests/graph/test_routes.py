@@ -5,16 +5,31 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from tests.parts import GREEN, RED, a_call, a_failure, a_phase, a_plan, a_state, a_task, taken
+from tests.parts import (
+    GREEN,
+    RED,
+    a_call,
+    a_failure,
+    a_phase,
+    a_plan,
+    a_recovery,
+    a_state,
+    a_task,
+    taken,
+)
 
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
+from daruma.state.recovery import RecoveryAction
 
 FAILED: dict[str, Any] = {"failure": a_failure()}
 ANSWERED: dict[str, Any] = {"messages": [AIMessage("Done.")]}
 VERIFYING: dict[str, Any] = {"task": a_task(verify=True)}
 THINKS, VERIFICATIONS = taken("think") * 3, taken("verify", ok=False) * 2
 RED_ONCE: dict[str, Any] = {"verification": RED, "steps": taken("verify", ok=False)}
+AT_VERIFY: dict[str, Any] = {"origin": a_failure(node="verify")}
+RETRIED: dict[str, Any] = {"steps": taken("recover", recovery=a_recovery("retry"))}
+UNRECOVERED: dict[str, Any] = FAILED | {"task": a_task(limits={"recoveries": 0})}
 AT_PLAN: dict[str, Any] = {"origin": a_failure(node="plan")}
 
 
@@ -36,6 +51,21 @@ def ended(outcome: str, **changes: Any) -> Any:
     return a_phase("a", **given | reason | changes)
 
 
+RECOVERED: list[tuple[dict[str, Any], str]] = [
+    ({}, "retried"),
+    (FAILED, "exhausted"),
+    (AT_PLAN, "replanned"),
+    (AT_PLAN | FAILED, "hopeless"),
+    (AT_VERIFY, "retried"),
+    (AT_VERIFY | RETRIED, "rechecked"),
+    (AT_VERIFY | {"steps": taken("recover", recovery=a_recovery("escalate"))}, "retried"),
+    (AT_VERIFY | {"steps": taken("consult", recovery=a_recovery(carried="answered"))}, "retried"),
+    (RETRIED, "retried"),
+    ({"calls": (a_call(),)}, "act"),
+    ({"calls": (a_call("a", "awaiting"),)}, "gated"),
+    ({"calls": (a_call("a", "repairable"),)}, "broken"),
+    ({"calls": (a_call("a", "failed"),)}, "answered"),
+]
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("intake", FAILED, "refused"),
     ("intake", {"task": a_task("plan_exec")}, "planned"),
@@ -86,10 +116,11 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "returned",
     ),
     ("reflect", {}, "learned"),
-    ("recovery", {}, "retried"),
-    ("recovery", FAILED, "exhausted"),
-    ("recovery", AT_PLAN, "replanned"),
-    ("recovery", AT_PLAN | FAILED, "hopeless"),
+    ("main", UNRECOVERED, "fatal"),
+    ("plan", UNRECOVERED, "hopeless"),
+    ("verify", UNRECOVERED, "exhausted"),
+    ("recovery", FAILED | {"action": RecoveryAction(strategy="retry")}, "unsure"),
+    *((node, values, outcome) for node in ("recovery", "consult") for values, outcome in RECOVERED),
     ("settle", ANSWERED, "completed"),
     ("settle", ANSWERED | FAILED, "failed"),
     ("settle", {}, "failed"),

@@ -111,7 +111,15 @@ async def test_the_result_holds_what_was_spent() -> None:
     found = await result(steps=steps, task=a_task(started_at=40.0), error=ERROR)
 
     assert found.task_id == "t/1"
-    spent = {"plan": 0, "think": 2, "repair": 0, "verify": 1, "reflect": 0, "recover": 0}
+    spent = {
+        "plan": 0,
+        "think": 2,
+        "repair": 0,
+        "verify": 1,
+        "reflect": 0,
+        "recover": 0,
+        "consult": 0,
+    }
     assert found.budgets == spent
     assert found.timings["total"] == 60.0
     assert found.error_struct == ERROR

@@ -55,6 +55,7 @@ async def test_the_old_task_is_cleared_away() -> None:
         "verification": None,
         "failure": None,
         "origin": None,
+        "action": None,
         "error": None,
     }
 
@@ -105,7 +106,7 @@ def test_each_mode_has_its_limit_of_thinks(mode: Mode, think: int) -> None:
         ({"verification": {"max_reinjections": 3}}, "reinjections", 3),
         ({"fallback_chain": {"recovery": {"max_retries": 2}}}, "recoveries", 2),
         ({"fallback_chain": {"recovery": {"enabled": False}}}, "recoveries", 0),
-        ({"fallback_chain": {"recovery": {"observe_only": True}}}, "recoveries", 0),
+        ({"fallback_chain": {"recovery": {"observe_only": True}}}, "recoveries", 1),
         ({"fallback_chain": {"enabled": False}}, "recoveries", 0),
     ],
 )

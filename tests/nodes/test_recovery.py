@@ -1,17 +1,23 @@
-"""Recovery adjusts after a first failure, asks a person after a repeated one, and then gives up."""
+"""Recovery chooses one action against a failure, does it or leaves it to a person, or gives up."""
 
+import asyncio
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
-from tests.parts import a_context, a_failure, a_state, a_task, asked, taken
+from langchain_core.messages import AIMessage, HumanMessage
+from tests.parts import Says, a_context, a_failure, a_recovery, a_state, a_task, settings, taken
+from tests.scripted_runs import against, shout
 
-from daruma.nodes.recovery import by_rule, recovery
-from daruma.state.channels import State
+from daruma.nodes.recovery import SAMPLING, recovery
+from daruma.state.channels import State, Update
 from daruma.state.events import Event
+from daruma.state.failure import Failure, ModelFailed
+from daruma.state.recovery import RecoveryAction, Strategy
+from daruma.tools.context import Context
 
 FAILURE = a_failure(message="request 7 failed")
-MESSAGES = [HumanMessage("Do it", id="q")]
 
 
 def state(recoveries: int = 1, tried: int = 0, **values: Any) -> State:
@@ -20,77 +26,259 @@ def state(recoveries: int = 1, tried: int = 0, **values: Any) -> State:
     return a_state(**{"task": task, "failure": FAILURE, "steps": steps} | values)
 
 
+def said(strategy: str, confidence: float = 0.9, **action: Any) -> AIMessage:
+    """A model's answer that proposes an action."""
+    return AIMessage(json.dumps(against(strategy, confidence, **action)["json"]))
+
+
+async def recovered(
+    answer: AIMessage | str | Exception, given: State | None = None, **recovery_settings: Any
+) -> Update:
+    chain = {"fallback_chain": {"recovery": recovery_settings}}
+    context = a_context(answer, tools=[shout], given=settings(**chain))
+    return await recovery(given or state(), context)
+
+
+async def test_the_main_model_is_asked_for_one_action() -> None:
+    """RE-04: temperature 0.2, 600 tokens, no tools; goal, progress and failure are in it."""
+    ask = Says(said("retry"))
+    await recovery(state(), a_context(ask=ask))
+
+    (request,) = ask.requests
+    assert (SAMPLING.temperature, SAMPLING.max_tokens) == (0.2, 600)
+    assert (ask.sampled, ask.offered) == ([SAMPLING], [[]])
+    assert "Do it" in request[1].text
+    assert "request 7 failed" in request[1].text
+
+
 @pytest.mark.parametrize(
-    ("recoveries", "tried", "strategy"),
-    [
-        (0, 0, "give-up"),
-        (1, 0, "parameter-adjustment"),
-        (1, 1, "give-up"),
-        (2, 1, "escalate"),
-        (2, 2, "give-up"),
-    ],
+    "answer", [ModelFailed("down"), "", "I do not know", '{"strategy": "pray"}']
 )
-def test_the_strategy_follows_from_the_record(recoveries: int, tried: int, strategy: str) -> None:
-    """RE-05 and RE-07."""
-    assert by_rule(state(recoveries, tried), FAILURE) == strategy
+async def test_without_a_usable_answer_the_rule_holds(answer: str | Exception) -> None:
+    """RE-05: adjust after a first failure, ask a person after a repeated one."""
+    first = await recovered(answer)
+    again = await recovered(answer, state(2, 1))
+
+    assert "request 7 failed" in first["messages"][0].text
+    assert (first["failure"], first["origin"]) == (None, FAILURE)
+    assert [(s.kind, s.signature) for s in first["steps"]] == [("recover", FAILURE.signature)]
+    assert (again["action"].strategy, again["action"].assent) == ("escalate", "question")
 
 
-def test_another_failure_is_a_first_one() -> None:
-    """RE-07 speaks of one failure; numbers do not make it another."""
-    known = state(1, 1)
+@pytest.mark.parametrize(
+    ("failure", "given"),
+    [
+        (FAILURE, {"recoveries": 0}),
+        (FAILURE, {"recoveries": 1, "tried": 1}),
+        (FAILURE, {"steps": taken("think", "think", "think")}),
+        (Failure(code="llm_failure", node="main", message="401", final=True), {}),
+    ],
+    ids=["switched off", "dealt with before", "no budget", "final"],
+)
+async def test_what_is_hopeless_is_given_up_without_a_model(
+    failure: Failure, given: dict[str, Any]
+) -> None:
+    """RE-07 and BU-01; the failure stays open, the first one its origin (EM-04)."""
+    ask, first = Says("never asked"), a_failure(message="first")
+    update = await recovery(state(**given, origin=first, failure=failure), a_context(ask=ask))
 
-    assert by_rule(known, a_failure(message="other")) == "parameter-adjustment"
-    assert by_rule(known, a_failure(message="request 8 failed")) == "give-up"
-
-
-def test_without_budget_there_is_nothing_to_retry_with() -> None:
-    """BU-01."""
-    spent = taken("think", "think", "think")
-
-    assert by_rule(state(steps=spent), FAILURE) == "give-up"
-
-
-async def test_an_adjustment_is_told_to_the_model() -> None:
-    """The failure is closed and remembered as the origin; the recovery is on record."""
-    update = await recovery(state(), a_context())
-
-    assert (update["failure"], update["origin"]) == (None, FAILURE)
-    assert "request 7 failed" in update["messages"][0].text
-    assert update["messages"][0].id == "t/1:recovery:0"
-    assert [(s.kind, s.signature) for s in update["steps"]] == [("recover", FAILURE.signature)]
+    assert update == {"origin": first, "action": None}
+    assert ask.requests == []
 
 
-async def test_giving_up_leaves_the_failure_open() -> None:
-    """EM-04: the first failure stays the origin."""
-    first = a_failure(message="first")
+async def test_a_retry_waits_and_says_nothing_to_a_model_that_was_not_heard() -> None:
+    """The same request goes out again, after a while that doubles."""
+    waited: list[float] = []
 
-    assert await recovery(state(0, origin=first), a_context()) == {"origin": first}
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    retried = taken("recover", recovery=a_recovery("retry"))
+    for steps in ([], retried, retried * 9):
+        context = replace(a_context(said("retry"), given=settings()), sleep=sleep)
+        update = await recovery(state(steps=steps), context)
+
+    assert waited == [2.0, 4.0, 60.0]
+    assert (update["messages"], update["failure"]) == ([], None)
 
 
-async def test_a_person_is_asked_and_heard() -> None:
-    """RE-05: the answer becomes what the model is told."""
-    values: dict[str, Any] = {"messages": MESSAGES, "task": state(2).task, "failure": FAILURE}
-    values["steps"] = taken("recover", signature=FAILURE.signature)
-    question, after = await asked(recovery, values, {"answer": "Use another tool."})
+async def test_a_retry_after_an_empty_answer_is_told() -> None:
+    """The same request would bring the same answer."""
+    failure = Failure(
+        code="llm_failure", node="main", message="empty", original_error="empty_answer"
+    )
+    update = await recovered(said("retry"), state(failure=failure), wait_seconds=0)
 
-    assert (question["type"], question["context"]) == ("question", "request 7 failed")
-    assert after["messages"][-1].text == "Use another tool."
-    assert after.get("failure") is None
+    assert "Try again." in update["messages"][0].text
+
+
+async def test_another_tool_is_named_and_the_failed_one_hidden() -> None:
+    """RE-04: the model is told, and the next request does not show what failed."""
+
+    def whisper(text: str) -> str:
+        """Say it quietly."""
+        return text.lower()
+
+    failure = Failure(code="loop_detected", node="main", message="a loop", tool="shout")
+    context = a_context(said("alternative-tool", tool_name="whisper"), tools=[shout, whisper])
+    update = await recovery(state(failure=failure), context)
+
+    assert "use whisper" in update["messages"][0].text
+    assert update["steps"][0].recovery.hides == "shout"
+
+
+async def test_a_corrected_call_becomes_a_call_like_any_other() -> None:
+    """It is in the history and waits at the gate; a policy may still deny it."""
+    corrected = said("parameter-adjustment", tool_name="shout", parameters={"text": "x"})
+    update = await recovered(corrected)
+
+    (message,) = update["messages"]
+    assert [(c["name"], c["args"]) for c in message.tool_calls] == [("shout", {"text": "x"})]
+    assert [(c.name, c.status, c.message_id) for c in update["calls"]] == [
+        ("shout", "ready", message.id)
+    ]
+
+
+async def test_a_corrected_call_of_no_tool_is_answered() -> None:
+    """TL-03: every call in the history has its result."""
+    wrong = said("parameter-adjustment", tool_name="nope", parameters={"text": "x"})
+    given = settings(tools={"name_repair_attempts": 0})
+    update = await recovery(state(), a_context(wrong, tools=[shout], given=given))
+
+    assert [type(m).__name__ for m in update["messages"]] == ["AIMessage", "ToolMessage"]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "assent"),
+    [(0.8, None), (0.79, "approval"), (0.5, "approval"), (0.49, "question")],
+)
+async def test_confidence_decides_who_is_asked(confidence: float, assent: str | None) -> None:
+    """RE-06; nothing is on record of it before it was decided."""
+    update = await recovered(said("retry", confidence), wait_seconds=0)
+
+    action = update["action"]
+    assert (action.assent if action else None) == assent
+    assert (update["steps"][0].recovery is None) == (assent is not None)
+    assert ("failure" in update) == (assent is None)
+
+
+async def test_thresholds_are_settings() -> None:
+    """RE-06."""
+    update = await recovered(said("retry", 0.3), execute_above=0.2, ask_above=0.1, wait_seconds=0)
+
+    assert update["failure"] is None
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.6, 0.1])
+async def test_one_that_only_observes_does_nothing(confidence: float) -> None:
+    """RE-06: it is on record what would have been done."""
+    update = await recovered(said("retry", confidence), observe_only=True)
+
+    assert "failure" not in update
+    assert update["action"] is None
+    assert update["steps"][0].recovery.carried == "observed"
+
+
+async def test_what_was_learned_goes_first() -> None:
+    """RE-08: without a model call, when it is sure enough; and recovery is deaf to its faults."""
+    ask = Says(said("give-up"))
+
+    def knowing(confidence: float) -> Context:
+        async def learned(signature: str, /) -> RecoveryAction | None:
+            assert signature == FAILURE.signature
+            return RecoveryAction(strategy="parameter-adjustment", confidence=confidence)
+
+        return replace(a_context(ask=ask), learned=learned)
+
+    sure, unsure = await recovery(state(), knowing(0.9)), await recovery(state(), knowing(0.7))
+
+    assert sure["steps"][0].recovery.by == "learned"
+    assert unsure["steps"][0].recovery.strategy == "give-up"
+    assert len(ask.requests) == 1
+
+
+async def test_what_can_not_say_what_it_learned_is_passed_over() -> None:
+    """RE-05: recovery itself never raises."""
+
+    async def broken(_: str, /) -> RecoveryAction | None:
+        raise OSError("no store")
+
+    update = await recovery(state(), replace(a_context(said("give-up")), learned=broken))
+
+    assert update["steps"][0].recovery.by == "model"
+
+
+async def test_a_cancellation_is_no_failure_of_what_was_learned() -> None:
+    """Cancellation passes through all of it."""
+
+    async def cancelled(_: str, /) -> RecoveryAction | None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await recovery(state(), replace(a_context(said("give-up")), learned=cancelled))
 
 
 async def test_recoveries_are_told_from_start_to_end() -> None:
-    """RE-09."""
+    """RE-09; what waits for a person is closed when that person has answered."""
     events: list[Event] = []
-    await recovery(state(), a_context(events=events))
+    await recovery(state(), a_context(said("retry"), events=events))
+    told = [e.type for e in events]
+    events.clear()
+    await recovery(state(), a_context(said("retry", 0.6), events=events))
 
-    assert [e.type for e in events] == [
-        "recovery_started",
-        "recovery_action",
-        "recovery_completed",
+    asked = ["model_call_started", "recovery_action"]
+    assert told == ["recovery_started", *asked, "recovery_completed"]
+    assert [e.type for e in events] == ["recovery_started", *asked]
+
+
+@pytest.mark.parametrize("strategy", ["retry", "parameter-adjustment"])
+async def test_a_tool_is_tried_again_twice_and_then_another(strategy: Strategy) -> None:
+    """RE-07."""
+
+    def whisper(text: str) -> str:
+        """Say it quietly."""
+        return text.lower()
+
+    failure = Failure(code="loop_detected", node="main", message="a loop", tool="shout")
+    before = taken("recover", recovery=a_recovery("retry", tool="shout")) * 2
+    context = a_context(said(strategy), tools=[shout, whisper])
+    update = await recovery(state(failure=failure, steps=before), context)
+
+    assert update["steps"][0].recovery.strategy == "alternative-tool"
+
+
+async def test_a_plan_that_failed_is_only_talked_about() -> None:
+    """Planning calls no tools: a corrected call would be lost."""
+    failure = a_failure(node="plan")
+    corrected = said("parameter-adjustment", tool_name="shout", parameters={"text": "x"})
+    update = await recovered(corrected, state(failure=failure))
+
+    assert isinstance(update["messages"][0], HumanMessage)
+    assert update["calls"] == ()
+
+
+async def test_its_model_calls_are_numbered_by_the_record() -> None:
+    """So that a resumed run asks a scripted model for the right turn."""
+    events: list[Event] = []
+    steps = [
+        *taken("recover", task="t/0"),
+        *taken("recover", recovery=a_recovery(by="learned")),
     ]
+    await recovery(state(steps=steps), a_context(said("retry"), events=events))
+
+    assert [e.to_dict()["model"] for e in events if e.type == "model_call_started"] == ["stub 1"]
 
 
 async def test_without_a_failure_it_is_a_bug() -> None:
     """The table never leads here then."""
     with pytest.raises(LookupError):
         await recovery(State(task=a_task()), a_context())
+
+
+async def test_a_bug_closes_what_was_opened() -> None:
+    """PL-04: on every path."""
+    events: list[Event] = []
+    with pytest.raises(ZeroDivisionError):
+        await recovery(state(), a_context(ZeroDivisionError("a bug"), events=events))
+
+    assert events[-1].to_dict()["carried"] == "failed"

@@ -255,10 +255,10 @@ def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: s
 def test_a_question_is_answered_in_words(daruma: Daruma) -> None:
     """A repeated failure asks a person, whose words the model gets (RE-05)."""
     (daruma.folder / "daruma.yaml").write_text("fallback_chain: {recovery: {max_retries: 2}}\n")
-    fault = {"raise": "out of order"}
+    fault, helped = {"raise": "out of order"}, DONE | {"expect": ["wait for spring"]}
     said = daruma(
         "run", "Do it", "--thread", "t", "--json", "--yes",
-        "--model", daruma.script(main=[fault, fault, DONE | {"expect": ["wait for spring"]}]),
+        "--model", daruma.script(main=[fault, fault, helped], recovery=[fault, fault]),
     )  # fmt: skip
 
     assert said.code == 3

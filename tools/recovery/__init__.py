@@ -1,0 +1,1 @@
+"""What can be done about a failure: choosing, telling, reading and carrying out one action."""
