@@ -1,12 +1,17 @@
 """Ask the model once; its answer becomes tool tasks, or the candidate for the final answer."""
 
+from dataclasses import replace
+
 from langchain_core.messages import AIMessage, SystemMessage
 
 from daruma.state import budget
+from daruma.state.alarm import alarm
+from daruma.state.asked import signature_of
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
+from daruma.state.observed import observed
 from daruma.state.recording import record_step
 from daruma.state.recoveries import hidden_tools
 from daruma.state.tool_task import with_status
@@ -54,6 +59,7 @@ async def main(state: State, context: Context) -> Update:
             seconds=context.now() - at,
             ok=False,
             audit=call_audit(error.failover),
+            **observed(state)._asdict(),
         )
         return {
             "steps": step,
@@ -82,20 +88,27 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     if not audit.empty:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     unusable = None if calls else _unusable(message)
-    step = record_step(
+    (step,) = record_step(
         state,
         "think",
         at=at,
         seconds=context.now() - at,
         ok=unusable is None,
+        signature=signature_of(message, calls),
         usage=answer.usage,
         audit=None if audit.empty else audit,
+        **observed(state)._asdict(),
     )
     if unusable:
-        return {"steps": step, "failure": unusable, "calls": ()}
+        return {"steps": [step], "failure": unusable, "calls": ()}
+    if looping := alarm(state, step):
+        told = f"Not run: {looping.message}. It would lead no further: do something else."
+        refused: Messages = [message, *(tool_result(call, told, ok=False) for call in calls)]
+        steps = [replace(step, ok=False)]
+        return {"messages": refused, "steps": steps, "failure": looping, "calls": ()}
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
-    return {"messages": messages, "steps": step, "calls": calls, "failure": None, "origin": None}
+    return {"messages": messages, "steps": [step], "calls": calls, "failure": None, "origin": None}
 
 
 def _unusable(message: AIMessage) -> Failure | None:

@@ -17,9 +17,10 @@ class Step:
 
     ``at`` is Unix time in seconds, ``seconds`` the duration. ``signature`` tells equal failures and
     equal actions apart from others; it is text for comparing, not for showing. For a ``think`` step
-    it stands for the calls that the model asked for, and ``saw`` for what its calls before had come
-    to: a digest, with ``!`` before it where they all had failed; empty where it had made none.
-    ``blockers`` are the errors that it was shown, in short.
+    it names the tools and holds a digest of the calls that the model asked for, ``saw`` what its
+    calls before had come to: a digest, with ``!`` before it where they all had failed; empty where
+    it had made none. ``blockers`` are the errors that it was shown, in short. A think step that is
+    not ``ok`` though it asked for calls had them refused, as they would have led no further.
     """
 
     kind: StepKind
