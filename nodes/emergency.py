@@ -12,7 +12,7 @@ from daruma.tools.context import Context
 async def emergency(state: State, context: Context) -> Update:
     """State the error under the code of the first failure (EM-04); a running phase ends with it."""
     failure = first_failure(state)
-    update: Update = {"error": emergency_of(failure)}
+    update: Update = {"error": emergency_of(failure, context.settings.fallback_chain)}
     if state.plan and state.plan.current and state.failure and _running(state):
         own = state.origin or state.failure
         update["plan"] = closed = phases.close(state.plan, state.plan.current, "failed", own)

@@ -1,13 +1,15 @@
 """Build the one result that a task ends with."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from langchain_core.messages import AIMessage, ToolMessage
 
 from daruma.state import budget, phases
 from daruma.state.channels import State, Update
+from daruma.state.emergency import words_of
+from daruma.state.emergency_words import Words
 from daruma.state.ending import answer, stopped_text, work_status
 from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
@@ -30,9 +32,11 @@ IN_ORDER = "team_collab ran its phases one after another: running them in parall
 async def finish(state: State, context: Context) -> Update:
     """End the task: every call has its result, every ending says what it is."""
     status = task_status(state)
-    output = output_text(state, status)
+    output = output_text(state, status, words_of(context.settings.fallback_chain))
     confined = await _confined(state, context)
     result = _result(state, status, output, context.now(), confined)
+    if not context.settings.fallback_chain.has_emergency:
+        result = replace(result, error_struct=None)
     context.emit(TaskCompleted(task_id=result.task_id, status=status, output=output))
     messages: Messages = [*unanswered(state.messages)]
     if output != answer(state):
@@ -46,15 +50,16 @@ def task_status(state: State) -> Status:
     return "failed" if status == "completed" and state.error else status
 
 
-def output_text(state: State, status: Status) -> str:
+def output_text(state: State, status: Status, words: Words) -> str:
     """Return the answer of a completed task; otherwise what it ended with, in words."""
     if status == "completed":
         checked = state.verification.summary if state.verification else ""
-        return answer(state) or f"Done. {checked}".strip()
+        return answer(state) or words.done.format(checked=checked).strip()
     if status == "max_steps_exceeded":
-        return stopped_text(state)
-    reason = state.error.message if state.error else "the cause is unknown"
-    return f"The task ended as {status}: {reason}"
+        headline = words.headlines.get("max_steps_exceeded")
+        return f"{headline}：{stopped_text(state)}" if headline else stopped_text(state)
+    reason = state.error.message if state.error else words.unknown
+    return words.ended.format(status=status, reason=reason)
 
 
 def _status_of_plan(state: State) -> Status:

@@ -2,36 +2,29 @@
 
 from typing import Any
 
+from daruma.state.emergency_en import EN
+from daruma.state.emergency_words import Words
+from daruma.state.emergency_zh import ZH
 from daruma.state.failure import Code, Failure
 from daruma.state.record import record
+from daruma.state.settings_fallback import EmergencyRule, FallbackChain
 
-_ADVICE: dict[Code, tuple[bool, tuple[str, ...]]] = {
-    "timeout": (True, ("Try again.", "Raise the time limit in the settings.")),
-    "loop_detected": (True, ("Describe the goal in smaller steps.", "Try another model.")),
-    "llm_failure": (
-        True,
-        ("Check the model's name, key and address with `daruma doctor`.", "Try again later."),
-    ),
-    "internal_error": (False, ("Report this with the output of `daruma show`.",)),
-    "verification_failed": (
-        True,
-        (
-            "Read what the checks said, with `daruma show`.",
-            "Give more steps: budgets.think, .verify, .reflect.",
-        ),
-    ),
-    "max_steps_exceeded": (
-        True,
-        ("Ask for less at a time.", "Raise budgets.max_steps, or budgets.think in a plan."),
-    ),
-    "rollback_failed": (False, ("Look at the workspace before anything else runs there.",)),
-    "sandbox_violation": (False, ("Allow the access in the settings, or change the command.",)),
-    "workspace_conflict": (True, ("Check that the workspace exists and nothing else edits it.",)),
-    "storage_unavailable": (True, ("Check the database with `daruma doctor`, then resume.",)),
-    "approval_denied": (True, ("Approve the call, or ask for another way.",)),
-    "plan_refused": (True, ("Describe the goal in more detail.", "Try another model.")),
-    "bad_request": (False, ("Correct the request and send it again.",)),
-}
+_RETRYABLE: frozenset[Code] = frozenset(
+    {
+        "timeout",
+        "loop_detected",
+        "llm_failure",
+        "verification_failed",
+        "max_steps_exceeded",
+        "workspace_conflict",
+        "storage_unavailable",
+        "approval_denied",
+        "plan_refused",
+    }
+)
+"""The codes after which the same may go better; EM-02 names them."""
+
+_WORDS = {"en": EN, "zh": ZH}
 
 
 @record
@@ -61,13 +54,33 @@ class EmergencyError:
         return "\n".join((self.message, *lines))
 
 
-def emergency_of(failure: Failure) -> EmergencyError:
-    """Build the structured error of a failure by rule; no model is asked."""
-    retryable, suggestions = _ADVICE[failure.code]
+def words_of(chain: FallbackChain) -> Words:
+    """Return the words of the language that results are told in."""
+    return _WORDS[chain.emergency.language]
+
+
+def emergency_of(failure: Failure, chain: FallbackChain | None = None) -> EmergencyError:
+    """Build the structured error of a failure by rule; no model is asked.
+
+    What ``chain`` says of the code counts before the built-in advice (EM-03). What is final is not
+    retryable, whatever its code. With emergency switched off there is the message alone.
+    """
+    chain = chain or FallbackChain()
+    rule = chain.emergency.rules.get(failure.code) or EmergencyRule()
+    words = words_of(chain)
+    built_in = words.refused if failure.final else words.advice[failure.code]
+    advice = built_in if rule.suggestions is None else rule.suggestions
+    retryable = failure.code in _RETRYABLE if rule.retryable is None else rule.retryable
     return EmergencyError(
         error_code=failure.code,
-        message=failure.message,
-        suggestions=suggestions,
-        retryable=retryable,
+        message=told(failure, words),
+        suggestions=advice if chain.has_emergency else (),
+        retryable=retryable and not failure.final,
         original_error=failure.original_error,
     )
+
+
+def told(failure: Failure, words: Words) -> str:
+    """Return a failure's message, after the language's headline where it has one."""
+    headline = words.headlines.get(failure.code)
+    return f"{headline}：{failure.message}" if headline else failure.message

@@ -4,6 +4,10 @@ import re
 import traceback
 from typing import Final, Literal
 
+from typing_extensions import override
+
+from daruma.state.errors import DarumaError
+from daruma.state.exception_codes import code_of
 from daruma.state.failover import Failover
 from daruma.state.record import record
 
@@ -81,6 +85,29 @@ class ModelFailed(Exception):
         self.failover = failover
 
 
+class TaskFailed(DarumaError):
+    """Raised for a failure where settings ask for exceptions and there is none to raise (EM-05).
+
+    Either nothing was raised, as in a loop, or what was raised is gone with the process or the run
+    that it was raised in. ``failure`` says what is known of it.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+    @property
+    def code(self) -> Code:
+        """The code of the failure (EM-02)."""
+        return self.failure.code
+
+    @override
+    def __str__(self) -> str:
+        return (
+            f"{self.failure.code} in {self.failure.node}: {' '.join(self.failure.message.split())}"
+        )
+
+
 def failure_of(error: ModelFailed, node: str) -> Failure:
     """Record a model call's failure in ``node``."""
     return Failure(
@@ -105,14 +132,10 @@ def bug_in(node: str, error: BaseException | str) -> Failure:
         message=f"{type(error).__name__}: {error}",
         original_error=type(error).__name__,
         detail="".join(traceback.format_exception(error))[-8000:],
+        final=isinstance(error, ModelFailed) and error.final,
     )
 
 
 def classify(error: BaseException | str) -> Code:
     """Name the code of an exception by its type alone, no model asked (EM-02)."""
-    by_repr = isinstance(error, str) and error.startswith("TimeoutError(")
-    if by_repr or isinstance(error, TimeoutError):
-        return "timeout"
-    if isinstance(error, ModelFailed):
-        return error.code
-    return "internal_error"
+    return error.code if isinstance(error, ModelFailed) else code_of(error)

@@ -50,3 +50,8 @@ class FallbackChain(Section):
     enabled: bool = True
     recovery: Recovery = Recovery()
     emergency: Emergency = Emergency()
+
+    @property
+    def has_emergency(self) -> bool:
+        """Whether a failure is told as a structured error, rather than raised."""
+        return self.enabled and self.emergency.enabled

@@ -11,7 +11,6 @@ UNBUILT = (
     "fallback_chain.recovery.execute_above",
     "fallback_chain.recovery.ask_above",
     "fallback_chain.recovery.wait_seconds",
-    "fallback_chain.emergency",
     "budgets.tokens",
     "budgets.usd",
     "budgets.seconds",
