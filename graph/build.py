@@ -15,10 +15,11 @@ from langgraph.types import Send
 
 from daruma.graph.bridge import async_node
 from daruma.graph.compiled import Machine
-from daruma.graph.contexts import Contexts, Node
+from daruma.graph.contexts import Contexts
 from daruma.graph.handlers import handler_for
 from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
 from daruma.graph.replies import replies_of
+from daruma.graph.tiers import Node
 from daruma.state.channels import Input, Output, State
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
@@ -82,7 +83,7 @@ def builder(contexts: Contexts) -> Builder:
         graph.add_node(
             name,
             async_node(contexts.bound(node(name))),
-            error_handler=async_node(handler_for(name)),
+            error_handler=async_node(handler_for(name, contexts.settings)),
         )
         _add_edges(graph, name, router, edges)
     graph.add_edge(START, ENTRY)

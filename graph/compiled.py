@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from daruma.graph.answered_once import aonce, once
 from daruma.graph.door import admit, refuse_secrets
+from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
@@ -22,7 +23,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so
     the door stands there. A run without a context gets the graph's settings, also when resumed; a
     run with a checkpointer is durable step by step unless it asks for less. ``check`` raises what
-    is wrong with a run's own settings, before anything is done.
+    is wrong with a run's own settings, before anything is done. Where settings switch off what
+    comes after a failure, a run raises (``tiers.py``).
     """
 
     settings: Settings
@@ -62,7 +64,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         admitted = admit(input, snapshot)
         if snapshot:
             admitted = once(self.checkpointer, admitted, snapshot)
-        yield from super().stream(admitted, config, **options)
+        raised = Raised()
+        yield from raised.over(super().stream(admitted, raised.noted(config), **options))
 
     @override
     async def astream(
@@ -80,8 +83,11 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         admitted = admit(input, snapshot)
         if snapshot:
             admitted = await aonce(self.checkpointer, admitted, snapshot)
-        async for part in super().astream(admitted, config, **options):
-            yield part
+        raised = Raised()
+        parts = super().astream(admitted, raised.noted(config), **options)
+        async with closing(raised.aover(parts)) as told:
+            async for part in told:
+                yield part
 
     def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Set a thread back to where its newest task failed; ``invoke(None, config)`` goes on.

@@ -10,6 +10,8 @@ from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
+from daruma.graph.raising import Raised
+from daruma.graph.tiers import Node, Noting, run_node
 from daruma.state.channels import Update
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings
@@ -17,8 +19,6 @@ from daruma.state.settings_llm import LLM
 from daruma.tools.context import Context
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
-
-Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]
 
 
 class UndeclaredEvent(Exception):
@@ -38,7 +38,7 @@ class Contexts:
     ) -> None:
         self._model = model
         self._tools = tools
-        self._settings = settings
+        self.settings = settings
         self._askers: dict[str, Asker] = {}
         self.check(settings)
         require_mechanism(settings.sandbox.require)
@@ -51,17 +51,17 @@ class Contexts:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
 
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
-            return await node(state, self._context(runtime, config))
+            return await run_node(node, state, self._context(runtime, config), Raised.of(config))
 
         call.__name__ = call.__qualname__ = node.__name__
         return call
 
     def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
-        settings = runtime.context or self._settings
+        settings = runtime.context or self.settings
         return Context(
             settings=settings,
-            ask=self._asker(settings.llm),
+            ask=Noting(self._asker(settings.llm), Raised.of(config)),
             tools=self._tools,
             open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=str(config.get("configurable", {}).get("thread_id", "local")),
@@ -71,7 +71,7 @@ class Contexts:
     def _asker(self, llm: LLM) -> Asker:
         key = llm.model_dump_json()
         if key not in self._askers:
-            own = self._settings.llm.model
+            own = self.settings.llm.model
             main = self._model or own if llm.model in (None, own) else llm.model
             models = Models(main, llm.auxiliary_model, llm.model_aliases)
             self._askers.setdefault(key, Asker(models))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import NodeError
 from langgraph.graph import END
 from langgraph.runtime import Runtime
@@ -14,42 +15,69 @@ from langgraph.types import Command
 
 from daruma.graph.contexts import emitter
 from daruma.graph.machine import ON_BUG
+from daruma.graph.raising import Leaving, Raised
+from daruma.graph.tiers import end_with_first
 from daruma.state.channels import State, Update
-from daruma.state.emergency import emergency_of
+from daruma.state.emergency import emergency_of, words_of
 from daruma.state.events import TaskCompleted
 from daruma.state.failure import Failure, bug_in
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
+from daruma.state.settings_fallback import FallbackChain
 from daruma.state.tool_task import Dispatch, moved
 from daruma.tools.results import tool_result
 
-Handler = Callable[[Any, NodeError, Runtime[Settings]], Coroutine[Any, Any, Command[Any]]]
+Handler = Callable[
+    [Any, NodeError, Runtime[Settings], RunnableConfig], Coroutine[Any, Any, Command[Any]]
+]
 
 
-def handler_for(node: str) -> Handler:
-    """Return the error handler of a node."""
+def handler_for(node: str, settings: Settings) -> Handler:
+    """Return the error handler of a node; ``settings`` are the graph's, for a run without any.
+
+    With the fallback chain switched off it raises
+    :class:`~daruma.graph.raising.Leaving` (EM-05).
+    """
 
     async def handle(
-        state: State | Dispatch, error: NodeError, runtime: Runtime[Settings]
+        state: State | Dispatch,
+        error: NodeError,
+        runtime: Runtime[Settings],
+        config: RunnableConfig,
     ) -> Command[Any]:
-        update = _update(node, state, bug_in(node, error.error))
+        chain, raised = (runtime.context or settings).fallback_chain, Raised.of(config)
+        failure = bug_in(node, error.error)
+        if isinstance(error.error, BaseException):  # after a crash it is a text
+            raised.note(failure, error.error)
+        if not chain.enabled:
+            raise Leaving(raised.behind(failure))
+        update = _update(node, state, failure, chain)
         if result := update.get("result"):
             ended = TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
             emitter(runtime)(ended)
+            if not chain.has_emergency:
+                _end(state, failure, raised)
         return Command(goto=ON_BUG[node], update=dict(update))
 
     return handle
 
 
-def _update(node: str, state: State | Dispatch, failure: Failure) -> Update:
+def _end(state: State | Dispatch, failure: Failure, raised: Raised) -> None:
+    if isinstance(state, State) and state.error:
+        end_with_first(state, raised)
+    else:
+        raised.end = raised.behind(failure)
+
+
+def _update(node: str, state: State | Dispatch, failure: Failure, chain: FallbackChain) -> Update:
     if isinstance(state, Dispatch):
         answer = tool_result(state.call, f"Error: {failure.message}", ok=False)
         return {"messages": [answer], "calls": moved(state.call, "failed")}
     first = state.origin or state.failure or failure
     if ON_BUG[node] == END:
-        return {"result": _bare_result(state, failure)}
+        return {"result": _bare_result(state, failure, chain)}
     if node == "emergency":
-        return {"failure": failure, "error": emergency_of(first)}
+        return {"failure": failure, "origin": first, "error": emergency_of(first, chain)}
     if node == "rollback":  # what it left behind is not known: nothing may be built on it
         return {"failure": replace(failure, code="rollback_failed")}
     if node == "intake":  # what it found is that of the task before
@@ -57,15 +85,15 @@ def _update(node: str, state: State | Dispatch, failure: Failure) -> Update:
     return {"failure": failure, "origin": first}
 
 
-def _bare_result(state: State, failure: Failure) -> TaskResult:
+def _bare_result(state: State, failure: Failure, chain: FallbackChain) -> TaskResult:
     """The result of a task whose result could not be built: nothing but the truth about that."""
-    error = state.error or emergency_of(failure)
+    error = state.error or emergency_of(failure, chain)
     return TaskResult(
         task_id=state.task_id,
         status="failed",
-        output=f"The task ended as failed: {error.message}",
+        output=words_of(chain).ended.format(status="failed", reason=error.message),
         error_message=error.to_error_message(),
-        error_struct=error,
+        error_struct=error if chain.has_emergency else None,
         budgets={},
         usage={},
         timings={},

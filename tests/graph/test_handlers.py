@@ -23,7 +23,7 @@ BUG = ZeroDivisionError("planted")
 async def handled(node: str, state: Any, error: Any = BUG) -> tuple[Any, dict[str, Any]]:
     raised = NodeError(node=node, error=error)
     runtime: Runtime[Settings] = Runtime()
-    command: Command[Any] = await handler_for(node)(state, raised, runtime)
+    command: Command[Any] = await handler_for(node, Settings())(state, raised, runtime, {})
     update = command.update
     assert isinstance(update, dict)
     return command.goto, update

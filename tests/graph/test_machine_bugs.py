@@ -19,7 +19,8 @@ from tests.scripted_runs import (
 
 from daruma.graph.build import builder
 from daruma.graph.compiled import Machine
-from daruma.graph.contexts import Contexts, Node
+from daruma.graph.contexts import Contexts
+from daruma.graph.tiers import Node
 from daruma.state.channels import Update
 from daruma.state.phases import first_failed
 from daruma.state.settings import Settings
