@@ -56,8 +56,11 @@ class Raised:
         return RunnableConfig(**{**given, "configurable": configurable})
 
     def note(self, failure: Failure, error: BaseException) -> None:
-        """Keep the exception behind a failure, in place of the oldest one where there are many."""
-        self._errors[failure.node, failure.message] = error
+        """Keep the exception behind a failure, in place of the oldest one where there are many.
+
+        Of equal failures the first one's counts (EM-04).
+        """
+        self._errors.setdefault((failure.node, failure.message), error)
         if len(self._errors) > _KEPT:
             del self._errors[next(iter(self._errors))]
 

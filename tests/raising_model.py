@@ -10,11 +10,11 @@ from typing_extensions import override
 
 
 class RaisingModel(BaseChatModel):
-    """Raises its errors one after another; ``None`` and all that comes after them is an answer."""
+    """Raises its errors one after another, and answers when there are none left."""
 
-    _errors: list[BaseException | None] = PrivateAttr(default_factory=list)
+    _errors: list[BaseException] = PrivateAttr(default_factory=list)
 
-    def __init__(self, *errors: BaseException | None) -> None:
+    def __init__(self, *errors: BaseException) -> None:
         super().__init__()
         self._errors = list(errors)
 
@@ -29,13 +29,6 @@ class RaisingModel(BaseChatModel):
 
     @override
     def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
-        error = self._errors.pop(0) if self._errors else None
-        if error:
-            raise error
+        if self._errors:
+            raise self._errors.pop(0)
         return ChatResult(generations=[ChatGeneration(message=AIMessage("Done."))])
-
-    @override
-    async def _agenerate(
-        self, messages: list[BaseMessage], *args: Any, **options: Any
-    ) -> ChatResult:
-        return self._generate(messages)

@@ -1,0 +1,240 @@
+"""Where recovery, emergency or the whole chain is off, a failure comes out as what it was."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from tests.parts import memory, settings
+from tests.raising_model import RaisingModel
+from tests.scripted_runs import Run, calls, illegal, say, shout
+
+from daruma.graph.build import build_graph, builder
+from daruma.graph.compiled import Machine
+from daruma.graph.contexts import Contexts
+from daruma.state.failure import TaskFailed
+from daruma.state.settings import Settings
+from daruma.state.settings_tools import Tools
+from daruma.tools.registry import Registry
+from daruma.tools.tool import Tool
+
+NO_CHAIN = settings(fallback_chain={"enabled": False})
+NO_EMERGENCY = settings(
+    fallback_chain={"recovery": {"enabled": False}, "emergency": {"enabled": False}}
+)
+ONLY_RECOVERY = settings(fallback_chain={"emergency": {"enabled": False}})
+HELLO: Any = {"messages": [("user", "Hello")]}
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+class Down(RuntimeError):
+    """The provider's own exception."""
+
+
+def down(text: str = "the provider is down") -> Down:
+    """An exception with a cause of its own, as providers raise them."""
+    try:
+        raise Down(text) from ConnectionResetError("reset")
+    except Down as error:
+        return error
+
+
+def invoked(graph: Any, **options: Any) -> None:
+    graph.invoke(HELLO, CONFIG, **options)
+
+
+def streamed(graph: Any, **options: Any) -> None:
+    list(graph.stream(HELLO, CONFIG, stream_mode=["updates", "messages"], **options))
+
+
+def ainvoked(graph: Any, **options: Any) -> None:
+    asyncio.run(graph.ainvoke(HELLO, CONFIG, **options))
+
+
+def astreamed(graph: Any, **options: Any) -> None:
+    async def all_parts() -> None:
+        async for _ in graph.astream(HELLO, CONFIG, stream_mode=["updates"], **options):
+            pass
+
+    asyncio.run(all_parts())
+
+
+WAYS = pytest.mark.parametrize("way", [invoked, streamed, ainvoked, astreamed])
+
+
+def graph_with(given: Settings, *errors: BaseException, tools: Any = (shout,)) -> Any:
+    return build_graph(RaisingModel(*errors), tools, given, checkpointer=memory())
+
+
+@WAYS
+@pytest.mark.parametrize("given", [NO_CHAIN, NO_EMERGENCY])
+def test_the_providers_own_exception_comes_out(given: Settings, way: Callable[..., None]) -> None:
+    """EM-05 and MO-09: the very object, with its cause and nothing of ours in its chain."""
+    error = down()
+
+    with pytest.raises(Down) as raised:
+        way(graph_with(given, error, error))
+
+    assert raised.value is error
+    assert isinstance(raised.value.__cause__, ConnectionResetError)
+    assert raised.value.__context__ is None
+
+
+@WAYS
+def test_without_the_chain_going_on_runs_the_node_again(way: Callable[..., None]) -> None:
+    """EM-05: as in any graph of LangGraph; the thread has lost nothing."""
+    graph = graph_with(NO_CHAIN, down())
+    with pytest.raises(Down):
+        way(graph)
+
+    assert graph.get_state(CONFIG).next == ("main",)
+    assert graph.invoke(None, CONFIG)["result"].completed
+
+
+def test_without_the_chain_nothing_is_recovered_from() -> None:
+    """EM-05: neither recovery nor emergency has its say."""
+    run = Run([{"raise": "down"}, say()], settings=NO_CHAIN)
+
+    with pytest.raises(Exception, match="down"):
+        run.ask()
+
+    assert run.nodes == ["intake"]
+    assert not run.happened("recovery_started")
+    assert [e["error"] for e in run.happened("model_call_completed")] == ["down"]
+
+
+def test_without_the_chain_a_blank_answer_is_raised_too() -> None:
+    """EM-05: there is no exception to raise, so one that says what it was."""
+    run = Run([say(" "), say()], settings=NO_CHAIN)
+
+    with pytest.raises(TaskFailed, match="llm_failure in main: the model's answer was empty"):
+        run.ask()
+
+    assert run.snapshot.next == ("main",)
+
+
+def test_without_the_chain_a_bug_is_raised_as_it_is() -> None:
+    """EM-05: not only what models raise."""
+
+    class Broken(Registry):
+        def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
+            raise ZeroDivisionError(f"{workspace} under {settings}")
+
+    contexts = Contexts(RaisingModel(), Broken(), NO_CHAIN)
+    graph: Any = Machine.of(
+        builder(contexts).compile(checkpointer=memory()), NO_CHAIN, contexts.check
+    )
+
+    with pytest.raises(ZeroDivisionError):
+        graph.invoke(HELLO, CONFIG)
+
+    assert graph.get_state(CONFIG).next == ("main",)
+
+
+@pytest.mark.parametrize("given", [NO_CHAIN, NO_EMERGENCY])
+def test_what_a_task_ends_with_by_rule_is_a_result(given: Settings) -> None:
+    """EM-05: a request that can not be carried out has raised nothing, and bricks no thread."""
+    run = Run([say("Hello.")], settings=given).ask(" ")
+
+    assert run.result.status == "failed"
+    assert run.result.error_struct is None
+    assert run.result.error_message == "the message is empty: say what is to be done"
+    assert "error_struct" not in run.result.to_dict()
+    assert run.ask("Hello").result.completed
+
+
+def test_a_loop_without_end_is_a_result_without_a_structured_error() -> None:
+    """EM-05: what ran out of steps raised nothing."""
+    given = Settings.model_validate(NO_EMERGENCY.model_dump() | {"budgets": {"max_steps": 1}})
+    run = Run([calls("shout")], settings=given, tools=[shout]).ask()
+
+    assert run.result.status == "max_steps_exceeded"
+    assert (run.result.error_struct, run.result.error_message) == (
+        None,
+        "Stopped: exceeded max_steps.",
+    )
+
+
+def test_a_denied_call_is_a_result() -> None:
+    """MO-08: blocked, under any settings, and it can be asked for again."""
+    policy = {"policy": {"shout": {"decision": "confirm", "required": True}}}
+    given = Settings.model_validate(NO_CHAIN.model_dump() | {"tools": policy})
+    run = Run([calls("shout"), say()], settings=given, tools=[shout]).ask()
+    run.decide(call_main_0_0="deny")
+
+    assert run.result.status == "blocked"
+    assert run.result.error_struct is None
+
+
+def test_a_run_may_have_the_chain_of_its_own() -> None:
+    """A run's settings count: they end a thread that a failure holds, and the other way about."""
+    graph = graph_with(NO_CHAIN, *(down() for _ in range(9)))
+    with pytest.raises(Down):
+        graph.invoke(HELLO, CONFIG)
+    ended = graph.invoke(None, CONFIG, context=settings())
+
+    assert ended["result"].error_struct.error_code == "llm_failure"
+    with pytest.raises(Down):
+        graph_with(settings(), down()).invoke(HELLO, CONFIG, context=NO_CHAIN)
+
+
+def test_without_emergency_the_task_has_ended_with_its_result() -> None:
+    """EM-05: the thread is not stuck; what failed can be tried again, or another task begun."""
+    graph = graph_with(NO_EMERGENCY, down(), down())
+    with pytest.raises(Down):
+        graph.invoke(HELLO, CONFIG)
+    values = graph.get_state(CONFIG).values
+
+    assert values["result"].status == "failed"
+    assert values["result"].error_struct is None
+    assert values["result"].error_message == "the provider is down"
+    assert illegal(values["messages"]) == []
+    with pytest.raises(Down):
+        graph.invoke(None, graph.reopen(CONFIG))
+    assert graph.invoke(None, graph.reopen(CONFIG))["result"].completed
+    assert graph.invoke(HELLO, CONFIG)["result"].completed
+
+
+@WAYS
+def test_without_emergency_recovery_comes_first(way: Callable[..., None]) -> None:
+    """EM-05: each tier has its own switch; EM-04: the first failure is what is raised."""
+    errors = [down(f"down since {n} s") for n in range(9)]
+    graph = graph_with(ONLY_RECOVERY, *errors)
+
+    with pytest.raises(Down) as raised:
+        way(graph)
+
+    assert raised.value is errors[0]
+    assert [step.kind for step in graph.get_state(CONFIG).values["steps"]].count("recover") == 1
+
+
+def test_another_process_raises_what_is_known_of_it() -> None:
+    """EM-05: an exception does not outlive its process; its code and its words do."""
+    graph = graph_with(NO_EMERGENCY, down())
+    graph.invoke(HELLO, CONFIG, interrupt_before=["emergency"])
+    other = build_graph(RaisingModel(), (), NO_EMERGENCY, checkpointer=graph.checkpointer)
+
+    with pytest.raises(TaskFailed) as raised:
+        other.invoke(None, CONFIG)
+
+    assert raised.value.code == "llm_failure"
+    assert str(raised.value) == "llm_failure in main: the provider is down"
+
+
+@pytest.mark.parametrize("given", [NO_CHAIN, NO_EMERGENCY, settings()])
+def test_no_exception_outlives_its_run(given: Settings) -> None:
+    """EM-05: they are kept for as long as a run is under way, and no longer."""
+    errors = [down("one"), down("two"), down("three")]
+    known = [weakref.ref(error) for error in errors]
+    graph = graph_with(given, *errors)
+    del errors
+    with suppress(Down):
+        graph.invoke(HELLO, CONFIG)
+
+    gc.collect()
+
+    assert known[0]() is None
+    assert graph.get_state(CONFIG).values["task"]
