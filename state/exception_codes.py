@@ -16,7 +16,7 @@ _STORAGE = frozenset(
         # kinds of OperationalError, for when only a repr is left
         "AdminShutdown", "CannotConnectNow", "CrashShutdown", "ConnectionException",
         "ConnectionDoesNotExist", "ConnectionFailure", "ConnectionTimeout", "DatabaseDropped",
-        "DiskFull", "IdleSessionTimeout", "OutOfMemory", "PoolClosed", "PoolTimeout",
+        "DiskFull", "IdleSessionTimeout", "OutOfMemory", "PoolClosed",
         "QueryCanceled", "SerializationFailure", "DeadlockDetected", "TooManyConnections",
     }
 )  # fmt: skip

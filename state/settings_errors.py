@@ -1,10 +1,12 @@
 """Turning a validation error of the settings into one clear line."""
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
 
@@ -22,8 +24,15 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
     if first["type"] == "extra_forbidden":
         text = f"unknown setting {key!r}{_nearest(paths[0], model)}"
     else:
-        text = f"setting {key!r}: {first['msg']} (given: {first['input']!r})"
+        text = f"setting {key!r}: {first['msg']} (given: {first['input']!r}){_meant(first)}"
     return text if len(paths) == 1 else f"{text}; and {len(paths) - 1} more"
+
+
+def _meant(problem: ErrorDetails) -> str:
+    """Name the nearest of the words that a setting can be, or that its keys can be."""
+    known = re.findall(r"'([^']+)'", problem.get("ctx", {}).get("expected", ""))
+    close = get_close_matches(str(problem["input"]), known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _written(path: Sequence[int | str], given: object) -> tuple[str, ...]:

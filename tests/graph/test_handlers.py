@@ -1,29 +1,36 @@
 """Error handlers send a bug on: always by ``Command``, with what the next node needs."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langgraph.errors import NodeError
 from langgraph.graph import END
 from langgraph.runtime import Runtime
 from langgraph.types import Command
-from tests.parts import a_call, a_context, a_failure, a_state, a_task
+from tests.parts import a_call, a_context, a_failure, a_state, a_task, settings
 
 from daruma.graph.handlers import handler_for
 from daruma.graph.machine import ON_BUG, TABLE
+from daruma.graph.raising import Leaving, Raised
 from daruma.nodes.emergency import emergency
 from daruma.state.emergency import emergency_of
-from daruma.state.failure import Failure
+from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.tool_task import Dispatch
 
 BUG = ZeroDivisionError("planted")
 
 
-async def handled(node: str, state: Any, error: Any = BUG) -> tuple[Any, dict[str, Any]]:
+async def handled(
+    node: str, state: Any, error: Any = BUG, under: Settings | None = None
+) -> tuple[Any, dict[str, Any]]:
     raised = NodeError(node=node, error=error)
     runtime: Runtime[Settings] = Runtime()
-    command: Command[Any] = await handler_for(node, Settings())(state, raised, runtime, {})
+    handler = handler_for(node, under or Settings())
+    command: Command[Any] = await handler(state, raised, runtime, {})
     update = command.update
     assert isinstance(update, dict)
     return command.goto, update
@@ -87,3 +94,67 @@ async def test_a_bug_in_recovery_does_not_hide_what_it_recovered_from() -> None:
 
     assert error is not None
     assert error.error_code == "llm_failure"
+
+
+FAILURES = st.lists(
+    st.sampled_from(["llm_failure", "timeout", "loop_detected", "workspace_conflict"]), min_size=1
+)
+LATE = st.lists(st.sampled_from(["recovery", "recovery again", "settle", "emergency"]), max_size=4)
+
+
+@given(FAILURES, LATE)
+def test_the_code_is_that_of_the_first_failure(codes: list[Code], late: list[str]) -> None:
+    """EM-04: whatever fails after it, and whichever bugs what deals with it has."""
+
+    async def walked() -> str:
+        values: dict[str, Any] = {"failure": a_failure(codes[0])}
+        for code in codes[1:]:  # recovery keeps the first one as the origin
+            values = {"origin": values.get("origin") or values["failure"]}
+            values |= {"failure": a_failure(code)}
+        for node in late:
+            _, update = await handled(node.partition(" ")[0], a_state(**values))
+            values |= {key: update[key] for key in ("failure", "origin", "error") if key in update}
+        stated = (await emergency(a_state(**values), a_context()))["error"]
+        assert stated is not None
+        return stated.error_code
+
+    assert asyncio.run(walked()) == codes[0]
+
+
+@pytest.mark.parametrize("node", ["emergency", "finish"])
+async def test_handlers_speak_the_language_of_the_settings(node: str) -> None:
+    """EM-03: a bug is told in it too."""
+    chinese = settings(fallback_chain={"emergency": {"language": "zh"}})
+    _, update = await handled(node, a_state(), under=chinese)
+
+    told = update["error"] if node == "emergency" else update["result"].error_struct
+    assert told.message == "内部错误：ZeroDivisionError: planted"
+    if node == "finish":
+        assert update["result"].output == f"任务以 failed 结束：{told.message}"
+
+
+async def test_without_the_chain_a_handler_raises_what_it_was_called_for() -> None:
+    """EM-05: such as a router's bug; after a crash, what is left of it."""
+    off = settings(fallback_chain={"enabled": False})
+    with pytest.raises(Leaving) as live:
+        await handled("main", a_state(), under=off)
+    with pytest.raises(Leaving) as stored:
+        await handled("main", a_state(), "ZeroDivisionError('planted')", under=off)
+
+    assert live.value.error is BUG
+    assert isinstance(stored.value.error, TaskFailed)
+
+
+async def test_without_emergency_a_bug_in_finish_is_what_the_run_ends_with() -> None:
+    """EM-05: but for a failure before it, which comes first (EM-04)."""
+    off = settings(fallback_chain={"emergency": {"enabled": False}})
+    raised = Raised()
+    runtime: Runtime[Settings] = Runtime()
+    failed = a_state(failure=a_failure(), error=emergency_of(a_failure()))
+    of_run, error = raised.noted(None), NodeError(node="finish", error=BUG)
+
+    await handler_for("finish", off)(a_state(), error, runtime, of_run)
+    assert raised.end is BUG
+    raised.end = None
+    await handler_for("finish", off)(failed, error, runtime, of_run)
+    assert raised.end is None

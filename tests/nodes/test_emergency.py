@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.parts import RED, Says, a_context, a_failure, a_phase, a_plan, a_task
+from tests.parts import RED, Says, a_context, a_failure, a_phase, a_plan, a_task, settings
 
 from daruma.nodes.emergency import emergency
 from daruma.state.channels import State
@@ -53,3 +53,13 @@ async def test_a_running_phase_ends_with_its_own_failure() -> None:
     assert after is not None
     assert [phase.status for phase in after.phases] == ["failed", "failed", "failed"]
     assert after.phases[1].failure == BUG
+
+
+async def test_the_error_is_in_the_words_of_the_runs_settings() -> None:
+    """EM-03: language and rules."""
+    rules = {"llm_failure": {"suggestions": ["Call 555."]}}
+    given = settings(fallback_chain={"emergency": {"language": "zh", "rules": rules}})
+    update = await emergency(State(task=a_task(), failure=OWN), a_context(given=given))
+
+    assert update["error"] is not None
+    assert update["error"].to_error_message() == "模型调用失败：own\n1. Call 555."

@@ -15,6 +15,7 @@ from tests.parts import (
     a_state,
     a_task,
     calling,
+    settings,
     taken,
 )
 from tests.scripted_runs import illegal
@@ -203,3 +204,35 @@ async def test_commands_of_an_earlier_task_or_that_never_ran_do_not_count() -> N
 def ran(task_id: str, **how: Any) -> ToolMessage:
     id_ = f"{task_id}:answer:0:c1"
     return ToolMessage("exit code: 0", id=id_, name="run_command", tool_call_id="c1", **how)
+
+
+@pytest.mark.parametrize(
+    ("values", "output"),
+    [
+        ({"messages": [], "verification": GREEN}, "完成。true: passed"),
+        ({"messages": []}, "超出步数限制：Stopped: exceeded max_steps."),
+        ({"failure": a_failure(), "error": ERROR}, "任务以 failed 结束：broken"),
+        ({}, "Done."),
+    ],
+)
+async def test_the_fixed_sentences_come_in_chinese_too(values: dict[str, Any], output: str) -> None:
+    """EM-03: what the model said stays as it is."""
+    chinese = settings(fallback_chain={"emergency": {"language": "zh"}})
+    state = a_state(**{"messages": ANSWERED} | values)
+    ended = (await finish(state, a_context(given=chinese)))["result"]
+
+    assert ended is not None
+    assert ended.output == output
+
+
+@pytest.mark.parametrize("off", [{"enabled": False}, {"emergency": {"enabled": False}}])
+async def test_without_emergency_there_is_no_structured_error(off: dict[str, Any]) -> None:
+    """EM-05 and MO-07: what went wrong is told in words all the same."""
+    given = settings(fallback_chain=off)
+    state = a_state(messages=ANSWERED, failure=a_failure(), error=ERROR)
+    ended = (await finish(state, a_context(given=given)))["result"]
+
+    assert ended is not None
+    assert (ended.status, ended.error_struct) == ("failed", None)
+    assert ended.error_message
+    assert "error_struct" not in ended.to_dict()

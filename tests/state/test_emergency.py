@@ -3,9 +3,15 @@
 from typing import get_args
 
 import pytest
+from tests.parts import a_failure, settings
 
 from daruma.state.emergency import EmergencyError, emergency_of
+from daruma.state.emergency_en import EN
+from daruma.state.emergency_words import Words
+from daruma.state.emergency_zh import ZH
 from daruma.state.failure import Code, Failure
+from daruma.state.settings_errors import SettingsError
+from daruma.state.settings_fallback import FallbackChain
 
 ERROR = EmergencyError(
     error_code="timeout",
@@ -63,3 +69,69 @@ def test_every_code_has_an_error(code: Code) -> None:
 def test_only_what_may_go_better_is_retryable(code: Code, retryable: bool) -> None:
     """EM-02."""
     assert emergency_of(Failure(code=code, node="main", message="m")).retryable is retryable
+
+
+def chain(**emergency: object) -> FallbackChain:
+    return settings(fallback_chain={"emergency": emergency}).fallback_chain
+
+
+@pytest.mark.parametrize("words", [EN, ZH])
+def test_every_language_has_something_to_say_of_every_code(words: Words) -> None:
+    """EM-03: the same codes, at least one suggestion each, and every sentence."""
+    assert words.advice.keys() == set(get_args(Code))
+    assert all(advice and all(advice) for advice in words.advice.values())
+    assert words.refused
+    assert all(f"{{{place}}}" in words.ended for place in ("status", "reason"))
+    assert set(words.headlines) in (set(), set(get_args(Code)))
+
+
+@pytest.mark.parametrize("code", get_args(Code))
+def test_chinese_advice_is_chinese(code: Code) -> None:
+    """EM-03: a headline before the technical message, which stays as it is."""
+    error = emergency_of(Failure(code=code, node="main", message="m"), chain(language="zh"))
+
+    assert all(any("\u4e00" <= char <= "\u9fff" for char in text) for text in error.suggestions)
+    assert error.message == f"{ZH.headlines[code]}：m"
+
+
+def test_a_rule_of_the_settings_counts_before_the_advice_that_is_built_in() -> None:
+    """EM-03: each part of it for itself, for its code alone."""
+    rules = {
+        "llm_failure": {"retryable": False, "suggestions": ["Call 555."]},
+        "internal_error": {"retryable": True},
+        "timeout": {"suggestions": []},
+    }
+    ruled = chain(rules=rules)
+
+    model = emergency_of(a_failure(), ruled)
+    bug = emergency_of(a_failure("internal_error"), ruled)
+    slow = emergency_of(a_failure("timeout"), ruled)
+    loop = emergency_of(a_failure("loop_detected"), ruled)
+
+    assert (model.retryable, model.suggestions) == (False, ("Call 555.",))
+    assert (bug.retryable, bug.suggestions) == (True, EN.advice["internal_error"])
+    assert (slow.retryable, slow.suggestions) == (True, ())
+    assert loop == emergency_of(a_failure("loop_detected"))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_will_be_refused_again_is_not_retryable(language: str) -> None:
+    """EM-02: whatever its code and the rules say; the advice is about the key."""
+    refused = Failure(code="llm_failure", node="main", message="401", final=True)
+    error = emergency_of(refused, chain(language=language, rules={"llm_failure": {"retryable": 1}}))
+
+    assert not error.retryable
+    assert "OPENAI_API_KEY" in error.suggestions[0]
+
+
+def test_a_rule_for_a_code_that_there_is_not_is_refused() -> None:
+    """One line that names the nearest."""
+    with pytest.raises(SettingsError, match=r"did you mean 'llm_failure'\?") as refused:
+        chain(rules={"llm_failur": {"retryable": False}})
+
+    assert "\n" not in str(refused.value)
+
+
+def test_with_emergency_off_there_is_the_message_alone() -> None:
+    """EM-05: for ``error_message``, without advice."""
+    assert emergency_of(a_failure(), chain(enabled=False)).to_error_message() == "broken"

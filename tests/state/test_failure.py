@@ -1,9 +1,24 @@
 """A failure is a value: it can be compared, stored and told, and a bug keeps its traceback."""
 
+import asyncio
+import concurrent.futures
+import pickle
+import socket
+import subprocess
+
+import httpx
+import openai
+import psycopg
+import psycopg_pool
 import pytest
+from langchain_core.exceptions import ContextOverflowError, OutputParserException
+from langgraph.errors import NodeTimeoutError
 from tests.parts import a_failure
 
-from daruma.state.failure import Code, ModelFailed, bug_in, classify, failure_of
+from daruma.graph.models.errors import ModelUnavailable, ScriptExhausted
+from daruma.state.failure import Code, ModelFailed, TaskFailed, bug_in, classify, failure_of
+from daruma.state.storage import StorageUnavailable
+from daruma.tools.sandbox.level import SandboxUnavailable
 
 
 def test_failures_that_differ_in_numbers_are_the_same() -> None:
@@ -60,6 +75,88 @@ def test_a_bug_may_come_as_its_repr() -> None:
 def test_an_exception_is_classified_by_its_type(error: BaseException | str, code: Code) -> None:
     """EM-02: never by its words; a ``repr`` begins with the type."""
     assert classify(error) == code
+
+
+def kinds(*roots: type[BaseException]) -> list[type[BaseException]]:
+    """All exceptions of a library, by the classes that they descend from."""
+    below = [kind for root in roots for kind in kinds(*root.__subclasses__())]
+    return [*roots, *below]
+
+
+def without_arguments(kind: type[BaseException]) -> BaseException:
+    return kind.__new__(kind)
+
+
+@pytest.mark.parametrize("kind", kinds(openai.APIError, httpx.HTTPError, httpx.StreamError))
+def test_what_providers_raise_is_a_model_that_failed(kind: type[BaseException]) -> None:
+    """EM-02: or one that took too long; the same for what is left of it after a crash."""
+    code = classify(without_arguments(kind))
+
+    assert code == ("timeout" if "Timeout" in kind.__name__ else "llm_failure")
+    assert classify(f"{kind.__name__}('text')") == code
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        TimeoutError,
+        asyncio.TimeoutError,
+        concurrent.futures.TimeoutError,
+        socket.timeout,
+        subprocess.TimeoutExpired,
+        NodeTimeoutError,
+        httpx.ConnectTimeout,
+        openai.APITimeoutError,
+    ],
+)
+def test_every_librarys_timeout_is_one(kind: type[BaseException]) -> None:
+    """EM-02."""
+    assert classify(without_arguments(kind)) == "timeout"
+    assert classify(f"{kind.__name__}('text')") == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (psycopg.OperationalError, "storage_unavailable"),
+        (psycopg.errors.AdminShutdown, "storage_unavailable"),
+        (psycopg_pool.PoolClosed, "storage_unavailable"),
+        (psycopg.ProgrammingError, "internal_error"),
+        (StorageUnavailable, "storage_unavailable"),
+        (SandboxUnavailable, "sandbox_violation"),
+        (ModelUnavailable, "llm_failure"),
+        (ScriptExhausted, "internal_error"),
+        (KeyError, "internal_error"),
+        (ContextOverflowError, "llm_failure"),
+        (OutputParserException, "llm_failure"),
+    ],
+)
+def test_an_exceptions_family_counts(kind: type[BaseException], code: Code) -> None:
+    """EM-02: a database that is gone, a sandbox, a model; anything else is a bug."""
+    assert classify(without_arguments(kind)) == code
+    assert classify(f"{kind.__name__}('text')") == code
+
+
+def test_a_bug_in_words_is_no_exception() -> None:
+    """What is said in a message does not count, nor does a subclass's family after a crash."""
+    assert classify("<Weird 'TimeoutError('>") == "internal_error"
+    assert classify("") == "internal_error"
+    assert classify("openai.RateLimitError('slow down')") == "llm_failure"
+
+
+def test_what_is_refused_for_good_stays_so_as_a_bug() -> None:
+    """A node that lets it through changes nothing about the key."""
+    assert bug_in("repair", ModelFailed("401", final=True)).final
+
+
+def test_a_task_that_failed_can_be_told_from_another_and_travels() -> None:
+    """EM-05: code, words and one line; queues of workers pickle what is raised."""
+    failed = TaskFailed(a_failure("timeout", message="too\nslow"))
+
+    again = pickle.loads(pickle.dumps(failed))  # noqa: S301  # our own bytes
+
+    assert (again.code, str(again)) == ("timeout", "timeout in main: too slow")
+    assert again.failure == failed.failure
 
 
 def test_a_models_failure_keeps_code_and_cause() -> None:
