@@ -1,6 +1,7 @@
 """The tools of one graph: which there are, and which a task may see."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from langchain_core.tools import BaseTool
@@ -12,6 +13,7 @@ from daruma.tools.name_conflicts import ToolNameConflictError, check_aliases, ch
 from daruma.tools.policy_targets import check_policy
 from daruma.tools.profiles import check_profile, shows
 from daruma.tools.promotions import check_promotions
+from daruma.tools.stand_ins import MOST, ranked
 from daruma.tools.tool import Tool
 
 __all__ = ["Registry", "ToolNameConflictError"]
@@ -48,6 +50,14 @@ class Registry:
             for tool in self._tools.values()
             if (workspace or not tool.builtin) and shows(settings, tool)
         )
+
+    def stand_ins(self, name: str, shown: Collection[str]) -> tuple[str, ...]:
+        """Return the best stand-ins for a tool among those that are shown (RE-08a)."""
+        return tuple(each for each in self._ranked.get(name, ()) if each in shown)[:MOST]
+
+    @cached_property
+    def _ranked(self) -> Mapping[str, tuple[str, ...]]:
+        return ranked(tuple(self._tools.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
