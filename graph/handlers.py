@@ -3,7 +3,7 @@
 A handler has to return ``Command(goto=...)``: a plain dict would end the run silently.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from daruma.graph.raising import Leaving, Raised
 from daruma.graph.tiers import end_with_first
 from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of, words_of
-from daruma.state.events import TaskCompleted
+from daruma.state.events import Event, RecoveryCompleted, TaskCompleted
 from daruma.state.failure import Failure, bug_in
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
@@ -52,14 +52,21 @@ def handler_for(node: str, settings: Settings) -> Handler:
         if not chain.enabled:
             raise Leaving(raised.behind(failure))
         update = _update(node, state, failure, chain)
-        if result := update.get("result"):
-            ended = TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
-            emitter(runtime)(ended)
-            if not chain.has_emergency:
-                _end(state, failure, raised)
+        for event in _closing(node, update):
+            emitter(runtime)(event)
+        if update.get("result") and not chain.has_emergency:
+            _end(state, failure, raised)
         return Command(goto=ON_BUG[node], update=dict(update))
 
     return handle
+
+
+def _closing(node: str, update: Update) -> Iterator[Event]:
+    """Yield what closes events that nobody else would close (PL-04)."""
+    if node == "consult":
+        yield RecoveryCompleted(strategy="give-up", carried="failed")
+    if result := update.get("result"):
+        yield TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
 
 
 def _end(state: State | Dispatch, failure: Failure, raised: Raised) -> None:

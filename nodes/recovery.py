@@ -91,7 +91,9 @@ async def _chosen(
     if learned := await _learned(failure, context):
         return learned, None, None
     offer = offer_of(state.task, context)
-    request = [SystemMessage(PROMPT), HumanMessage(briefing(state, failure, offer))]
+    others = context.tools.stand_ins(failure.tool, offer.names)
+    told = briefing(state, failure, offer, others)
+    request = [SystemMessage(PROMPT), HumanMessage(told)]
     try:
         answer = await context.ask(
             "recovery",

@@ -20,7 +20,6 @@ from tests.scripted_runs import illegal, shout
 
 from daruma.graph.build import node as function_of
 from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
-from daruma.nodes.consult import answered, question_of
 from daruma.state.budget import MAX_FAILED_PLANS
 from daruma.state.channels import State, Update
 from daruma.state.failure import ModelFailed
@@ -34,6 +33,7 @@ from daruma.state.step import append_steps
 from daruma.state.tool_task import moved, reduce_calls, with_status
 from daruma.state.usage import Usage
 from daruma.tools.context import Answer, Context
+from daruma.tools.recovery.consulting import question_of, replied
 from daruma.tools.registry import Registry
 from daruma.tools.results import tool_result
 from daruma.tools.sandbox.opening import open_best
@@ -179,7 +179,7 @@ class Walker:
         """The real node, but for how the person is asked."""
         question = question_of(state)
         reply = PERSON[self.world.consult] if question["type"] == "recovery_request" else ANSWER
-        return driven(answered(state, read_reply(question, reply), self.context))
+        return driven(replied(state, read_reply(question, reply), self.context))
 
     def verify(self, state: State) -> Update:
         step = record_step(state, "verify", at=0.0, ok=self.world.verify == "green")

@@ -11,7 +11,7 @@ from tests.parts import Says, a_context, a_failure, a_recovery, a_state, a_task,
 from tests.scripted_runs import against, shout
 
 from daruma.nodes.recovery import SAMPLING, recovery
-from daruma.state.channels import State, Update
+from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.recovery import RecoveryAction, Strategy
@@ -33,7 +33,7 @@ def said(strategy: str, confidence: float = 0.9, **action: Any) -> AIMessage:
 
 async def recovered(
     answer: AIMessage | str | Exception, given: State | None = None, **recovery_settings: Any
-) -> Update:
+) -> Any:
     chain = {"fallback_chain": {"recovery": recovery_settings}}
     context = a_context(answer, tools=[shout], given=settings(**chain))
     return await recovery(given or state(), context)
@@ -57,7 +57,7 @@ async def test_the_main_model_is_asked_for_one_action() -> None:
 async def test_without_a_usable_answer_the_rule_holds(answer: str | Exception) -> None:
     """RE-05: adjust after a first failure, ask a person after a repeated one."""
     first = await recovered(answer)
-    again = await recovered(answer, state(2, 1))
+    again: Any = await recovered(answer, state(2, 1))
 
     assert "request 7 failed" in first["messages"][0].text
     assert (first["failure"], first["origin"]) == (None, FAILURE)
@@ -80,7 +80,7 @@ async def test_what_is_hopeless_is_given_up_without_a_model(
 ) -> None:
     """RE-07 and BU-01; the failure stays open, the first one its origin (EM-04)."""
     ask, first = Says("never asked"), a_failure(message="first")
-    update = await recovery(state(**given, origin=first, failure=failure), a_context(ask=ask))
+    update: Any = await recovery(state(**given, origin=first, failure=failure), a_context(ask=ask))
 
     assert update == {"origin": first, "action": None}
     assert ask.requests == []
@@ -121,7 +121,7 @@ async def test_another_tool_is_named_and_the_failed_one_hidden() -> None:
 
     failure = Failure(code="loop_detected", node="main", message="a loop", tool="shout")
     context = a_context(said("alternative-tool", tool_name="whisper"), tools=[shout, whisper])
-    update = await recovery(state(failure=failure), context)
+    update: Any = await recovery(state(failure=failure), context)
 
     assert "use whisper" in update["messages"][0].text
     assert update["steps"][0].recovery.hides == "shout"
@@ -143,7 +143,7 @@ async def test_a_corrected_call_of_no_tool_is_answered() -> None:
     """TL-03: every call in the history has its result."""
     wrong = said("parameter-adjustment", tool_name="nope", parameters={"text": "x"})
     given = settings(tools={"name_repair_attempts": 0})
-    update = await recovery(state(), a_context(wrong, tools=[shout], given=given))
+    update: Any = await recovery(state(), a_context(wrong, tools=[shout], given=given))
 
     assert [type(m).__name__ for m in update["messages"]] == ["AIMessage", "ToolMessage"]
 
@@ -190,7 +190,8 @@ async def test_what_was_learned_goes_first() -> None:
 
         return replace(a_context(ask=ask), learned=learned)
 
-    sure, unsure = await recovery(state(), knowing(0.9)), await recovery(state(), knowing(0.7))
+    sure: Any = await recovery(state(), knowing(0.9))
+    unsure: Any = await recovery(state(), knowing(0.7))
 
     assert sure["steps"][0].recovery.by == "learned"
     assert unsure["steps"][0].recovery.strategy == "give-up"
@@ -203,7 +204,7 @@ async def test_what_can_not_say_what_it_learned_is_passed_over() -> None:
     async def broken(_: str, /) -> RecoveryAction | None:
         raise OSError("no store")
 
-    update = await recovery(state(), replace(a_context(said("give-up")), learned=broken))
+    update: Any = await recovery(state(), replace(a_context(said("give-up")), learned=broken))
 
     assert update["steps"][0].recovery.by == "model"
 
@@ -242,7 +243,7 @@ async def test_a_tool_is_tried_again_twice_and_then_another(strategy: Strategy) 
     failure = Failure(code="loop_detected", node="main", message="a loop", tool="shout")
     before = taken("recover", recovery=a_recovery("retry", tool="shout")) * 2
     context = a_context(said(strategy), tools=[shout, whisper])
-    update = await recovery(state(failure=failure, steps=before), context)
+    update: Any = await recovery(state(failure=failure, steps=before), context)
 
     assert update["steps"][0].recovery.strategy == "alternative-tool"
 

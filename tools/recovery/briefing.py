@@ -1,6 +1,6 @@
 """What a model is told of a failure when it is asked for an action against it (RE-04). Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -10,7 +10,6 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.progress import progress_of
 from daruma.tools.offer import Offer
-from daruma.tools.stand_ins import stand_ins
 
 EXCERPT: Final = 300
 """Characters of each fact and each call that are shown."""
@@ -20,8 +19,11 @@ FACTS: Final = 5
 """Results of tools that are shown as known facts, the newest."""
 
 
-def briefing(state: State, failure: Failure, offer: Offer) -> str:
-    """Return goal, progress, latest step, known facts, blockers and analysis, in that order."""
+def briefing(state: State, failure: Failure, offer: Offer, stand_ins: Collection[str] = ()) -> str:
+    """Return goal, progress, latest step, known facts, blockers and analysis, in that order.
+
+    ``stand_ins`` are tools that could be used in place of the one that failed.
+    """
     progress = progress_of(state)
     parts = {
         "Goal": state.task.goal[:LONGEST_GOAL] if state.task else "",
@@ -30,7 +32,7 @@ def briefing(state: State, failure: Failure, offer: Offer) -> str:
         "Known facts": _lines(_facts(state.messages)),
         "Blockers": _lines(dict.fromkeys((failure.message, *progress.blockers))),
         "Analysis": _lines(_analysis(state, failure)),
-        "Tools": _lines(_tools(failure, offer)),
+        "Tools": _lines(_tools(failure, offer, stand_ins)),
     }
     return "\n\n".join(f"{title}:\n{text or '(none)'}" for title, text in parts.items())
 
@@ -78,7 +80,6 @@ def _analysis(state: State, failure: Failure) -> list[str]:
     return said + ([f"last instruction: {_short(instructed[-1].text)}"] if instructed else [])
 
 
-def _tools(failure: Failure, offer: Offer) -> list[str]:
-    others = stand_ins(offer.tools).get(failure.tool, ())
+def _tools(failure: Failure, offer: Offer, others: Collection[str]) -> list[str]:
     shown = [f"{tool.name}: {_short(tool.description)}" for tool in offer.tools]
     return shown + ([f"could stand in for {failure.tool}: {', '.join(others)}"] if others else [])

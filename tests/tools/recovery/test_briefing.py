@@ -1,19 +1,21 @@
 """What a model is told when it is asked for an action: the six parts of RE-04, bounded."""
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from tests.parts import a_context, a_failure, a_recovery, a_state, a_task, taken
+from tests.parts import a_context, a_recovery, a_state, a_task, taken
 from tests.scripted_runs import shout
 
 from daruma.state.channels import State
+from daruma.state.failure import Failure
 from daruma.tools.offer import offer_of
 from daruma.tools.recovery.briefing import briefing
 
+LOOP = Failure(code="llm_failure", node="main", message="it broke", tool="shout")
 PARTS = ("Goal", "Progress", "Latest step", "Known facts", "Blockers", "Analysis", "Tools")
 
 
-def told(state: State) -> str:
-    context = a_context(tools=[shout])
-    return briefing(state, a_failure(message="it broke"), offer_of(state.task, context))
+def told(state: State, stand_ins: tuple[str, ...] = ()) -> str:
+    offer = offer_of(state.task, a_context(tools=[shout]))
+    return briefing(state, LOOP, offer, stand_ins)
 
 
 def test_it_has_all_its_parts_in_order() -> None:
@@ -40,6 +42,11 @@ def test_it_tells_what_was_done_and_found() -> None:
     assert "it broke" in text
     assert "tried before: retry (llm_failure)" in text
     assert "Say it loudly." in text
+
+
+def test_stand_ins_are_named() -> None:
+    """RE-08a: candidates for another tool."""
+    assert "could stand in for shout: whisper, cry" in told(a_state(), ("whisper", "cry"))
 
 
 def test_failed_results_are_no_facts() -> None:

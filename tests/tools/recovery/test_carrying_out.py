@@ -1,5 +1,7 @@
 """What the state becomes when an action is carried out."""
 
+from typing import Any
+
 import pytest
 from langchain_core.messages import AIMessage
 from tests.parts import a_call, a_context, a_failure, a_state
@@ -20,7 +22,7 @@ def case(failure: Failure = LOOP) -> Case:
 @pytest.mark.parametrize("strategy", ["retry", "alternative-tool", "parameter-adjustment"])
 async def test_the_failure_is_closed_and_the_model_told(strategy: Strategy) -> None:
     """Calls of before are over; the failure is remembered as the origin."""
-    update = await carried_out(case(), RecoveryAction(strategy=strategy), a_context())
+    update: Any = await carried_out(case(), RecoveryAction(strategy=strategy), a_context())
 
     assert (update["failure"], update["origin"], update["calls"]) == (None, LOOP, ())
     assert [m.id for m in update["messages"]] == ["t/1:recovery:0"]
@@ -28,7 +30,7 @@ async def test_the_failure_is_closed_and_the_model_told(strategy: Strategy) -> N
 
 async def test_giving_up_changes_nothing() -> None:
     """The failure stays open: it goes on to emergency."""
-    update = await carried_out(case(), RecoveryAction(strategy="give-up"), a_context())
+    update: Any = await carried_out(case(), RecoveryAction(strategy="give-up"), a_context())
 
     assert update == {"origin": LOOP, "action": None}
 
@@ -45,7 +47,7 @@ async def test_giving_up_changes_nothing() -> None:
 )
 async def test_who_was_never_heard_is_told_nothing(failure: Failure, told: bool) -> None:
     """A retry sends the request again just as it was."""
-    update = await carried_out(case(failure), RecoveryAction(strategy="retry"), a_context())
+    update: Any = await carried_out(case(failure), RecoveryAction(strategy="retry"), a_context())
 
     assert bool(update["messages"]) is told
 
@@ -77,7 +79,7 @@ async def test_a_call_needs_its_parameters(parameters: dict[str, str] | None) ->
     action = RecoveryAction(
         strategy="parameter-adjustment", tool_name="shout", parameters=parameters
     )
-    update = await carried_out(case(), action, a_context(tools=[shout]))
+    update: Any = await carried_out(case(), action, a_context(tools=[shout]))
 
     assert not isinstance(update["messages"][0], AIMessage)
 
@@ -88,7 +90,7 @@ async def test_a_corrected_call_that_was_mended_is_on_record() -> None:
     action = RecoveryAction(
         strategy="parameter-adjustment", tool_name="Shout", parameters={"Text": "x"}
     )
-    update = await carried_out(case(), action, a_context(tools=[shout], events=events))
+    update: Any = await carried_out(case(), action, a_context(tools=[shout], events=events))
 
     assert [(c.name, c.args) for c in update["calls"]] == [("shout", {"text": "x"})]
     assert [e.type for e in events] == ["answer_audited"]
