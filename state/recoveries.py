@@ -74,5 +74,5 @@ def _worked(step: Step, later: Sequence[Step]) -> bool:
         return False
     phase = [each for each in later if each.phase_id == step.phase_id]
     again = any(each.kind == "recover" and each.signature == step.signature for each in phase)
-    went_on = next((each.ok for each in phase if each.kind not in ("recover", "consult")), False)
+    went_on = any(each.ok for each in phase if each.kind not in ("recover", "consult"))
     return went_on and not again

@@ -25,7 +25,7 @@ _REVIEW = (
     "Nothing is done before a person has seen the plan. Here the demo answers for you: confirm."
 )
 _ENDS = {
-    0: "It fell once and got up again: the work counts as done because the checks say so.",
+    0: "It fell and got up again: the work counts as done because the checks say so.",
     1: "Its budget is spent and the checks are still red. Daruma says so, in words, in the status"
     " and in the exit code (1), rather than claim a success.",
 }
@@ -58,14 +58,14 @@ def ending(thread: str, scenario: Scenario, code: int) -> list[Line]:
     if code not in _ENDS:
         return []
     name = shlex.quote(thread)
-    other = "fix" if scenario.name != "fix" else "gives-up"
+    other = "seven-falls" if scenario.name != "seven-falls" else "gives-up"
     return [
         Line("head", "That was it"),
         Line("aside", _ENDS[code]),
         Line("head", "Try next"),
         Line("line", f"daruma show {name}", "all that was said and done"),
         Line("line", "daruma graph", "the machine that you saw walking"),
-        Line("line", f"daruma demo {other}", "the other ending"),
+        Line("line", f"daruma demo {other}", "another story"),
         Line(
             "line",
             "daruma run 'Make the tests pass' --workspace DIR --mode plan_exec --model openai:NAME",

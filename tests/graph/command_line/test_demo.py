@@ -21,7 +21,7 @@ from daruma.graph.command_line.diagnosis import program_path
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.tools.commands.checks import commands_for
 
-NAMES = ["fix", "gives-up"]
+NAMES = ["fix", "gives-up", "seven-falls"]
 
 
 @pytest.fixture
@@ -76,6 +76,22 @@ def test_the_other_demo_ends_honestly(daruma: Daruma) -> None:
     assert "assert 18.25 == 16" in said.err
 
 
+def test_seven_falls_are_got_up_from(daruma: Daruma) -> None:
+    """Outages, an empty answer, a garbled call, red tests, a loop, a missing file: all overcome."""
+    said = daruma.run("demo", "seven-falls", "--json")
+
+    recovered = [(each["code"], each["strategy"], each["by"]) for each in said.json["recoveries"]]
+    assert (said.code, said.json["status"]) == (0, "completed")
+    assert recovered == [
+        ("llm_failure", "parameter-adjustment", "rule"),
+        ("llm_failure", "retry", "model"),
+        ("llm_failure", "parameter-adjustment", "rule"),
+        ("loop_detected", "alternative-tool", "model"),
+    ]
+    assert all(each["worked"] for each in said.json["recoveries"])
+    assert said.json["budgets"]["reflect"] == 1
+
+
 def test_the_scenarios_are_listed(daruma: Daruma) -> None:
     """Each by its name and a line that says what will be seen."""
     lines = daruma("demo", "--list").out.splitlines()
@@ -86,7 +102,7 @@ def test_the_scenarios_are_listed(daruma: Daruma) -> None:
 
 def test_an_unknown_scenario_names_those_that_there_are() -> None:
     """And copies nothing."""
-    with pytest.raises(DemoRefused, match="'cook'; there are: fix, gives-up"):
+    with pytest.raises(DemoRefused, match="'cook'; there are: fix, gives-up, seven-falls"):
         scenario_named("cook")
 
 
