@@ -1,33 +1,52 @@
-"""Asking a model: the one place where requests leave the machine and answers come in."""
+"""Asking models: the one place where requests leave the machine, are counted, and answers come in.
+
+No client below repeats a request, and no node above does: all requests for one answer, to the
+model that is meant and to those that stand in for it, are made and counted here.
+"""
 
 import asyncio
-import os
+import random
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.constants import TAG_NOSTREAM
+from langgraph.errors import GraphBubbleUp
 
+from daruma.graph.failover import Move, next_move
+from daruma.graph.model_request import Request
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.errors import ModelError, ScriptError
-from daruma.graph.requests import sendable
-from daruma.state.events import Event, ModelCallCompleted, ModelCallStarted
+from daruma.graph.models.errors import CircuitOpen, ModelUnavailable, ScriptError
+from daruma.graph.models.key_masking import keys_of
+from daruma.graph.models.openai_answers import check_whole, readable
+from daruma.graph.pursuit import Pursuit
+from daruma.graph.telling import Told
+from daruma.state.events import Event
+from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role, Usage
 from daruma.tools.context import Answer, Sampling
 from daruma.tools.tool import Tool
 
+Value = TypeVar("Value")
+
 
 class Asker:
-    """What nodes ask models with; an :class:`daruma.tools.context.Ask`."""
+    """What nodes ask models with; an :class:`daruma.tools.context.Ask`.
 
-    def __init__(self, models: Models) -> None:
-        self._models = models
+    ``luck`` gives random numbers from 0 to 1, ``clock`` seconds from any point on.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        luck: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._models, self._limits, self._circuits = models, models.requests, models.circuits
+        self._sleep, self._luck, self._clock = sleep, luck, clock
 
     async def __call__(
         self,
@@ -40,99 +59,83 @@ class Asker:
         sampling: Sampling | None = None,
         emit: Callable[[Event], None],
     ) -> Answer:
-        """Ask once and tell how it went. Raises :class:`ModelFailed`."""
-        name = self._name(role)
-        with _Told(emit, node, name) as told:
-            message = await self._answer(node, call, role, Request(messages, tools, sampling))
-            told.usage = usage_of(message, role, name)
-        return Answer(message=message, usage=told.usage)
+        """Ask for one answer and tell how it went. Raises :class:`ModelFailed`."""
+        chain = self._chain(role)
+        request = Request(messages, tools, sampling)
+        this = Pursuit(node, call, role, chain, request, began=self._clock())
+        with Told(emit, node, call, chain[0]) as told:
+            message = await self._answered(this, told)
+            told.usage = usage_of(message, role if this.place == 0 else "fallback", this.model)
+        failover = this.failover(used=this.model)
+        return Answer(message=_noting(message, failover), usage=told.usage, failover=failover)
 
-    def _name(self, role: Role) -> str:
+    def _chain(self, role: Role) -> tuple[str, ...]:
         try:
-            return self._models.name(role)
-        except ModelError as error:
-            raise failed(error) from error
+            return self._models.chain(role)
+        except ModelUnavailable as error:
+            raise ModelFailed(str(error), cause=type(error).__name__, final=True) from error
 
-    async def _answer(self, node: str, call: int, role: Role, request: "Request") -> AIMessage:
-        config = RunnableConfig(metadata={"daruma_role": node, "daruma_call": call})
-        if request.sampling:
-            config["tags"] = [TAG_NOSTREAM]
-        try:
-            # A client is made when it is first needed, which reads files and imports for a second.
-            model = await asyncio.to_thread(self._models.get, role)
-            return await request.sent(model, config)
-        except ScriptError:
-            raise
-        except Exception as error:
-            raise failed(error) from error
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a model is sent."""
-
-    messages: Sequence[BaseMessage]
-    tools: Sequence[Tool]
-    sampling: Sampling | None
-
-    async def sent(self, model: BaseChatModel, config: RunnableConfig) -> AIMessage:
-        """Ask the model."""
-        messages = sendable(self.messages)
-        if self.tools:
-            offered = model.bind_tools([tool.as_function() for tool in self.tools])
-            return await offered.ainvoke(messages, config)
-        if self.sampling is None:
-            return await model.ainvoke(messages, config)
-        limit = self.sampling.max_tokens
-        options: dict[str, Any] = {"stream": False} | ({"max_tokens": limit} if limit else {})
-        try:
-            temperature = self.sampling.temperature
-            return await model.ainvoke(messages, config, temperature=temperature, **options)
-        except Exception as error:
-            if "temperature" not in str(error):
+    async def _answered(self, this: Pursuit, told: Told) -> AIMessage:
+        """Make requests until one is answered, or no other is to be made."""
+        while True:
+            at = self._clock()
+            try:
+                return await self._requested(this)
+            except (ScriptError, GraphBubbleUp):
                 raise
-            # Models that reason take no temperature, and refuse the request for it.
-            return await model.ainvoke(messages, config, **options)
+            except Exception as error:
+                move = self._after(this, error, told, seconds=self._clock() - at)
+                if move.then == "gave up":
+                    raise this.given_up() from error
+            await self._sleep(move.wait)
 
+    async def _requested(self, this: Pursuit) -> AIMessage:
+        this.circuit, this.keys = None, ()
+        # A client is made when it is first needed, which reads files and imports for a second.
+        model = await asyncio.to_thread(self._models.get, this.role, this.place)
+        this.circuit, this.keys = self._models.circuit_key(this.role, this.place), keys_of(model)
+        if not self._circuits.allows(this.circuit) and not this.is_last:
+            raise CircuitOpen("not asked: its last requests failed a moment ago")
+        left = self._limits.total_seconds - (self._clock() - this.began)
+        with readable(model):
+            sent = this.request.sent(model, this.metadata)
+            message = await within(min(self._limits.seconds, left), sent)
+        check_whole(message, model)
+        self._circuits.answered(this.circuit)
+        return message
 
-class _Told(AbstractContextManager["_Told"]):
-    """Tells that a call began and, however it went, that it ended."""
-
-    def __init__(self, emit: Callable[[Event], None], node: str, model: str) -> None:
-        self._emit, self._node, self._model = emit, node, model
-        self.usage: Usage | None = None
-
-    def __enter__(self) -> Self:
-        self._started = time.monotonic()
-        self._emit(ModelCallStarted(node=self._node, model=self._model))
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        usage = self.usage
-        self._emit(
-            ModelCallCompleted(
-                node=self._node,
-                model=self._model,
-                seconds=time.monotonic() - self._started,
-                input_tokens=usage.input_tokens if usage else 0,
-                output_tokens=usage.output_tokens if usage else 0,
-                error=None if error is None else str(error) or type(error).__name__,
-            )
+    def _after(self, this: Pursuit, error: Exception, told: Told, *, seconds: float) -> Move:
+        """Take down what failed, tell it, and return what comes next."""
+        failed = this.failed(error)
+        if failed.asked:
+            self._circuits.count(this.circuit, failed.fault)
+        only_one = self._circuits.is_open(this.circuit)
+        limits = self._limits.model_copy(update={"per_model": 1}) if only_one else self._limits
+        elapsed = self._clock() - this.began
+        move = next_move(
+            this.tried, chain=len(this.chain), limits=limits, elapsed=elapsed, luck=self._luck()
         )
+        attempt = this.moved(move, seconds)
+        told.failed(attempt, this.requests if failed.asked else 0, move.wait)
+        return move
 
 
-def failed(error: Exception) -> ModelFailed:
-    """Name what a provider's exception means; every provider has classes of its own."""
-    kind = type(error).__name__
-    timeout = isinstance(error, TimeoutError) or "Timeout" in kind
-    text = " ".join(_without_key(str(error)).split())[:500] or kind
-    return ModelFailed(text, code="timeout" if timeout else "llm_failure", cause=kind)
+async def within(seconds: float, answer: Awaitable[Value]) -> Value:
+    """Wait for an answer so long. Raises ``TimeoutError``, which says how long that was."""
+    try:
+        async with asyncio.timeout(max(seconds, 0.0)) as limit:
+            return await answer
+    except TimeoutError as error:
+        if limit.expired():
+            raise TimeoutError(f"no answer within {seconds:.3g} s") from error
+        raise
 
 
-def _without_key(text: str) -> str:
-    """Servers quote the key that they refuse; it must not reach the record."""
-    key = os.environ.get("OPENAI_API_KEY")
-    return text.replace(key, "[key]") if key else text
+def _noting(message: AIMessage, failover: Failover | None) -> AIMessage:
+    if failover is None:
+        return message
+    told = message.response_metadata | {"failover": failover.to_dict()}
+    return message.model_copy(update={"response_metadata": told})
 
 
 def usage_of(message: AIMessage, role: Role, model: str) -> Usage:

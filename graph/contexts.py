@@ -10,8 +10,7 @@ from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
-from daruma.graph.raising import Raised
-from daruma.graph.tiers import Node, Noting, run_node
+from daruma.graph.models.names import check_fallbacks
 from daruma.state.channels import Update
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings
@@ -44,8 +43,13 @@ class Contexts:
         require_mechanism(settings.sandbox.require)
 
     def check(self, settings: Settings) -> None:
-        """Check that a run's settings fit the tools; raises what the registry's ``check`` does."""
+        """Check that a run's settings fit the tools and name models that could be made.
+
+        Raises what the registry's ``check`` does, and
+        :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback that means nothing.
+        """
         self._tools.check(settings.tools)
+        check_fallbacks(settings.llm)
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
@@ -73,7 +77,9 @@ class Contexts:
         if key not in self._askers:
             own = self.settings.llm.model
             main = self._model or own if llm.model in (None, own) else llm.model
-            models = Models(main, llm.auxiliary_model, llm.model_aliases)
+            models = Models(
+                main, llm.auxiliary_model, llm.model_aliases, llm.fallback_models, llm.requests
+            )
             self._askers.setdefault(key, Asker(models))
         return self._askers[key]
 

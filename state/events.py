@@ -53,6 +53,10 @@ class ModelAttemptFailed(Event):
     """A request that brought no answer; what it had begun to say was dropped.
 
     ``then`` is "again", "next model" or "gave up"; ``wait`` the seconds until the next request.
+    Chunks that ``stream_mode="messages"`` has shown of a dropped attempt can be taken back: their
+    metadata holds ``daruma_role`` (here ``node``), ``daruma_call`` (``call``) and
+    ``daruma_attempt`` (``attempt``), and no two attempts share a message id. ``attempt`` counts
+    the requests of one call from 1; a model that was not asked at all has the number 0.
     """
 
     type: ClassVar[str] = "model_attempt_failed"
@@ -63,6 +67,7 @@ class ModelAttemptFailed(Event):
     then: str
     status: int | None = None
     wait: float = 0.0
+    call: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

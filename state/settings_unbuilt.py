@@ -5,8 +5,6 @@ from typing import Any
 from daruma.state.settings import Settings
 
 UNBUILT = (
-    "llm.fallback_models",
-    "llm.requests",
     "llm.context_window_tokens",
     "fallback_chain.recovery.execute_above",
     "fallback_chain.recovery.ask_above",

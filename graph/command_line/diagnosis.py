@@ -86,6 +86,7 @@ def _models() -> Iterator[Finding]:
     for role, name in (("main", llm.model), (AUXILIARY, llm.auxiliary_model)):
         if name is not None:
             yield _model("model" if role == "main" else "auxiliary", role, models)
+    yield from (_fallback(name, models) for name in llm.fallback_models)
     yield _key()
 
 
@@ -95,6 +96,14 @@ def _model(label: str, role: str, models: Models) -> Finding:
         return Finding(label, "ok", models.name(role))
     except ModelUnavailable as error:
         return Finding(label, "missing", str(error))
+
+
+def _fallback(name: str, models: Models) -> Finding:
+    try:
+        Models(name, aliases=models.aliases).get("main")
+        return Finding("fallback", "ok", name)
+    except ModelUnavailable as error:  # runs do without it, as long as the others answer
+        return Finding("fallback", "note", str(error))
 
 
 def _key() -> Finding:

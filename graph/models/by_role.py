@@ -1,54 +1,46 @@
 """Chat models by role, made from names in the settings when they are first needed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from langchain_core.language_models import BaseChatModel
 
+from daruma.graph.models.answering_model import AnsweringModel
+from daruma.graph.models.circuit import CIRCUITS, Circuits
 from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.names import follow_aliases, meant_by
+from daruma.graph.models.openai_answers import without_own_retries
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.settings_llm import Requests
 
 AUXILIARY = "auxiliary"
 
 
-def resolve_model(name: str, *, aliases: Mapping[str, str]) -> BaseChatModel:
+def resolve_model(
+    name: str, *, aliases: Mapping[str, str], requests: Requests | None = None
+) -> BaseChatModel:
     """Make the model that a name stands for: an alias, `openai:NAME` or `scripted:FILE`.
 
     Raises `ModelUnavailable` for a name that means nothing, aliases that go in a circle, a missing
     key or a script that cannot be read.
     """
-    spec = follow_aliases(name, aliases)
-    prefix, _, rest = spec.partition(":")
-    if prefix not in _MAKERS or not rest:
-        raise ModelUnavailable(_unknown(spec, aliases))
-    return _MAKERS[prefix](rest)
+    prefix, _, rest = meant_by(name, aliases).partition(":")
+    return _MAKERS[prefix](rest, requests or Requests())
 
 
-def follow_aliases(name: str, aliases: Mapping[str, str]) -> str:
-    """The name at the end of a chain of aliases; `ModelUnavailable` when the chain is a circle."""
-    chain = [name]
-    while chain[-1] in aliases:
-        chain.append(aliases[chain[-1]])
-        if chain[-1] in chain[:-1]:
-            raise ModelUnavailable(f"llm.model_aliases go in a circle: {' -> '.join(chain)}")
-    return chain[-1]
-
-
-def _unknown(spec: str, aliases: Mapping[str, str]) -> str:
-    known = [f"{prefix}:{what}" for prefix, what in (("openai", "NAME"), ("scripted", "FILE"))]
-    also = f" or one of llm.model_aliases: {', '.join(aliases)}" if aliases else ""
-    return f'unknown model "{spec}": write {" or ".join(known)}{also}'
-
-
-def _openai(name: str) -> BaseChatModel:
+def _openai(name: str, requests: Requests) -> BaseChatModel:
     from daruma.graph.models.openai_client import openai_model
 
-    return openai_model(name)
+    return openai_model(name, requests)
 
 
-_MAKERS: Mapping[str, Callable[[str], BaseChatModel]] = MappingProxyType(
-    {"openai": _openai, "scripted": ScriptedChatModel.from_file}
+def _scripted(path: str, _: Requests) -> BaseChatModel:
+    return ScriptedChatModel.from_file(path)
+
+
+_MAKERS: Mapping[str, Callable[[str, Requests], BaseChatModel]] = MappingProxyType(
+    {"openai": _openai, "scripted": _scripted}
 )
 
 
@@ -57,29 +49,59 @@ class Models:
     """The models of one graph by role: `auxiliary` for cheap side work, else the main one.
 
     `main` is a model or a name, `auxiliary` a name; without one the main model does its work too.
-    Nothing is made, and no key is asked for, before a role is first used.
+    Behind each stand the `fallbacks`, in their order: together they are the role's chain.
+    Nothing is made, and no key is asked for, before a place of a chain is first used.
     """
 
     main: BaseChatModel | str | None
     auxiliary: str | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
+    fallbacks: Sequence[str] = ()
+    requests: Requests = field(default_factory=Requests)
+    circuits: Circuits = field(default=CIRCUITS, repr=False, compare=False)
     _made: dict[str, BaseChatModel] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    def get(self, role: str) -> BaseChatModel:
-        """The role's model, made once; `ModelUnavailable` when the settings name no usable one."""
-        chosen = self._chosen(role)
-        if isinstance(chosen, BaseChatModel):
-            return chosen
-        spec = follow_aliases(chosen, self.aliases)
+    def chain(self, role: str) -> tuple[str, ...]:
+        """The names of a role's models, aliases followed, each once, nothing made.
+
+        Raises `ModelUnavailable` if there is no first one, or aliases go in a circle.
+        """
+        names = (self.name(role), *(follow_aliases(name, self.aliases) for name in self.fallbacks))
+        return tuple(dict.fromkeys(names))
+
+    def get(self, role: str, place: int = 0) -> BaseChatModel:
+        """The model at a place of a role's chain, made once, without retries of its own if we can.
+
+        Raises `ModelUnavailable` when the settings name no usable one.
+        """
+        chosen = self._chosen(role) if place == 0 else self.chain(role)[place]
+        spec = follow_aliases(chosen, self.aliases) if isinstance(chosen, str) else ""
         if spec not in self._made:
             # Two threads may both make it; both then use the one that was stored first.
-            self._made.setdefault(spec, resolve_model(spec, aliases=self.aliases))
+            self._made.setdefault(spec, self._make(chosen))
         return self._made[spec]
 
+    def _make(self, chosen: BaseChatModel | str) -> BaseChatModel:
+        if isinstance(chosen, BaseChatModel):
+            return without_own_retries(chosen)
+        return resolve_model(chosen, aliases=self.aliases, requests=self.requests)
+
+    def circuit_key(self, role: str, place: int) -> str | None:
+        """What the circuit of the model at a place is kept under; a script has none.
+
+        Whether a script's fault is met must not depend on what else the process has done.
+        """
+        chosen = self._chosen(role) if place == 0 else ""
+        model = chosen if isinstance(chosen, BaseChatModel) else self.get(role, place)
+        if isinstance(model, AnsweringModel):
+            return None
+        own = getattr(model, "circuit_key", None)
+        return own if isinstance(own, str) else self.circuits.key_of(model)
+
     def name(self, role: str) -> str:
-        """The role's model as the record shows it: aliases followed, nothing made."""
+        """The role's first model as the record shows it: aliases followed, nothing made."""
         chosen = self._chosen(role)
         if isinstance(chosen, str):
             return follow_aliases(chosen, self.aliases)

@@ -3,6 +3,8 @@
     ModelError
     ├── ModelUnavailable     no model can be made from the configuration
     │   └── ScriptInvalid    what was given as a script is not one
+    ├── BrokenAnswer         an answer that can not be read, or that was broken off
+    ├── CircuitOpen          a model that is not asked, as it failed just now
     └── ScriptedFault        a script's `raise`: stands for any failure of a model
     AssertionError
     └── ScriptError          the machine and the script disagree: a bug in one of them
@@ -26,6 +28,14 @@ class ModelUnavailable(ModelError):
 
 class ScriptInvalid(ModelUnavailable):
     """Raised when a script cannot be read; the message is one line that says where."""
+
+
+class BrokenAnswer(ModelError):
+    """Raised when what came back is no whole answer."""
+
+
+class CircuitOpen(ModelError):
+    """Raised instead of asking a model that keeps failing, where another one can be asked."""
 
 
 class ScriptedFault(ModelError):

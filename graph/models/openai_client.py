@@ -15,16 +15,12 @@ from pydantic import SecretStr
 from typing_extensions import override
 
 from daruma.graph.models.errors import ModelUnavailable
+from daruma.state.settings_llm import Requests
 
 if TYPE_CHECKING:
     import httpx2
 
 CONNECT_SECONDS = 5.0
-CALL_SECONDS = 300.0
-"""Between two bytes of an answer. The client's own default is 600 s."""
-CHUNK_SECONDS = 60.0
-"""Between two chunks of a stream: keep-alive comments reset the limit above, but not this one."""
-MAX_RETRIES = 2
 
 
 class ClientPerLoop(openai.DefaultAsyncHttpxClient):
@@ -88,6 +84,11 @@ class _Model(ChatOpenAI):
     LangChain would refuse the whole answer for one such call; it is made one that can not be read.
     """
 
+    @property
+    def circuit_key(self) -> str:
+        """Equal for all models of one name at one address."""
+        return f"{self.model_name} at {self.root_async_client.base_url}"
+
     @override
     def _create_chat_result(
         self, response: Any, generation_info: dict[str, Any] | None = None
@@ -109,22 +110,23 @@ def _readable(arguments: object) -> str:
         return text or "nothing"
 
 
-def openai_model(name: str) -> ChatOpenAI:
+def openai_model(name: str, requests: Requests) -> ChatOpenAI:
     """A chat model of OpenAI, or of a server that speaks its protocol at `OPENAI_BASE_URL`.
 
     `OPENAI_API_KEY` is required by OpenAI itself; another server gets a placeholder without it.
-    Raises `ModelUnavailable` when the environment lacks what is needed. At most `1 + MAX_RETRIES`
-    requests are made for one call.
+    It makes one request for a call: whoever calls counts them. Keep-alive comments hold off the
+    limit on silence, but not the one on the time between two chunks of a stream. Raises
+    `ModelUnavailable` when the environment lacks what is needed.
     """
     base_url = os.environ.get("OPENAI_BASE_URL") or None
     return _Model(
         model=name,
         base_url=base_url,
         api_key=_key(base_url),
-        timeout=openai.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS),
-        stream_chunk_timeout=CHUNK_SECONDS,
+        timeout=openai.Timeout(requests.seconds, connect=CONNECT_SECONDS),
+        stream_chunk_timeout=requests.chunk_seconds,
         stream_usage=True,
-        max_retries=MAX_RETRIES,
+        max_retries=0,
         http_async_client=ClientPerLoop(),
         http_socket_options=(),  # with any, the synchronous client ignores HTTPS_PROXY
     )

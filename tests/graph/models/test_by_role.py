@@ -8,12 +8,15 @@ from typing import Any
 
 import openai
 import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
 from daruma.graph.models.by_role import Models, resolve_model
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.settings_llm import Requests
 
 LOCAL = "http://127.0.0.1:9/v1"
 
@@ -98,40 +101,30 @@ def test_only_openai_itself_needs_a_key(
     assert Models(main="openai:m").get("main")
 
 
-def test_the_client_is_less_patient_than_its_defaults(environment: pytest.MonkeyPatch) -> None:
-    """Connecting 5 s, silence 300 s, silence within a stream 60 s."""
+@pytest.mark.parametrize(
+    ("requests", "silence", "chunks"),
+    [(Requests(), 300, 60), (Requests(seconds=7, chunk_seconds=3), 7, 3)],
+)
+def test_the_client_is_as_patient_as_the_settings(
+    environment: pytest.MonkeyPatch, requests: Requests, silence: float, chunks: float
+) -> None:
+    """Connecting 5 s; by default silence 300 s, silence within a stream 60 s."""
     environment.setenv("OPENAI_BASE_URL", LOCAL)
 
-    model: Any = resolve_model("openai:m", aliases={})
+    model: Any = Models(main="openai:m", requests=requests).get("main")
 
-    assert model.request_timeout == openai.Timeout(300, connect=5)
-    assert model.stream_chunk_timeout == 60
-
-
-async def test_a_transient_error_is_tried_again(environment: pytest.MonkeyPatch) -> None:
-    """An outage of a moment is not seen by the machine."""
-    soon = {"Retry-After-Ms": "1"}
-    replies: list[Reply | Fault] = [
-        Fault(503, headers=soon),
-        Fault(429, headers=soon),
-        Reply("at last"),
-    ]
-
-    with openai_server(replies) as server:
-        environment.setenv("OPENAI_BASE_URL", server.url)
-        answer = await resolve_model("openai:m", aliases={}).ainvoke("hello")
-
-    assert (answer.content, len(server.requests)) == ("at last", 3)
+    assert model.request_timeout == openai.Timeout(silence, connect=5)
+    assert model.stream_chunk_timeout == chunks
 
 
-async def test_a_lasting_error_costs_three_requests(environment: pytest.MonkeyPatch) -> None:
-    """Retries are bounded in one place, the client, whatever the server says."""
+async def test_a_client_makes_one_request(environment: pytest.MonkeyPatch) -> None:
+    """TL-17: one place counts requests, and it is not the client, whatever the server says."""
     with openai_server(lambda _: Fault(503, headers={"Retry-After-Ms": "1"})) as server:
         environment.setenv("OPENAI_BASE_URL", server.url)
         with pytest.raises(openai.InternalServerError):
             await resolve_model("openai:m", aliases={}).ainvoke("hello")
 
-    assert len(server.requests) == 3
+    assert len(server.requests) == 1
 
 
 async def test_a_stream_reports_its_usage(environment: pytest.MonkeyPatch) -> None:
@@ -212,3 +205,47 @@ async def test_arguments_that_are_no_object_cost_one_call_only(
 
     assert [call["id"] for call in answer.tool_calls] == ["good"]
     assert [call["id"] for call in answer.invalid_tool_calls] == ["bad"]
+
+
+def test_a_chain_names_each_model_once() -> None:
+    """TL-17: what stands in for a model is another one, and none is made to be named."""
+    aliases = {"big": "openai:m", "small": "openai:n"}
+    models = Models("big", "small", aliases, ["openai:n", "openai:o", "big", "openai:o"])
+
+    assert models.chain("main") == ("openai:m", "openai:n", "openai:o")
+    assert models.chain("reflect") == models.chain("main")
+    assert models.chain("auxiliary") == ("openai:n", "openai:o", "openai:m")
+
+
+def test_each_place_of_a_chain_has_its_model(tmp_path: Path) -> None:
+    """A role's first model is its own, the others are the same for all."""
+    for name in ("main", "aux", "spare"):
+        (tmp_path / name).write_text(f"- say: {name}\n")
+    main, aux, spare = (f"scripted:{tmp_path}/{name}" for name in ("main", "aux", "spare"))
+    models = Models(main, aux, fallbacks=[spare])
+
+    places = [models.get(*place) for place in (("main", 0), ("auxiliary", 0), ("main", 1))]
+
+    assert [model.invoke("hi").text for model in places] == ["main", "aux", "spare"]
+    assert models.get("auxiliary", 1) is models.get("main", 1)
+
+
+def test_circuits_are_told_apart_by_address_and_name(environment: pytest.MonkeyPatch) -> None:
+    """A second set of models for the same address shares them; a script has none."""
+    environment.setenv("OPENAI_BASE_URL", LOCAL)
+    models = Models("openai:m", "openai:n")
+    scripted = Models(ScriptedChatModel(script=[]))
+
+    assert models.circuit_key("main", 0) == Models("openai:m").circuit_key("main", 0)
+    assert models.circuit_key("main", 0) != models.circuit_key("auxiliary", 0)
+    assert scripted.circuit_key("main", 0) is None
+
+
+def test_a_model_that_is_passed_in_keeps_its_circuit_in_every_graph() -> None:
+    """By its identity: the copies that are asked in its place do not count."""
+    given = ChatOpenAI(model="m", base_url=LOCAL, api_key=SecretStr("k"))
+    other = ChatOpenAI(model="m", base_url=LOCAL, api_key=SecretStr("k"))
+
+    keys = [Models(model).circuit_key("main", 0) for model in (given, given, other)]
+
+    assert keys[0] == keys[1] != keys[2]

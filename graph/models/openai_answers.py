@@ -1,0 +1,58 @@
+"""What is asked of OpenAI's chat models, ours or passed in: one request a call, whole answers."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+
+from daruma.graph.models.errors import BrokenAnswer
+
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
+"""What LangChain raises for answers without choices, without JSON, or with an error in them."""
+
+
+def speaks_openai(model: object) -> bool:
+    """Say whether a model is LangChain's client for OpenAI's protocol."""
+    # The import takes a second; without it there is no such object.
+    module: Any = sys.modules.get("langchain_openai.chat_models.base")
+    return module is not None and isinstance(model, module.BaseChatOpenAI)
+
+
+def without_own_retries(model: BaseChatModel) -> BaseChatModel:
+    """Return a model that makes one request for a call; the one that is given stays as it is.
+
+    Only OpenAI's clients are known here: those of other providers have to be made without retries.
+    """
+    if not speaks_openai(model):
+        return model
+    changes: dict[str, Any] = {"max_retries": 0}
+    for root, leaf in (("root_client", "client"), ("root_async_client", "async_client")):
+        if client := getattr(model, root, None):
+            changes[root] = client.with_options(max_retries=0)
+            changes[leaf] = changes[root].chat.completions
+    return model.model_copy(update=changes)
+
+
+@contextmanager
+def readable(model: BaseChatModel) -> Iterator[None]:
+    """Turn what reading an answer raises into :class:`BrokenAnswer`."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if not speaks_openai(model):
+            raise
+        what = "it holds no choices" if isinstance(error, IndexError) else str(error)
+        raise BrokenAnswer(f"the answer can not be read: {what}") from error
+
+
+def check_whole(message: AIMessage, model: BaseChatModel) -> None:
+    """Raise :class:`BrokenAnswer` for an answer that ended without a reason, as if cut off.
+
+    Answers of the Responses API, which have no such reason, are told by what they are.
+    """
+    told = message.response_metadata
+    if speaks_openai(model) and not told.get("finish_reason") and told.get("object") != "response":
+        raise BrokenAnswer("the answer broke off: it came without a finish_reason")
