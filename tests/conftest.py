@@ -13,6 +13,7 @@ from hypothesis import settings
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from daruma.graph.models.circuit import CIRCUITS
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
 
@@ -20,6 +21,12 @@ settings.register_profile("daruma", deadline=None)  # a busy machine is no fault
 settings.load_profile("daruma")
 
 TEMPLATE = "daruma_template"
+
+
+@pytest.fixture(autouse=True)
+def _closed_circuits() -> None:
+    """A port that a failing server had may be the next server's: its circuit must not be open."""
+    CIRCUITS.close_all()
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ class Fault:
     `cut` breaks an answer off: `before_first_token` when only its head was sent, `later` in its
     midst; `unfinished` ends a stream politely, but without a finish reason. `malformed` answers
     200 with what is not JSON. `hang` waits for the event first (with `cut`, where it is cut).
+    `keep_alive` says nothing for ever, but keeps saying it: comments in a stream, else blanks.
     """
 
     status: int = 500
@@ -31,6 +32,7 @@ class Fault:
     cut: Literal["before_first_token", "later", "unfinished"] | None = None
     hang: threading.Event | None = None
     malformed: bool = False
+    keep_alive: bool = False
 
 
 Answer = Reply | Fault
@@ -54,6 +56,7 @@ class OpenAIServer(ThreadingHTTPServer):
         self._hanging: list[threading.Event] = []
         self._open: set[socket] = set()
         self._closing = False
+        self._over = threading.Event()
 
     @override
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -83,10 +86,15 @@ class OpenAIServer(ThreadingHTTPServer):
                 event.set()
         event.wait()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait a moment; say whether the test is over."""
+        return self._over.wait(seconds)
+
     def release(self) -> None:
         """End every hang, and every connection that a client keeps alive."""
         with self.lock:
             self._closing = True
+            self._over.set()
             for event in self._hanging:
                 event.set()
             for connection in self._open:
@@ -174,6 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _fail(self, fault: Fault, request: dict[str, Any]) -> None:
         streaming = bool(request.get("stream"))
+        if fault.keep_alive:
+            return self._drip(streaming)
         if fault.cut:
             return self._cut_stream(fault, request) if streaming else self._cut_plain(fault)
         self._hang(fault)
@@ -181,6 +191,14 @@ class _Handler(BaseHTTPRequestHandler):
             return self._events(["{not json"]) if streaming else self._body(200, b"{not json")
         body = fault.body or {"error": {"message": f"fault {fault.status}", "type": "fault"}}
         return self._json(fault.status, body, fault.headers)
+
+    def _drip(self, streaming: bool) -> None:
+        kind = _EVENT_STREAM if streaming else {**_EVENT_STREAM, "Content-Type": "application/json"}
+        self._head(200, kind)
+        blank = b": keep-alive\n\n" if streaming else b" "
+        while not self.server.wait(0.02):  # ends with the test, or when the client hangs up
+            self._chunk(blank)
+        raise _Cut
 
     def _cut_plain(self, fault: Fault) -> None:
         self._head(200, {"Content-Type": "application/json", "Content-Length": "1000"})
@@ -225,7 +243,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _event(self, data: str) -> None:
-        payload = f"data: {data}\n\n".encode()
+        self._chunk(f"data: {data}\n\n".encode())
+
+    def _chunk(self, payload: bytes) -> None:
         self.wfile.write(f"{len(payload):x}\r\n".encode() + payload + b"\r\n")
 
     def _end(self) -> None:

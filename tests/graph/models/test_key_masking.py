@@ -1,0 +1,36 @@
+"""No key is told, wherever it came from."""
+
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from daruma.graph.models.key_masking import keys_of, without_keys
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("the key own-secret is wrong", "the key [key] is wrong"),
+        ("the key env-secret is wrong", "the key [key] is wrong"),
+        ("env-secret-and-more", "[key]-and-more"),
+        ("longer env-secret-longer", "longer [key]"),
+        ("provided: sk-proj-a1B2c3D4.", "provided: [key]"),
+        ("provided: sk-ab***********wxyz", "provided: [key]"),
+        ("a task-oriented risk-averse model", "a task-oriented risk-averse model"),
+        ("a word that is the key of nothing", "a word that is the key of nothing"),
+    ],
+)
+def test_keys_are_masked(monkeypatch: pytest.MonkeyPatch, text: str, told: str) -> None:
+    """Those of the model, of the environment, and what looks like one; no ordinary words."""
+    monkeypatch.setenv("SOME_API_KEY", "env-secret")
+    monkeypatch.setenv("OTHER_API_KEY", "env-secret-longer")
+    monkeypatch.setenv("SHORT_API_KEY", "word")
+
+    assert without_keys(text, ["own-secret"]) == told
+
+
+def test_a_models_own_secrets_are_found() -> None:
+    """Also when no variable of the environment holds them."""
+    model = ChatOpenAI(model="m", api_key=SecretStr("given-by-hand"))
+
+    assert (keys_of(model), keys_of(object())) == (["given-by-hand"], [])

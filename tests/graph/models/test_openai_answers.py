@@ -1,0 +1,90 @@
+"""What is asked of OpenAI's models: one request for a call, and whole answers."""
+
+from typing import Any
+
+import openai
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+from tests.openai_server import Fault, openai_server
+
+from daruma.graph.models.errors import BrokenAnswer
+from daruma.graph.models.openai_answers import (
+    check_whole,
+    readable,
+    speaks_openai,
+    without_own_retries,
+)
+from daruma.graph.models.scripted import ScriptedChatModel
+
+
+def chat_model(url: str = "http://127.0.0.1:9/v1") -> ChatOpenAI:
+    return ChatOpenAI(model="m", base_url=url, api_key=SecretStr("k"), max_retries=2)
+
+
+def soon(_: dict[str, Any]) -> Fault:
+    return Fault(503, headers={"Retry-After-Ms": "1"})
+
+
+def test_a_copy_makes_one_request_and_the_original_as_many_as_before() -> None:
+    """The user's object is not ours to change."""
+    with openai_server(soon) as server:
+        original = chat_model(server.url)
+        copy = without_own_retries(original)
+        with pytest.raises(openai.InternalServerError):
+            copy.invoke("hello")
+        by_copy = len(server.requests)
+        with pytest.raises(openai.InternalServerError):
+            original.invoke("hello")
+
+    assert (by_copy, len(server.requests)) == (1, 1 + 3)
+    assert copy is not original
+    assert copy.__dict__["max_retries"] == 0
+
+
+async def test_a_copy_makes_one_request_asynchronously() -> None:
+    """By the other one of its clients."""
+    with openai_server(soon) as server, pytest.raises(openai.InternalServerError):
+        await without_own_retries(chat_model(server.url)).ainvoke("hello")
+
+    assert len(server.requests) == 1
+
+
+def test_other_models_are_left_alone() -> None:
+    """Nothing is known of their retries."""
+    model = ScriptedChatModel(script=[])
+
+    assert without_own_retries(model) is model
+    assert not speaks_openai(model)
+
+
+@pytest.mark.parametrize("error", [IndexError(), KeyError("choices"), TypeError(), ValueError()])
+def test_what_can_not_be_read_is_a_broken_answer(error: Exception) -> None:
+    """Of a model of OpenAI; of any other it is a bug as before."""
+    with pytest.raises(BrokenAnswer, match="can not be read"), readable(chat_model()):
+        raise error
+    with pytest.raises(type(error)), readable(ScriptedChatModel(script=[])):
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("metadata", "whole"),
+    [
+        ({"finish_reason": "stop"}, True),
+        ({"finish_reason": "length"}, True),
+        ({"object": "response", "status": "completed"}, True),
+        ({"finish_reason": None}, False),
+        ({}, False),
+    ],
+)
+def test_an_answer_ends_for_a_reason(metadata: dict[str, Any], whole: bool) -> None:
+    """TL-17: an end without one is a stream that broke, politely."""
+    answer = AIMessage("half an", response_metadata=metadata)
+    check_whole(answer, ScriptedChatModel(script=[]))
+
+    if whole:
+        check_whole(answer, chat_model())
+    else:
+        with pytest.raises(BrokenAnswer, match="finish_reason"):
+            check_whole(answer, chat_model())
