@@ -62,5 +62,5 @@ def _wait(fault: Fault, here: int, limits: Requests, luck: float) -> float | Non
     if fault.kind == "mend":
         return 0.0
     if fault.retry_after is None:
-        return luck * min(MAX_WAIT, limits.wait_seconds * 2 ** (here - 1))
+        return luck * min(MAX_WAIT, limits.wait_seconds * 2.0 ** (here - 1))
     return fault.retry_after if fault.retry_after <= MAX_RETRY_AFTER else None

@@ -55,8 +55,9 @@ class ModelAttemptFailed(Event):
     ``then`` is "again", "next model" or "gave up"; ``wait`` the seconds until the next request.
     Chunks that ``stream_mode="messages"`` has shown of a dropped attempt can be taken back: their
     metadata holds ``daruma_role`` (here ``node``), ``daruma_call`` (``call``) and
-    ``daruma_attempt`` (``attempt``), and no two attempts share a message id. ``attempt`` counts
-    the requests of one call from 1; a model that was not asked at all has the number 0.
+    ``daruma_attempt`` (``attempt``), and no two attempts share a message id. The message that is
+    recorded comes once more, whole, without these. ``attempt`` counts the requests of one call
+    from 1; a model that was not asked at all has the number 0.
     """
 
     type: ClassVar[str] = "model_attempt_failed"

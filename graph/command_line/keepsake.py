@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from daruma.graph.models.by_role import AUXILIARY, Models, follow_aliases
+from daruma.graph.models.by_role import AUXILIARY, Models
+from daruma.graph.models.names import follow_aliases
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
 

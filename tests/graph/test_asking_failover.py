@@ -186,13 +186,13 @@ async def test_a_model_that_is_passed_in_is_asked_no_oftener(
 
 @pytest.mark.parametrize("model", [lambda _: "openai:m", streaming], ids=["plain", "streaming"])
 @pytest.mark.parametrize(
-    "fault", [Fault(keep_alive=True), Fault(hang=threading.Event())], ids=["drip", "silence"]
+    "never", [lambda: Fault(keep_alive=True), lambda: Fault(hang=threading.Event())]
 )
 async def test_a_request_that_never_ends_is_ended(
-    serve: Any, fault: Fault, model: Callable[[str], Any]
+    serve: Any, never: Callable[[], Fault], model: Callable[[str], Any]
 ) -> None:
     """EM-02: by our own limit, whatever drips in; the failure is a timeout."""
-    with serve(fault) as asking:
+    with serve(never()) as asking:
         asker = asking.asker(model(asking.server.url), fallbacks=(), requests=SHORT)
         error = await asking.fail(asker)
 

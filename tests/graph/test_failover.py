@@ -29,6 +29,7 @@ def again(wait: float) -> Move:
 
 NEXT = Move("next model", 1)
 GAVE_UP = Move("gave up", 0)
+THREE = failed("again", "again", "again")
 
 
 @pytest.mark.parametrize(
@@ -54,8 +55,8 @@ GAVE_UP = Move("gave up", 0)
         (failed("next"), 2, 600, GAVE_UP),
         (skipped(), 2, 1, NEXT),
         (skipped() + failed("again", "again", place=1), 2, 1, Move("again", 1, 2)),
-        (failed(*["again"] * 3) + failed(*["again"] * 3, place=1), 3, 1, Move("gave up", 1)),
-        (failed(*["again"] * 3) + failed(*["again"] * 2, place=1), 3, 1, Move("again", 1, 2)),
+        (THREE + failed("again", "again", "again", place=1), 3, 1, Move("gave up", 1)),
+        (THREE + failed("again", "again", place=1), 3, 1, Move("again", 1, 2)),
     ],
 )
 def test_the_next_move(tried: list[Tried], chain: int, elapsed: float, expected: Move) -> None:

@@ -15,7 +15,7 @@ def test_the_defaults_promise_nothing() -> None:
     ("given", "key"),
     [
         ({"budgets": {"usd": 1.0}}, "budgets.usd"),
-        ({"llm": {"fallback_models": ["other"]}}, "llm.fallback_models"),
+        ({"llm": {"context_window_tokens": 5000}}, "llm.context_window_tokens"),
         ({"evolution": {"observe_only": False}}, "evolution"),
     ],
 )

@@ -17,7 +17,7 @@ from daruma.graph.models.errors import (
     ScriptedFault,
     ScriptInvalid,
 )
-from daruma.graph.models.faults import fault_of
+from daruma.graph.models.faults import Kind, fault_of
 
 NOW = 1_000_000_000.0
 
@@ -62,7 +62,7 @@ def wrapped(error: Exception) -> Odd:
 
 REQUEST: Any = httpx.Request("POST", "http://127.0.0.1:9/v1")
 
-TABLE = [
+TABLE: list[tuple[Exception, Kind]] = [
     (of(404), "next"),
     (of(400, message="tools are not supported by this model"), "next"),
     (of(400, code="unsupported", param="tool_choice"), "next"),
@@ -120,7 +120,7 @@ TABLE = [
 @pytest.mark.parametrize(
     ("error", "kind"), TABLE, ids=lambda part: part if isinstance(part, str) else repr(part)[:60]
 )
-def test_a_failure_has_its_fate(error: Exception, kind: str) -> None:
+def test_a_failure_has_its_fate(error: Exception, kind: Kind) -> None:
     """TL-17: by what the exception tells of itself, whoever's it is."""
     assert fault_of(error).kind == kind
 
