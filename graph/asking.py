@@ -8,11 +8,12 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.errors import GraphBubbleUp
 
+from daruma.graph.answers import answer_of, usage_of
+from daruma.graph.deadline import within
 from daruma.graph.failover import Move, next_move
 from daruma.graph.model_request import Request
 from daruma.graph.models.by_role import Models
@@ -22,13 +23,10 @@ from daruma.graph.models.openai_answers import check_whole, readable
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import Told
 from daruma.state.events import Event
-from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
-from daruma.state.usage import Role, Usage
+from daruma.state.usage import Role
 from daruma.tools.context import Answer, Sampling
 from daruma.tools.tool import Tool
-
-Value = TypeVar("Value")
 
 
 class Asker:
@@ -66,8 +64,7 @@ class Asker:
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
             told.usage = usage_of(message, role if this.place == 0 else "fallback", this.model)
-        failover = this.failover(used=this.model)
-        return Answer(message=_noting(message, failover), usage=told.usage, failover=failover)
+        return answer_of(message, told.usage, this.failover(used=this.model))
 
     def _chain(self, role: Role) -> tuple[str, ...]:
         try:
@@ -118,32 +115,3 @@ class Asker:
         attempt = this.moved(move, seconds)
         told.failed(attempt, this.requests if failed.asked else 0, move.wait)
         return move
-
-
-async def within(seconds: float, answer: Awaitable[Value]) -> Value:
-    """Wait for an answer so long. Raises ``TimeoutError``, which says how long that was."""
-    try:
-        async with asyncio.timeout(max(seconds, 0.0)) as limit:
-            return await answer
-    except TimeoutError as error:
-        if limit.expired():
-            raise TimeoutError(f"no answer within {seconds:.3g} s") from error
-        raise
-
-
-def _noting(message: AIMessage, failover: Failover | None) -> AIMessage:
-    if failover is None:
-        return message
-    told = message.response_metadata | {"failover": failover.to_dict()}
-    return message.model_copy(update={"response_metadata": told})
-
-
-def usage_of(message: AIMessage, role: Role, model: str) -> Usage:
-    """Read what a call cost out of its answer; nothing where the provider does not say."""
-    counted = message.usage_metadata
-    return Usage(
-        role=role,
-        model=model,
-        input_tokens=counted["input_tokens"] if counted else 0,
-        output_tokens=counted["output_tokens"] if counted else 0,
-    )

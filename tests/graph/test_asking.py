@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from tests.parts import at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
 
-from daruma.graph.asking import Asker, usage_of
+from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import ScriptExhausted
 from daruma.graph.requests import sendable
@@ -58,13 +58,6 @@ async def test_the_answer_comes_with_its_cost() -> None:
 
     assert answer.message.text == "Done."
     assert answer.usage == Usage(role="main", model="scripted", input_tokens=7, output_tokens=3)
-
-
-def test_a_provider_that_does_not_count_costs_nothing() -> None:
-    """Rather than an error."""
-    usage = usage_of(AIMessage("hi"), "reflect", "m")
-
-    assert usage == Usage(role="reflect", model="m")
 
 
 async def test_tools_are_offered_only_if_there_are_some() -> None:

@@ -152,6 +152,19 @@ def test_the_doctor_looks_at_everything_and_shows_no_key(daruma: Daruma) -> None
     assert "very-secret" not in said.out + said.err
 
 
+def test_the_doctor_names_the_fallbacks(daruma: Daruma) -> None:
+    """TL-17: one that can not be made is worth a note; runs do without it."""
+    daruma.setenv("OPENAI_API_KEY", "sk-very-secret")
+    daruma.setenv("DARUMA_LLM__FALLBACK_MODELS", '["openai:spare", "scripted:/no/such"]')
+
+    said = json.loads(daruma("doctor", "--json").out)
+
+    assert [(each["state"], each["text"]) for each in said if each["name"] == "fallback"] == [
+        ("ok", "openai:spare"),
+        ("note", "cannot read the script /no/such: No such file or directory"),
+    ]
+
+
 def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) -> None:
     """Without a database nothing can run: exit code 1, and the remedy in its line."""
     daruma.setenv("DARUMA_POSTGRES_URL", NOBODY)
