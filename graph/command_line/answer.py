@@ -54,14 +54,18 @@ def answer(  # noqa: PLR0913  # each is an option of the command
         typer.Option(metavar="JSON", help="The arguments that the call of --edit ID runs with."),
     ] = None,
     approve: Annotated[
-        Ids | None, typer.Option(metavar="[ID[@DIGEST]]", help="Let a call run; all without an id.")
+        Ids | None,
+        typer.Option(
+            metavar="[ID[@DIGEST]]", help="Let a call run, or a recovery be; all without an id."
+        ),
     ] = None,
     deny: Annotated[
-        Ids | None, typer.Option(metavar="[ID]", help="Do not let a call run; all without an id.")
+        Ids | None, typer.Option(metavar="[ID]", help="Do not let it; all without an id.")
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it is denied.")] = "",
     text: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The answer to a question.")
+        str | None,
+        typer.Option(metavar="TEXT", help="An answer, or what to do instead."),
     ] = None,
     model: Model = None,
     yes: Yes = False,

@@ -27,13 +27,19 @@ def _given(approval: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the command and the arguments, each whole, however long."""
     command = approval.get("command")
     if command:
-        yield from _shown("$", command)
-    for name, value in approval["args"].items():
-        if not (command and name == "command"):
-            yield from _shown(f"{revealed_line(name)}:", _text(value))
+        yield from given_lines("$", command)
+    args = approval["args"]
+    yield from argument_lines({k: v for k, v in args.items() if not (command and k == "command")})
 
 
-def _shown(label: str, text: str) -> Iterator[Line]:
+def argument_lines(args: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield a call's arguments, each whole, however long."""
+    for name, value in args.items():
+        yield from given_lines(f"{revealed_line(name)}:", _text(value))
+
+
+def given_lines(label: str, text: str) -> Iterator[Line]:
+    """Yield what a model gave, each line of it behind a mark."""
     lines = revealed(text).split("\n")
     if len(lines) == 1:
         yield Line("given", f"{label} {lines[0]}")

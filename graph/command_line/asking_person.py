@@ -38,11 +38,22 @@ def _ask(value: Mapping[str, Any], paper: Paper, read: Read, *, known: bool) -> 
     paper.put(*question_lines(value, known=known))
     if value["type"] == "question":
         return {"answer": _text("Your answer (empty: later)", read)}
+    if value["type"] == "recovery_request":
+        return _recover(read)
     if value["type"] != "spec_review_request":
         raise Later
     if _choice("[c]onfirm, [r]eject, [l]ater", "crl", read) == "c":
         return {"decision": "confirm"}
     return {"decision": "reject", "feedback": _text("What should change (empty: later)", read)}
+
+
+def _recover(read: Read) -> dict[str, Any]:
+    said = _choice("[a]pprove, [d]eny, [i]nstruct, [l]ater", "adil", read)
+    if said == "i":
+        return {"decision": "instruct", "text": _text("What to do instead (empty: later)", read)}
+    if said == "a":
+        return {"decision": "approve"}
+    return {"decision": "deny", "reason": read("  Why not (may be empty): ").strip()}
 
 
 def _decide(approval: Mapping[str, Any], paper: Paper, read: Read) -> dict[str, Any]:

@@ -27,11 +27,16 @@ def decision_on(
 
 
 def yes_to(questions: Collection[Interrupt]) -> dict[str, Any]:
-    """Return what ``--yes`` says: plans and optional approvals are fine, required ones are not."""
+    """Return what ``--yes`` says: plans, recoveries and optional approvals are fine.
+
+    A required approval is a person's to give, and a question has no yes.
+    """
     replies: dict[str, Any] = {}
     for question in questions:
         if question.value["type"] == "spec_review_request":
             replies[question.id] = {"decision": "confirm"}
+        elif question.value["type"] == "recovery_request":
+            replies[question.id] = {"decision": "approve"}
         elif question.value["type"] == "approval_request":
             optional = [each for each in question.value["approvals"] if not each["required"]]
             if decisions := [decision_on(each, "approve") for each in optional]:

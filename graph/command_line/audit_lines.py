@@ -1,5 +1,6 @@
-"""What was repaired or left out of an answer's calls, as lines."""
+"""What was repaired or left out of an answer's calls, and what it took to get it, as lines."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,3 +24,13 @@ def _texts(audit: Mapping[str, Any]) -> Iterator[str]:
     if asked := audit["round"]:
         came = f"{len(asked['repaired'])} of {len(asked['candidates'])}"
         yield f"the model was asked to repair {asked['kind']}: {came} repaired"
+    if failover := audit.get("failover"):
+        yield failover_text(failover)
+
+
+def failover_text(failover: Mapping[str, Any]) -> str:
+    """Say how many requests failed of one call, and which model answered in the end."""
+    failed = Counter(each["model"] for each in failover["attempts"])
+    tries = ", ".join(f"{number} of {model}" for model, number in failed.items())
+    end = f"{failover['used']} answered" if failover["used"] else "no model answered"
+    return f"{end}; requests that failed: {tries or 'none'}"

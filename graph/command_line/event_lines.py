@@ -7,6 +7,12 @@ from daruma.graph.command_line.audit_lines import audit_lines
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
+from daruma.graph.command_line.setback_lines import (
+    action_lines,
+    attempt_lines,
+    completed_lines,
+    started_lines,
+)
 
 Event = Mapping[str, Any]
 
@@ -94,7 +100,7 @@ def _seconds(event: Event) -> str:
 _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "task_started": _task,
     "model_call_completed": _model,
-    "model_attempt_failed": lambda e: [Line("bad", f"{e['model']}: {e['error']}", e["then"])],
+    "model_attempt_failed": attempt_lines,
     "plan_proposed": _plan,
     "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
     "spec_review_completed": _decided("plan"),
@@ -110,6 +116,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,
     "reflected": _reflected,
-    "recovery_started": lambda e: [Line("head", "Recovery"), Line("bad", e["message"], e["code"])],
-    "recovery_action": lambda event: [Line("note", event["strategy"])],
+    "recovery_started": started_lines,
+    "recovery_action": action_lines,
+    "recovery_completed": completed_lines,
 }

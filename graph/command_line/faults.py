@@ -4,6 +4,7 @@ import tempfile
 import traceback
 
 from daruma.state.errors import DarumaError
+from daruma.state.failure import classify
 
 USAGE = 2
 
@@ -17,6 +18,10 @@ def complaint(error: Exception) -> str | None:
     if isinstance(error, Error):
         reason = " ".join(str(error).split())
         return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
+    code = classify(error)
+    if code in ("llm_failure", "timeout"):  # raised as it is where emergency is switched off
+        reason = " ".join(str(error).split())
+        return f"{code}: {type(error).__name__}: {reason}; `daruma retry THREAD` tries again"
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror}{where}; `daruma threads` shows what can be resumed"

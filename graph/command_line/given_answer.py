@@ -10,10 +10,15 @@ from langgraph.types import Interrupt
 from daruma.graph.command_line.assent import decision_on
 from daruma.graph.command_line.given_json import AnswerRefused, args_in, plan_in
 from daruma.graph.command_line.questions import how_to_answer
+from daruma.graph.command_line.recovery_reply import recovery_reply
 from daruma.graph.command_line.shown_digest import approvals_named
 
 ALL = "*"
 """Stands for all open approvals."""
+
+_REVIEW = ("spec_review_request",)
+_CALLS = ("approval_request", "recovery_request")
+_WORDS = ("question", "recovery_request")
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,8 @@ class Given:
         """Return the replies by interrupt id. Raises :class:`AnswerRefused`."""
         if not questions:
             raise AnswerRefused(f"nothing is open on thread {thread!r}")
-        kind, _ = self._what()
-        fitting = [question for question in questions if question.value["type"] == kind]
+        kinds, _ = self._what()
+        fitting = [question for question in questions if question.value["type"] in kinds]
         if not fitting:
             raise AnswerRefused(
                 f"thread {thread!r} waits for another kind of answer: "
@@ -57,13 +62,13 @@ class Given:
     def _decides(self) -> bool:
         return bool(self.approve or self.deny) or self.args is not None
 
-    def _what(self) -> tuple[str, str]:
+    def _what(self) -> tuple[tuple[str, ...], str]:
         said = {
-            ("spec_review_request", "--confirm"): self.confirm,
-            ("spec_review_request", "--reject"): self.reject is not None,
-            ("spec_review_request", "--edit FILE"): self.edit is not None and self.args is None,
-            ("approval_request", "--approve/--deny/--edit ID --args"): self._decides,
-            ("question", "--text"): self.text is not None,
+            (_REVIEW, "--confirm"): self.confirm,
+            (_REVIEW, "--reject"): self.reject is not None,
+            (_REVIEW, "--edit FILE"): self.edit is not None and self.args is None,
+            (_CALLS, "--approve/--deny/--edit ID --args"): self._decides,
+            (_WORDS, "--text"): self.text is not None,
         }
         found = [what for what, given in said.items() if given]
         if len(found) == 1:
@@ -73,6 +78,8 @@ class Given:
         raise AnswerRefused(f"give an answer: one of {', '.join(option for _, option in said)}")
 
     def _reply(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        if question["type"] == "recovery_request":
+            return recovery_reply(self, question)
         if self._decides:
             return {"decisions": self._decisions(question)}
         if self.confirm:

@@ -9,6 +9,7 @@ from langgraph.types import Interrupt
 from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.paper import Line
 from daruma.graph.command_line.plan_lines import plan_lines
+from daruma.graph.command_line.recovery_lines import recovery_lines
 from daruma.graph.command_line.shown_digest import as_shown
 
 
@@ -20,6 +21,8 @@ def question_lines(value: Mapping[str, Any], *, known: bool = False) -> list[Lin
     if value["type"] == "approval_request":
         lines = [approval_lines(approval) for approval in value["approvals"]]
         return [Line("head", "May this run?"), *(line for some in lines for line in some)]
+    if value["type"] == "recovery_request":
+        return [Line("head", "May this be done about a failure?"), *recovery_lines(value)]
     context = [Line("note", value["context"])] if value.get("context") else []
     return [Line("head", str(value.get("question", value["type"]))), *context]
 
@@ -38,6 +41,9 @@ def _options(value: Mapping[str, Any]) -> list[str]:
         return ["--confirm", "--reject 'what to change'"]
     if value["type"] == "question":
         return ["--text 'your answer'"]
+    if value["type"] == "recovery_request":
+        pinned = f"--approve {shlex.quote(value['id'])}"  # a later recovery is another one
+        return [pinned, "--deny --reason 'why not'", "--text 'what to do instead'"]
     if value["type"] != "approval_request":
         return []
     ids = [shlex.quote(as_shown(each)) for each in value["approvals"]]

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from daruma.graph.command_line.asking_person import resume_command
+from daruma.graph.command_line.audit_lines import failover_text
 from daruma.graph.command_line.call_lines import call_title, change_lines
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
 from daruma.graph.command_line.questions import how_to_answer, question_lines
+from daruma.graph.command_line.recovery_lines import confidence_of
 from daruma.graph.command_line.summary import print_summary
 from daruma.graph.command_line.thread_view import ThreadView
 
@@ -26,7 +28,22 @@ def print_story(paper: Paper, view: ThreadView) -> None:
         paper.put(*plan_lines([phase.to_dict() for phase in view.plan.phases]))
     if view.messages:
         paper.put(Line("head", "What was said and done"), *message_lines(view.messages))
+    setbacks = [*setback_lines(view)]
+    if setbacks:
+        paper.put(Line("head", "Setbacks"), *setbacks)
     _print_end(paper, view)
+
+
+def setback_lines(view: ThreadView) -> Iterator[Line]:
+    """Return what the newest task got over: failed requests, and recoveries."""
+    audits = view.stop.result.audit if view.stop and view.stop.result else ()
+    for audit in audits:
+        if audit.failover:
+            yield Line("note", one_line(failover_text(audit.failover.to_dict())))
+    for each in view.recoveries:
+        about = f"{each.code}, {each.tool}" if each.tool else each.code
+        tail = confidence_of(each.confidence, each.by)
+        yield Line("note", f"{about}: {each.strategy}, {each.carried}", tail)
 
 
 def message_lines(messages: Sequence[AnyMessage]) -> Iterator[Line]:

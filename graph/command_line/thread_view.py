@@ -1,6 +1,7 @@
 """A thread as it stands, read for people: nothing is run, no model is made."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from daruma.graph.storage.postgres import Postgres
 from daruma.state.failure import Failure
 from daruma.state.phases import first_failed
 from daruma.state.plan import Plan
+from daruma.state.recovery import Recovered
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
 from daruma.state.task import Task
@@ -26,7 +28,7 @@ from daruma.state.task import Task
 class ThreadView:
     """What is known of one thread. ``damage`` says why its state can not be read, if so.
 
-    ``traceback`` is that of a bug which ended the task.
+    ``recoveries`` are those of the newest task, ``traceback`` is that of a bug which ended it.
     """
 
     thread: str
@@ -35,6 +37,7 @@ class ThreadView:
     task: Task | None = None
     plan: Plan | None = None
     messages: tuple[AnyMessage, ...] = ()
+    recoveries: tuple[Recovered, ...] = ()
     stop: Stop | None = None
     traceback: str = ""
     damage: str = ""
@@ -61,6 +64,7 @@ class ThreadView:
             "mode": task.mode if task else None,
             "workspace": task.workspace if task else None,
             "plan": self.plan.to_dict() if self.plan else None,
+            "recoveries": [recovery_dict(each) for each in self.recoveries],
             "interrupts": [{"id": each.id, "value": each.value} for each in questions],
             "traceback": self.traceback or None,
             "result": stop.result.to_dict() if stop and stop.result else None,
@@ -100,9 +104,21 @@ def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadV
         task=values.get("task"),
         plan=values.get("plan"),
         messages=tuple(values.get("messages", ())),
+        recoveries=_recoveries(values),
         stop=Stop(thread, values.get("result"), questions_of(snapshot)),
         traceback=_traceback(values.get("failure"), values.get("plan")),
     )
+
+
+def _recoveries(values: Mapping[str, Any]) -> tuple[Recovered, ...]:
+    task_id = values["task"].id if values.get("task") else ""
+    of_task = (step for step in values.get("steps", ()) if step.task_id == task_id)
+    return tuple(step.recovery for step in of_task if step.recovery)
+
+
+def recovery_dict(recovery: Recovered) -> dict[str, Any]:
+    """Return what is on record of a recovery as JSON-able values."""
+    return {k: v for k, v in asdict(recovery).items() if k != "schema_version"}
 
 
 def _traceback(failure: Failure | None, plan: Plan | None) -> str:

@@ -8,9 +8,12 @@ from tests.parts import a_call
 from daruma.state.approval import approval_of
 from daruma.state.interrupts import (
     Answer,
+    Approve,
     Confirm,
     Decisions,
+    Deny,
     Edit,
+    Instruct,
     Reject,
     ReplyRefused,
     approval_request,
@@ -20,6 +23,7 @@ from daruma.state.interrupts import (
 REVIEW = {"type": "spec_review_request", "id": "p:spec_review", "spec_review_id": "p:spec_review"}
 REVIEW |= {"goal": "Do it", "phases": [], "deadline": None}  # type: ignore[dict-item]  # as JSON has it
 QUESTION = {"type": "question", "id": "q", "question": "What now?", "context": ""}
+RECOVERY = {"type": "recovery_request", "id": "r", "failure": "it fell", "action": {}}
 FIRST, SECOND = (approval_of(a_call(id_, args={"text": id_}), "/w") for id_ in ("c1", "c2"))
 APPROVALS: Any = approval_request((FIRST, SECOND), None)
 
@@ -37,6 +41,10 @@ def decided(id_: str = "c1", **changes: Any) -> dict[str, Any]:
         (REVIEW, {"decision": "reject", "feedback": "smaller"}, Reject),
         (REVIEW, {"decision": "edit", "plan": {"phases": ["one"]}}, Edit),
         (QUESTION, {"answer": "go on"}, Answer),
+        (RECOVERY, {"decision": "approve"}, Approve),
+        (RECOVERY, {"decision": "deny"}, Deny),
+        (RECOVERY, {"decision": "deny", "reason": "no"}, Deny),
+        (RECOVERY, {"decision": "instruct", "text": "Ask Ann."}, Instruct),
         (APPROVALS, {"decisions": [decided("c2")]}, Decisions),
         (APPROVALS, {"decisions": [decided("c2"), decided("c1", decision="deny")]}, Decisions),
     ],
@@ -65,6 +73,12 @@ def test_a_reply_that_fits_is_read(question: Any, reply: Any, kind: type) -> Non
             {"decision": "edit", "plan": {"phases": [{"id": "a", "depends_on": ["a"]}]}},
             "a -> a",
         ),
+        (RECOVERY, {"decision": "confirm"}, "a reply to a recovery_request has the form"),
+        (RECOVERY, {"decision": "instruct"}, '"instruct", "text": "..."'),
+        (RECOVERY, {"decision": "instruct", "text": ""}, '"instruct", "text": "..."'),
+        (RECOVERY, {"decision": "approve", "text": "but"}, '"approve"'),
+        (RECOVERY, {"answer": "yes"}, '"deny"'),
+        (RECOVERY, "approve", '{"decision": "approve"}'),
         (QUESTION, {"answer": ""}, "answer"),
         (QUESTION, None, "a reply to a question has the form"),
         (APPROVALS, {"decisions": []}, "has the form"),

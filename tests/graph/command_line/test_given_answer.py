@@ -18,6 +18,7 @@ from daruma.graph.command_line.paper import Paper
 from daruma.graph.command_line.questions import how_to_answer
 from daruma.graph.command_line.session import Stop
 from daruma.state.interrupts import read_reply
+from daruma.state.recovery import RecoveryAction
 
 
 def review() -> Interrupt:
@@ -46,6 +47,12 @@ def question() -> Interrupt:
         "deadline": None,
     }
     return Interrupt(value, id="i1")
+
+
+def recovery() -> Interrupt:
+    action = RecoveryAction(strategy="retry", tool_name="shout", confidence=0.6).to_dict()
+    value = {"id": "t/1:recovery:0", "failure": "it fell", "action": action, "deadline": None}
+    return Interrupt({"type": "recovery_request", **value}, id="i1")
 
 
 def decided(reply: Any) -> dict[str, str]:
@@ -78,6 +85,36 @@ def test_decisions_name_what_they_decide(name: str) -> None:
     assert read_reply(asked.value, reply)
 
 
+RECOVERIES: dict[str, tuple[Given, dict[str, str]]] = {
+    "approved": (Given(approve=[ALL]), {"decision": "approve"}),
+    "approved by its id": (Given(approve=["t/1:recovery:0"]), {"decision": "approve"}),
+    "denied": (Given(deny=[ALL], reason="no"), {"decision": "deny", "reason": "no"}),
+    "instructed": (Given(text="Ask Ann."), {"decision": "instruct", "text": "Ask Ann."}),
+}
+
+
+@pytest.mark.parametrize("name", RECOVERIES)
+def test_a_recovery_is_agreed_to_or_not_or_replaced(name: str) -> None:
+    """RE-06: by the options that calls and questions are answered with."""
+    given, expected = RECOVERIES[name]
+
+    reply = given.replies("t", [recovery()])["i1"]
+
+    assert reply == expected
+    assert read_reply(recovery().value, reply)
+
+
+def test_the_commands_that_answer_a_recovery_do() -> None:
+    """RE-06: as printed, each of them."""
+    commands = how_to_answer("t", [recovery()])
+
+    assert commands == [
+        "daruma answer t --approve t/1:recovery:0",
+        "daruma answer t --deny --reason 'why not'",
+        "daruma answer t --text 'what to do instead'",
+    ]
+
+
 REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
     "half a digest": (Given(approve=["a@digest"]), approvals("a"), "no approval 'a@digest'"),
     "an id that is not open": (Given(approve=["z"]), approvals("a", "b"), "open: a, b"),
@@ -90,6 +127,18 @@ REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
         "not both edit and approve",
     ),
     "another kind": (Given(confirm=True), question(), "daruma answer t --text"),
+    "another recovery": (
+        Given(approve=["t/1:recovery:1"]),
+        recovery(),
+        "'t/1:recovery:1' is not open: the recovery is 't/1:recovery:0'",
+    ),
+    "a recovery, yes and no": (
+        Given(approve=[ALL], deny=[ALL]),
+        recovery(),
+        "one of --approve, --deny",
+    ),
+    "an edited recovery": (CHANGED_A, recovery(), "a recovery is not edited"),
+    "a confirmed recovery": (Given(confirm=True), recovery(), "--approve t/1:recovery:0"),
     "no kind": (Given(), question(), "give an answer"),
 }
 
@@ -146,6 +195,7 @@ def test_yes_never_agrees_to_what_is_required() -> None:
     assert yes_to([review()]) == {"i1": {"decision": "confirm"}}
     assert decided(yes_to([approvals("a", "b")])["i1"]) == {"a": "approve", "b": "approve"}
     assert yes_to([approvals("a", required=True)]) == {}
+    assert yes_to([recovery()]) == {"i1": {"decision": "approve"}}
     assert yes_to([question()]) == {}
 
 
@@ -191,6 +241,13 @@ TYPED: dict[str, tuple[Interrupt, list[str], Any]] = {
     "rejected": (review(), ["r", "shorter"], {"decision": "reject", "feedback": "shorter"}),
     "asked until it is understood": (review(), ["", "what?", "C"], {"decision": "confirm"}),
     "answered": (question(), ["wait"], {"answer": "wait"}),
+    "recovered": (recovery(), ["a"], {"decision": "approve"}),
+    "not recovered": (recovery(), ["d", "no"], {"decision": "deny", "reason": "no"}),
+    "recovered otherwise": (
+        recovery(),
+        ["i", "Ask Ann."],
+        {"decision": "instruct", "text": "Ask Ann."},
+    ),
 }
 
 
@@ -220,6 +277,8 @@ LATER: list[tuple[Interrupt, list[str]]] = [
     (review(), ["r", ""]),
     (approvals("a", "b"), ["a", "l"]),
     (question(), [""]),
+    (recovery(), ["l"]),
+    (recovery(), ["i", ""]),
     (review(), []),
 ]
 

@@ -22,12 +22,13 @@ from daruma.graph.command_line.printable import one_line, shown
 from daruma.graph.command_line.progress import Progress
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange
 from daruma.state.events import EVENTS
+from daruma.state.failover import Attempt, Failover
 from daruma.state.visible_text import revealed
 
 NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
 
 SILENT = {
-    "model_call_started", "tool_started", "recovery_completed", "task_completed",
+    "model_call_started", "tool_started", "task_completed",
 }  # fmt: skip
 """Events that are seen in the picture below the lines, or in the summary at the end."""
 
@@ -42,6 +43,10 @@ SPECIAL: Mapping[str, Any] = {
     "passed": False,
     "timed_out": False,
     "ok": False,
+    "attempt": 1,
+    "wait": 2.0,
+    "status": 503,
+    "confidence": 0.6,
     "input_tokens": 1,
     "output_tokens": 1,
 }
@@ -57,10 +62,15 @@ def an_event(kind: str, text: str) -> dict[str, Any]:
             ArgumentRepair(tool_call_id=text, name="pay", repaired_by="rules", rungs=(text,)),
         ),
         left_out=LeftOut(total=2, executed=1, omitted=1, limit=1, names=(text,)),
+        failover=Failover(
+            requested=text, attempts=(Attempt(model=text, error=text, then="again"),)
+        ),
     )
     special = {
         **SPECIAL,
         "audit": audit.to_dict(),
+        "progress": {"percent": 50, "reasoning": text},
+        "parameters": {text: text},
         "plan": {"id": "p", "goal": text, "phases": [phase.to_dict()]},
     }
     names = (field.name for field in fields(EVENTS[kind]))
