@@ -12,7 +12,7 @@ import typer
 from daruma.graph.command_line.answer import BareDecisions, answer
 from daruma.graph.command_line.demo_command import demo
 from daruma.graph.command_line.doctor import doctor
-from daruma.graph.command_line.faults import USAGE, complaint, kept
+from daruma.graph.command_line.faults import FAILED, USAGE, complaint, failed, kept
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.run import resume, retry, run
 from daruma.graph.command_line.show import graph, show, threads
@@ -71,9 +71,9 @@ def _exit_code(args: Sequence[str] | None) -> int:
     except _UsageError as error:
         return _complain(getattr(error, "format_message", error.__str__)())
     except Exception as error:  # noqa: BLE001  # a bug is told in one line too, and kept
-        return _complain(complaint(error) or kept(error))
+        return _complain(complaint(error) or kept(error), FAILED if failed(error) else USAGE)
 
 
-def _complain(text: str) -> int:
+def _complain(text: str, code: int = USAGE) -> int:
     typer.echo(f"daruma: {one_line(text, 1000)}", err=True)
-    return USAGE
+    return code

@@ -4,9 +4,19 @@ import tempfile
 import traceback
 
 from daruma.state.errors import DarumaError
-from daruma.state.failure import classify
 
+FAILED = 1
 USAGE = 2
+
+
+def failed(error: Exception) -> bool:
+    """Whether it is what a task failed of, raised as it is where emergency is switched off."""
+    from daruma.graph.models.errors import ScriptedFault
+    from daruma.state.failure import TaskFailed, classify
+
+    if isinstance(error, DarumaError):
+        return isinstance(error, TaskFailed | ScriptedFault)
+    return classify(error) in ("llm_failure", "timeout")
 
 
 def complaint(error: Exception) -> str | None:
@@ -18,10 +28,9 @@ def complaint(error: Exception) -> str | None:
     if isinstance(error, Error):
         reason = " ".join(str(error).split())
         return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
-    code = classify(error)
-    if code in ("llm_failure", "timeout"):  # raised as it is where emergency is switched off
+    if failed(error):
         reason = " ".join(str(error).split())
-        return f"{code}: {type(error).__name__}: {reason}; `daruma retry THREAD` tries again"
+        return f"{type(error).__name__}: {reason}; `daruma show THREAD` says where it stands"
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror}{where}; `daruma threads` shows what can be resumed"

@@ -3,9 +3,13 @@
 from pathlib import Path
 
 import psycopg
+import pytest
+from tests.daruma_command import DONE, Daruma
+from tests.parts import a_failure
 
-from daruma.graph.command_line.faults import complaint, kept
+from daruma.graph.command_line.faults import complaint, failed, kept
 from daruma.graph.models.errors import ModelUnavailable
+from daruma.state.failure import TaskFailed
 from daruma.state.storage import StorageUnavailable
 
 
@@ -35,3 +39,38 @@ def test_a_bug_is_one_line_and_its_traceback_is_kept() -> None:
     assert "\n" not in line
     assert "ZeroDivisionError: planted" in file.read_text()
     file.unlink()
+
+
+OFF = {
+    "no chain": ("fallback_chain: {enabled: false}", "resume"),
+    "no emergency": (
+        "fallback_chain: {recovery: {enabled: false}, emergency: {enabled: false}}",
+        "retry",
+    ),
+}
+
+
+@pytest.mark.parametrize("off", OFF)
+def test_a_failure_that_is_raised_is_one_line_and_can_be_gone_on_with(
+    daruma: Daruma, off: str
+) -> None:
+    """EM-05: the exit code is that of a task that failed; the thread is not stuck."""
+    rules, again = OFF[off]
+    (daruma.folder / "daruma.yaml").write_text(rules)
+    model = daruma.script(main=[{"raise": "out of order"}, DONE])
+    said = daruma("run", "Do it", "--thread", "t", "--model", model)
+
+    assert said.code == 1
+    (line,) = (line for line in said.err.splitlines() if line.startswith("daruma: "))
+    assert "out of order" in line
+    daruma.script(main=[DONE, DONE])
+    assert daruma(again, "t").code == 0
+
+
+def test_a_task_that_failed_is_no_mistake_of_a_person() -> None:
+    """EM-05: a mistake is mended and the command typed again; this is a failure."""
+    assert failed(TaskFailed(a_failure()))
+    assert failed(TimeoutError("slow"))
+    assert not failed(ModelUnavailable("no key"))
+    assert not failed(ZeroDivisionError("planted"))
+    assert complaint(TaskFailed(a_failure())) == "llm_failure in main: broken"
