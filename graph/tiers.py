@@ -61,7 +61,7 @@ async def _run(node: Node, state: Any, context: Context) -> Update:
 def end_with_first(state: State, raised: Raised) -> None:
     """Let a failed task end with the exception behind its first failure, if there was one."""
     failure = first_failure(state) if state.error else None
-    if failure and failure.original_error:
+    if failure and failure.was_raised:
         raised.end = raised.behind(failure)
 
 

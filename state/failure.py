@@ -51,6 +51,11 @@ class Failure:
     schema_version: int = 1
 
     @property
+    def was_raised(self) -> bool:
+        """Whether it was an exception, and not an answer that could not be used."""
+        return self.original_error is not None and self.original_error not in UNUSABLE
+
+    @property
     def unanswered(self) -> bool:
         """Whether a model was asked and never heard, so that there is nothing to tell it."""
         asked = self.code in ("timeout", "llm_failure") and self.node in ("main", "plan")

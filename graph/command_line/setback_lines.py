@@ -17,9 +17,9 @@ _CARRIED: Mapping[str, tuple[Mark, str]] = {
     "answered": ("ok", "going on with the answer"),
     "denied": ("bad", "denied"),
     "observed": ("note", "only observed: nothing was done"),
-    "refused": ("bad", "not possible: nothing was done"),
+    "failed": ("bad", "failed"),
 }
-"""What became of an action (``state/recovery.py``), in words."""
+"""What became of an action (``state/recovery.py``; or a bug ended it), in words."""
 
 
 def attempt_lines(event: Event) -> list[Line]:

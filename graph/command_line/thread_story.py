@@ -42,8 +42,9 @@ def setback_lines(view: ThreadView) -> Iterator[Line]:
             yield Line("note", one_line(failover_text(audit.failover.to_dict())))
     for each in view.recoveries:
         about = f"{each.code}, {each.tool}" if each.tool else each.code
-        tail = confidence_of(each.confidence, each.by)
-        yield Line("note", f"{about}: {each.strategy}, {each.carried}", tail)
+        helped = "" if each.worked is None else (", to no avail", ", and it helped")[each.worked]
+        text = f"{about}: {each.strategy}, {each.carried}{helped}"
+        yield Line("note", text, confidence_of(each.confidence, each.by))
 
 
 def message_lines(messages: Sequence[AnyMessage]) -> Iterator[Line]:

@@ -1,7 +1,7 @@
 """A thread as it stands, read for people: nothing is run, no model is made."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from daruma.graph.storage.postgres import Postgres
 from daruma.state.failure import Failure
 from daruma.state.phases import first_failed
 from daruma.state.plan import Plan
+from daruma.state.recoveries import outcomes
 from daruma.state.recovery import Recovered
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
@@ -64,7 +65,7 @@ class ThreadView:
             "mode": task.mode if task else None,
             "workspace": task.workspace if task else None,
             "plan": self.plan.to_dict() if self.plan else None,
-            "recoveries": [recovery_dict(each) for each in self.recoveries],
+            "recoveries": [each.to_dict() for each in self.recoveries],
             "interrupts": [{"id": each.id, "value": each.value} for each in questions],
             "traceback": self.traceback or None,
             "result": stop.result.to_dict() if stop and stop.result else None,
@@ -112,13 +113,7 @@ def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadV
 
 def _recoveries(values: Mapping[str, Any]) -> tuple[Recovered, ...]:
     task_id = values["task"].id if values.get("task") else ""
-    of_task = (step for step in values.get("steps", ()) if step.task_id == task_id)
-    return tuple(step.recovery for step in of_task if step.recovery)
-
-
-def recovery_dict(recovery: Recovered) -> dict[str, Any]:
-    """Return what is on record of a recovery as JSON-able values."""
-    return {k: v for k, v in asdict(recovery).items() if k != "schema_version"}
+    return outcomes([step for step in values.get("steps", ()) if step.task_id == task_id])
 
 
 def _traceback(failure: Failure | None, plan: Plan | None) -> str:

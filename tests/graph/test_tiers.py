@@ -158,6 +158,13 @@ def test_a_loop_without_end_is_a_result_without_a_structured_error() -> None:
     )
 
 
+def test_without_emergency_an_answer_that_says_nothing_is_a_result() -> None:
+    """EM-05: it names what was wrong with it, but nothing was raised."""
+    run = Run([say(" ")], settings=NO_EMERGENCY).ask()
+
+    assert (run.result.status, run.result.error_struct) == ("failed", None)
+
+
 def test_a_denied_call_is_a_result() -> None:
     """MO-08: blocked, under any settings, and it can be asked for again."""
     policy = {"policy": {"shout": {"decision": "confirm", "required": True}}}
@@ -209,6 +216,17 @@ def test_without_emergency_recovery_comes_first(way: Callable[..., None]) -> Non
 
     assert raised.value is errors[0]
     assert [step.kind for step in graph.get_state(CONFIG).values["steps"]].count("recover") == 1
+
+
+def test_without_recovery_emergency_follows_at_once() -> None:
+    """EM-05: and nothing says that a recovery had begun."""
+    run = Run(
+        [{"raise": "down"}], settings=settings(fallback_chain={"recovery": {"enabled": False}})
+    )
+    run.ask()
+
+    assert run.result.error_struct is not None
+    assert not any(event["type"].startswith("recovery") for event in run.events)
 
 
 def test_another_process_raises_what_is_known_of_it() -> None:

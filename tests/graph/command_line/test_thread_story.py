@@ -19,7 +19,13 @@ from daruma.state.result import TaskResult
 def test_a_story_tells_what_was_got_over() -> None:
     """FA-04: a recovery, with who chose it and what became of it."""
     recovered = Recovered(
-        code="timeout", strategy="retry", by="model", carried="approved", confidence=0.6, tool="pay"
+        code="timeout",
+        strategy="retry",
+        by="model",
+        carried="approved",
+        confidence=0.6,
+        tool="pay",
+        worked=True,
     )
     failover = Failover(
         requested="a", used="b", attempts=(Attempt(model="a", error="503", then="next model"),)
@@ -44,6 +50,9 @@ def test_a_story_tells_what_was_got_over() -> None:
 
     print_story(Paper(Console(file=file, width=200)), view)
 
-    assert "timeout, pay: retry, approved  confidence 0.60, chosen by model" in file.getvalue()
+    assert (
+        "timeout, pay: retry, approved, and it helped  confidence 0.60, chosen by model"
+        in file.getvalue()
+    )
     assert "b answered; requests that failed: 1 of a" in file.getvalue()
     assert view.to_dict()["recoveries"][0]["carried"] == "approved"
