@@ -12,23 +12,27 @@ Json = Mapping[str, Any]
 class Reply:
     """An answer. A call is `{"name": ..., "arguments": text or JSON}`, with an `id` if it matters.
 
-    `usage` is (prompt, completion) in tokens; by default four characters make one.
+    `usage` is (prompt, completion) in tokens; by default four characters make one. `refusal` is
+    said in the place of a text; an answer with `no_choices` holds nothing at all.
     """
 
     text: str = ""
     calls: Sequence[Mapping[str, Any]] = ()
     finish_reason: str | None = None
     usage: tuple[int, int] | None = None
+    refusal: str | None = None
+    no_choices: bool = False
 
 
 def completion(reply: Reply, request: Json) -> Json:
     """The answer to a request that did not ask for a stream."""
-    message = {"role": "assistant", "content": reply.text or None} | (
+    message = {"role": "assistant", "content": reply.text or None, "refusal": reply.refusal} | (
         {"tool_calls": _calls(reply)} if reply.calls else {}
     )
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
+    choices = [] if reply.no_choices else [choice]
     head = _head("chat.completion", request)
-    return {**head, "choices": [choice], "usage": _usage(reply, request)}
+    return {**head, "choices": choices, "usage": _usage(reply, request)}
 
 
 def chunks(reply: Reply, request: Json) -> list[Json]:
@@ -36,10 +40,13 @@ def chunks(reply: Reply, request: Json) -> list[Json]:
     half = len(reply.text) // 2
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text} for text in (reply.text[:half], reply.text[half:]) if text]
+    deltas += [{"refusal": reply.refusal}] if reply.refusal else []
     deltas += [delta for index, call in enumerate(_calls(reply)) for delta in _halves(index, call)]
     head = _head("chat.completion.chunk", request)
     stream: list[Json] = [{**head, "choices": [_choice(delta, None)]} for delta in deltas]
     stream.append({**head, "choices": [_choice({}, _finish_reason(reply))]})
+    if reply.no_choices:
+        stream = [{**head, "choices": []}]
     if (request.get("stream_options") or {}).get("include_usage"):
         stream.append({**head, "choices": [], "usage": _usage(reply, request)})
     return stream

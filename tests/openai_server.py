@@ -23,7 +23,7 @@ class Fault:
     `cut` breaks an answer off: `before_first_token` when only its head was sent, `later` in its
     midst; `unfinished` ends a stream politely, but without a finish reason. `malformed` answers
     200 with what is not JSON. `hang` waits for the event first (with `cut`, where it is cut).
-    `keep_alive` says nothing for ever, but keeps saying it: comments in a stream, else blanks.
+    A stream that is cut breaks off in the midst of `answer`.
     """
 
     status: int = 500
@@ -32,7 +32,7 @@ class Fault:
     cut: Literal["before_first_token", "later", "unfinished"] | None = None
     hang: threading.Event | None = None
     malformed: bool = False
-    keep_alive: bool = False
+    answer: Reply = Reply("A half-finished answer")
 
 
 Answer = Reply | Fault
@@ -210,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _cut_stream(self, fault: Fault, request: dict[str, Any]) -> None:
         self._head(200, _EVENT_STREAM)
         if fault.cut != "before_first_token":
-            for chunk in chunks(Reply("A half-finished answer"), request)[:2]:
+            for chunk in chunks(fault.answer, request)[:2]:
                 self._event(json.dumps(chunk))
         self._hang(fault)
         if fault.cut != "unfinished":
