@@ -15,6 +15,8 @@ from tests.openai_answers import Json, Reply, chunks, completion
 from tests.openai_rules import violations
 from typing_extensions import override
 
+HALF_SAID = Reply("A half-finished answer")
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -32,7 +34,7 @@ class Fault:
     cut: Literal["before_first_token", "later", "unfinished"] | None = None
     hang: threading.Event | None = None
     malformed: bool = False
-    answer: Reply = Reply("A half-finished answer")
+    answer: Reply = HALF_SAID
 
 
 Answer = Reply | Fault

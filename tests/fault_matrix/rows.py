@@ -128,7 +128,7 @@ ROWS: dict[str, Row] = {
     "no more chunks": says(lambda: Fault(cut="later", hang=threading.Event()), again("timeout")),
     "a body that is no JSON": says(lambda: Fault(malformed=True), again()),
     "no choices": says(lambda: Reply(no_choices=True), again()),
-    "no server": says(lambda: Fault(), {"always": failed(0)}, reachable=False),
+    "no server": says(Fault, {"always": failed(0)}, reachable=False),
     "a blank answer": says(lambda: Reply(" \n"), UNUSABLE),
     "a refusal": says(lambda: Reply(refusal="I can not help with that."), UNUSABLE),
     "cut off at the length limit": says(lambda: Reply("It is", finish_reason="length"), UNUSABLE),
