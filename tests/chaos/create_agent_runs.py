@@ -26,17 +26,16 @@ class CreateAgent:
     def __init__(self, tools: list[ToolFunction], *, streaming: bool) -> None:
         self._client = openai.DefaultAsyncHttpxClient()
         self._streaming = streaming
+        middleware: list[Any] = [
+            ModelCallLimitMiddleware(run_limit=MOST_STEPS, exit_behavior="error"),
+            ToolCallLimitMiddleware(run_limit=MOST_STEPS, exit_behavior="error"),
+            ModelFallbackMiddleware(self._model("b")),
+            ModelRetryMiddleware(**AT_ONCE, on_failure="error"),
+            ToolRetryMiddleware(**AT_ONCE, on_failure="continue"),
+        ]
+        prompt = "You carry out a task with the tools you are given."
         self._agent: Any = create_agent(
-            self._model("a"),
-            tools,
-            system_prompt="You carry out a task with the tools you are given.",
-            middleware=[
-                ModelCallLimitMiddleware(run_limit=MOST_STEPS, exit_behavior="error"),
-                ToolCallLimitMiddleware(run_limit=MOST_STEPS, exit_behavior="error"),
-                ModelFallbackMiddleware(self._model("b")),
-                ModelRetryMiddleware(**AT_ONCE, on_failure="error"),
-                ToolRetryMiddleware(**AT_ONCE, on_failure="continue"),
-            ],
+            self._model("a"), tools, system_prompt=prompt, middleware=middleware
         )
 
     def _model(self, name: str) -> ChatOpenAI:

@@ -22,7 +22,8 @@ def drawn(rate: float, *seed: object) -> Random | None:
 def faulty(answer: Reply, draw: Random) -> Answer:
     """Return what comes in the place of a right answer."""
     kinds = [*ANY.values(), *(CALLS.values() if answer.calls else ())]
-    return draw.choice(kinds)(answer, draw)
+    kind: Kind = draw.choice(kinds)
+    return kind(answer, draw)
 
 
 def trouble(draw: Random) -> str:
