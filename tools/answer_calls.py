@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from daruma.tools.repair.call_shape import WrittenCall
+from daruma.tools.sent_calls import as_sent
 from daruma.tools.storable_args import unstorable
 from daruma.tools.written_calls import written_calls
 
@@ -30,6 +31,7 @@ class Call:
 
 def as_calls(message: AIMessage, visible: Collection[str]) -> AIMessage:
     """Return an answer with the calls that it only wrote into its text as real ones (TL-18)."""
+    message = as_sent(message)
     if message.tool_calls or message.invalid_tool_calls or not visible:
         return message
     written = written_calls(message.text, visible)

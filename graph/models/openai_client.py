@@ -4,18 +4,18 @@ import asyncio
 import json
 import os
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import openai
-from langchain_core.outputs import ChatResult
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typing_extensions import override
 
 from daruma.graph.models.errors import ModelUnavailable
-from daruma.state.settings_llm import Requests
+from daruma.graph.models.heard_calls import HeardCalls
 
 if TYPE_CHECKING:
     import httpx2
@@ -79,9 +79,10 @@ async def _finish(closing: AsyncGenerator[None]) -> None:
 
 
 class _Model(ChatOpenAI):
-    """The stock client, but for calls whose arguments are JSON and no object.
+    """The stock client, but for calls whose arguments are no object of JSON.
 
     LangChain would refuse the whole answer for one such call; it is made one that can not be read.
+    In a stream it would complete what was cut off; the call as it was sent goes with the answer.
     """
 
     @property
@@ -99,6 +100,18 @@ class _Model(ChatOpenAI):
                 function = call.get("function") or {}
                 function["arguments"] = _readable(function.get("arguments"))
         return super()._create_chat_result(plain, generation_info)
+
+    @override
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        heard, task = HeardCalls(), asyncio.current_task()
+        async for chunk in super()._astream(*args, **kwargs):
+            # Python 3.11 loses a cancellation that comes together with a chunk (`wait_for`).
+            if task and task.cancelling():
+                raise asyncio.CancelledError
+            heard.hear(chunk)
+            yield chunk
+        for chunk in heard.unread():
+            yield chunk
 
 
 def _readable(arguments: object) -> str:

@@ -134,11 +134,12 @@ def test_a_model_that_takes_no_temperature_is_asked_without(payments: Payments) 
     assert "temperature" not in payments.requests[2]
 
 
-def test_a_payload_that_was_cut_off_does_not_run(payments: Payments) -> None:
+@pytest.mark.parametrize("mode", ["updates", "messages"])
+def test_a_payload_that_was_cut_off_does_not_run(payments: Payments, mode: str) -> None:
     """However the rest of the answer looks: the model is told, and gives it again."""
     answers: Answers = [asking('{"amount": 5, "to_whom": "An'), asking(TEXT), Reply("Done.")]
 
-    state = payments.run(answers)
+    state = payments.run(answers, mode=mode)
 
     assert payments.made == [MEANT]
     assert len(payments.requests) == 3
