@@ -34,4 +34,4 @@ class HeardCalls:
             return
         # Under the provider's own name for them LangChain would read them as calls once more.
         sent = {SENT_CALLS: list(self._calls.values())}
-        yield ChatGenerationChunk(message=AIMessageChunk("", additional_kwargs=sent))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", additional_kwargs=sent))

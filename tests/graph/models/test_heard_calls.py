@@ -17,7 +17,7 @@ def unread(*parts: Any) -> list[Any]:
     """Hear the parts, each in a piece of its own, and return what was not read."""
     heard = HeardCalls()
     for each in parts:
-        heard.hear(ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[each])))
+        heard.hear(ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[each])))
     return [piece.message.additional_kwargs[SENT_CALLS] for piece in heard.unread()]
 
 
