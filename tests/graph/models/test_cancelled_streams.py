@@ -12,6 +12,7 @@ from tests.openai_server import openai_server
 from typing_extensions import override
 
 from daruma.graph.models.openai_client import ClientPerLoop, openai_model
+from daruma.state.settings_llm import Requests
 
 Then = Callable[[], object]
 
@@ -72,6 +73,6 @@ async def test_a_cancellation_that_comes_together_with_a_chunk_is_not_lost(
 
 def heard_by(client: ClientPerLoop) -> Any:
     """A model whose answers come through a client."""
-    model = openai_model("m")
+    model = openai_model("m", Requests())
     through = model.root_async_client.with_options(http_client=client)
     return model.model_copy(update={"async_client": through.chat.completions})
