@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.parts import a_failure, memory
+from tests.parts import a_context, a_failure, a_state, memory
 from tests.scripted_runs import Run, calls, illegal, say, shout
 
 from daruma.graph.build import builder
@@ -12,6 +12,8 @@ from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.raising import Raised
+from daruma.graph.tiers import run_node
+from daruma.state.channels import Update
 from daruma.state.failure import ModelFailed, TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
@@ -100,6 +102,21 @@ async def test_a_caller_that_is_cancelled_leaves_a_thread_to_go_on_with() -> Non
     assert (await graph.aget_state(CONFIG)).next == ("tool",)
     assert (await graph.ainvoke(None, CONFIG))["result"].completed
     assert begun == ["hello", "hello"]
+
+
+async def test_a_node_that_is_called_off_is_cancelled_as_any_coroutine() -> None:
+    """EM-02: who asked for it is heard; only a node's own cancellation needs a way out."""
+
+    async def hang(_: object, __: object) -> Update:
+        await asyncio.Event().wait()
+        return {}
+
+    task = asyncio.create_task(run_node(hang, a_state(), a_context(), Raised()))
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_a_provider_is_told_by_its_own_exception() -> None:
