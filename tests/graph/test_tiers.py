@@ -35,9 +35,9 @@ class Down(RuntimeError):
 
 
 def down(text: str = "the provider is down") -> Down:
-    """An exception with a cause of its own, as providers raise them."""
+    """An exception with a cause of its own; of a kind that no request is repeated for."""
     try:
-        raise Down(text) from ConnectionResetError("reset")
+        raise Down(text) from LookupError("a broken client")
     except Down as error:
         return error
 
@@ -79,7 +79,7 @@ def test_the_providers_own_exception_comes_out(given: Settings, way: Callable[..
         way(graph_with(given, error, error))
 
     assert raised.value is error
-    assert isinstance(raised.value.__cause__, ConnectionResetError)
+    assert isinstance(raised.value.__cause__, LookupError)
     assert raised.value.__context__ is None
 
 
