@@ -146,7 +146,8 @@ def test_the_limits_of_a_task_are_those_it_began_with() -> None:
 def test_a_fork_has_the_budget_that_its_history_says() -> None:
     """BU-03: taken up again after one of three model calls, two are left."""
     unasked = settings(budgets={"max_steps": 3})
-    run = Run([calls("shout")] * 3, settings=unasked, tools=[shout]).ask()
+    each = [calls(call(text=text)) for text in ("one", "two", "three")]
+    run = Run(each, settings=unasked, tools=[shout]).ask()
     history = list(run.graph.get_state_history(run.config))
     (after_one,) = [s for s in history if s.next == ("tool",) and len(s.values["steps"]) == 1]
     run.nodes.clear()

@@ -51,18 +51,9 @@ REPAIRS: dict[str, dict[str, Any]] = {
     "repairs one": {"name": "shout", "arguments": {"text": "x"}},
     "misrepairs": {"name": "other", "arguments": {"txt": "x"}},
 }
-ACTIONS: dict[str, dict[str, Any]] = {
-    f"{strategy} {confidence}": {"strategy": strategy, "confidence": confidence, "action": action}
-    for strategy in get_args(Strategy)
-    for confidence in (0.9, 0.6, 0.1)
-    for action in ({"tool_name": "shout", "parameters": {"text": "x"}},)
-}
-PERSON: dict[str, dict[str, str]] = {
-    "approves": {"decision": "approve"},
-    "denies": {"decision": "deny"},
-    "answers": {"decision": "instruct", "text": "Go on."},
-}
-ANSWER = {"answer": "Go on."}
+CALLING = ("loops", "works", "polls", "unknown", "misfits")
+"""A model that makes the same calls for ever, others each time, the same with other results; and
+calls that can not run."""
 REFUSED = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
 
 
@@ -118,7 +109,7 @@ class Walker:
             target = edges[router(state)]
             if isinstance(target, Each):
                 for call in with_status(state.calls, "ready"):
-                    result = tool_result(call, "fine")
+                    result = tool_result(call, self.outcome())
                     state = applied(state, {"messages": [result], "calls": moved(call, "done")})
                 target = node_of(self.table[target.node][1]["answered"])
             at = node_of(target)
@@ -152,11 +143,20 @@ class Walker:
         }[node]
         if said == "fails":
             raise ModelFailed(self.words())
-        return Answer(message=spoken(said), usage=Usage(role="main", model="stub"))
+        message = spoken(said, self.number if said == "works" else "x")
+        return Answer(message=message, usage=Usage(role="main", model="stub"))
+
+    def outcome(self) -> str:
+        """What a tool says: the same for ever, unless it is one that is polled."""
+        return f"{self.number} are done" if self.world.main == "polls" else "fine"
+
+    @property
+    def number(self) -> str:
+        return str(len(self.path))
 
     def words(self) -> str:
         """The same words each time, or new ones: digits alone do not make a failure a new one."""
-        number = str(len(self.path)).translate(str.maketrans("0123456789", "abcdefghij"))
+        number = self.number.translate(str.maketrans("0123456789", "abcdefghij"))
         return f"broken {number}" if self.world.new_words else "broken"
 
     def spec_review(self, state: State) -> Update:
@@ -192,14 +192,12 @@ class Walker:
         return {} if self.world.rollback_works else {"failure": a_failure("rollback_failed")}
 
 
-def spoken(said: str) -> AIMessage:
+def spoken(said: str, text: str = "x") -> AIMessage:
     if said in PLANS:
         return AIMessage(str({"phases": PLANS[said]}).replace("'", '"'))
-    if said in {"calls", "unknown", "misfits"}:
+    if said in CALLING:
         name = "nope" if said == "unknown" else "shout"
-        return calling(name, name, **({} if said == "misfits" else {"text": "x"}))
-    if said in ACTIONS:
-        return AIMessage(json.dumps(ACTIONS[said]))
+        return calling(name, name, **({} if said == "misfits" else {"text": text}))
     if said in REPAIRS:
         ids = [f"c{n}" for n in (1, 2)][: 1 if said == "repairs one" else 2]
         given = [{"tool_call_id": id_, **REPAIRS[said]} for id_ in ids]
@@ -233,7 +231,7 @@ WORLDS = st.builds(
     World,
     mode=st.sampled_from(MODES),
     plan=st.sampled_from([*PLANS, "refused", "fails"]),
-    main=st.sampled_from(["answers", "calls", "unknown", "misfits", "blank", "fails"]),
+    main=st.sampled_from(["answers", *CALLING, "blank", "fails"]),
     repair=st.sampled_from([*REPAIRS, "blank", "fails"]),
     recovery=st.sampled_from([*ACTIONS, "blank", "fails"]),
     consult=st.sampled_from(list(PERSON)),
@@ -326,7 +324,7 @@ def test_plans_that_fail_in_ever_new_words_end() -> None:
         ("main", "answered", World(main="unknown")),
         ("recovery", "retried", World(main="fails")),
         ("plan", "unusable", World(mode="plan_exec", plan="refused")),
-        ("gate", "gated", World(main="calls", gate="approves one")),
+        ("gate", "gated", World(main="works", gate="approves one")),
     ],
 )
 def test_a_planted_loop_is_found(broken: str, outcome: str, world: World) -> None:

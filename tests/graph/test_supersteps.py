@@ -4,12 +4,12 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
-from tests.scripted_runs import Run, calls, say, shout
+from tests.scripted_runs import Run, call, calls, say, shout
 
 from daruma.graph.models.scripted import ScriptedChatModel
 
 LOOPS = 5
-SCRIPT = [*([calls("shout", "shout")] * LOOPS), say()]
+SCRIPT = [*(calls("shout", call(text=f"hello {n}")) for n in range(LOOPS)), say()]
 
 
 def plain_agent() -> Any:
