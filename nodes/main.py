@@ -1,5 +1,6 @@
 """Ask the model once; its answer becomes tool tasks, or the candidate for the final answer."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_core.messages import AIMessage, SystemMessage
@@ -13,8 +14,8 @@ from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.observed import observed
 from daruma.state.recording import record_step
-from daruma.state.recoveries import hidden_tools
-from daruma.state.tool_task import with_status
+from daruma.state.step import Step
+from daruma.state.tool_task import ToolTask, with_status
 from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
@@ -102,13 +103,18 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     if unusable:
         return {"steps": [step], "failure": unusable, "calls": ()}
     if looping := alarm(state, step):
-        told = f"Not run: {looping.message}. It would lead no further: do something else."
-        refused: Messages = [message, *(tool_result(call, told, ok=False) for call in calls)]
-        steps = [replace(step, ok=False)]
-        return {"messages": refused, "steps": steps, "failure": looping, "calls": ()}
+        return _refused(message, calls, step, looping)
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
     return {"messages": messages, "steps": [step], "calls": calls, "failure": None, "origin": None}
+
+
+def _refused(message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure) -> Update:
+    """Run none of the calls, and say so to the model: what it said stays as it is (TL-11)."""
+    told = f"Not run: {why.message}. It would lead no further: do something else."
+    results = [tool_result(call, told, ok=False) for call in calls]
+    messages: Messages = [message, *results]
+    return {"messages": messages, "steps": [replace(step, ok=False)], "failure": why, "calls": ()}
 
 
 def _unusable(message: AIMessage) -> Failure | None:

@@ -1,0 +1,63 @@
+"""What two outputs of the same thing may differ in, and what they may not."""
+
+import pytest
+
+from daruma.state.noise import without_noise, without_numbers
+
+NOISE = [
+    ("1 failed in 0.03s", "1 failed in 0.41s"),
+    ("built in 1m 3s", "built in 58 s"),
+    ("took 12 ms", "took 7 ms"),
+    ('{"elapsed": 1.25}', '{"elapsed": 3.5}'),
+    ('{"duration_ms": 12}', '{"duration_ms": 31}'),
+    ("at 2026-11-21T23:45:17.250Z ok", "at 2026-11-22T00:01:02Z ok"),
+    ("23:45:17 heartbeat", "23:46:02 heartbeat"),
+    ('"timestamp": 1763768717', '"timestamp": 1763768999.5'),
+    ("<Job at 0x7fce75bf4240>", "<Job at 0x7fce84448e50>"),
+    ("worker pid=4121 ended", "worker pid=977 ended"),
+    ("in /var/tmpab12cd34/x", "in /var/tmpzz12cd3_/x"),
+]
+MEANING = [
+    ("37 %", "38 %"),
+    ("rows: 120", "rows: 180"),
+    ("exit code 1", "exit code 2"),
+    ("12 s left", "7 s left"),
+    ("ETA 12s", "ETA 7s"),
+    ("a\nb", "a\nb\nc"),
+    ("commit 9f3c21aa", "commit 77be01d3"),
+    ("step 3 of 9", "step 4 of 9"),
+    ("due 2026-11-21", "due 2026-11-22"),
+    ("at 12:30", "at 13:30"),
+    ("v1.2.3", "v1.2.4"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), NOISE)
+def test_noise_is_left_out(one: str, other: str) -> None:
+    """A test run that takes longer is the same test run."""
+    assert without_noise(one) == without_noise(other)
+
+
+@pytest.mark.parametrize(("one", "other"), MEANING)
+def test_what_may_be_progress_stays(one: str, other: str) -> None:
+    """A poll whose answer changes is no loop."""
+    assert without_noise(one) != without_noise(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("line 3: no such row 17", "line 9: no such row 18"),
+        ("request 3f2a91bc77de failed", "request 11c0ab0044fa failed"),
+        ("job 550e8400-e29b-41d4-a716-446655440000", "job 123e4567-e89b-12d3-a456-426614174000"),
+        ("broken\n  pipe", "broken pipe"),
+    ],
+)
+def test_an_error_is_the_same_without_its_numbers(one: str, other: str) -> None:
+    """Ids and line numbers are new each time a thing goes wrong in the same way."""
+    assert without_numbers(one) == without_numbers(other)
+
+
+def test_errors_in_other_words_differ() -> None:
+    """The second may be a step on from the first."""
+    assert without_numbers("no module named a") != without_numbers("no module named b")
