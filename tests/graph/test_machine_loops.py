@@ -1,0 +1,94 @@
+"""Loops in whole runs: ended before they run again, and nothing that goes on is ended."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+from tests.graph.test_machine_halts import Walker, World
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, illegal, say, shout, unclosed
+
+from daruma.state.mode import Mode
+
+UNAIDED = {"fallback_chain": {"recovery": {"max_retries": 0}}}
+MANY = {"budgets": {"max_steps": 20}}
+
+
+def polled() -> Callable[..., str]:
+    """A tool whose answer changes each time."""
+    numbers = count()
+
+    def progress(job: str) -> str:
+        """Tell how far a job is."""
+        return f"{job}: {next(numbers)} of 15"
+
+    return progress
+
+
+@pytest.mark.parametrize("mode", ["react", "plan_exec"])
+def test_a_model_that_loops_is_stopped_and_one_that_polls_is_not(mode: Mode) -> None:
+    """RE-02: identical calls with identical results end before their quota, and no other ones."""
+    walked = {
+        said: Walker(World(mode=mode, main=said), settings(**UNAIDED)).walk()
+        for said in ("loops", "polls", "works")
+    }
+
+    thinks = {said: sum(s.kind == "think" for s in w.steps) for said, w in walked.items()}
+    quota, stopped = {"react": (10, 3), "plan_exec": (7, 4)}[mode]
+    assert thinks == {"loops": stopped, "polls": quota, "works": quota}
+    looped = [said for said, w in walked.items() if w.error and "loop" in w.error.error_code]
+    assert looped == ["loops"]
+
+
+def test_a_loop_ends_the_task_with_its_code() -> None:
+    """EM-02: the calls ran twice, the third answer is answered and not run."""
+    ran: list[str] = []
+
+    def look(text: str) -> str:
+        """Look something up."""
+        ran.append(text)
+        return "nothing"
+
+    turns = [calls(call("look", text=text)) for text in ("Foo bar", "foo  bar", "foo, bar")]
+    run = Run(turns, settings=settings(**UNAIDED), tools=[look]).ask()
+
+    assert ran == ["Foo bar", "foo  bar"]
+    assert run.result.status == "failed"
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "loop_detected"
+    assert "look, 2 times with the same results" in run.result.output
+    assert illegal(run.messages) == []
+    assert unclosed(run.events) == []
+    assert [m.text[:8] for m in run.messages if m.type == "tool"][-1] == "Not run:"
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [calls(call(text=f"word {n}")) for n in range(15)],
+        [calls(call("progress", job="build"))] * 15,
+    ],
+)
+def test_fifteen_calls_that_go_on_are_none(turns: list[Any]) -> None:
+    """MEASURED: different calls, and a poll whose answer changes."""
+    run = Run([*turns, say()], settings=settings(**MANY), tools=[shout, polled()]).ask()
+
+    assert run.result.status == "completed"
+    assert run.result.budgets["think"] == 16
+
+
+def test_a_fork_of_a_loop_is_judged_by_its_own_history() -> None:
+    """BU-03: taken up again one round before its end, it is stopped at the same place."""
+    run = Run([calls("shout")] * 3, settings=settings(**UNAIDED), tools=[shout]).ask()
+    history = list(run.graph.get_state_history(run.config))
+    (after_one,) = [s for s in history if s.next == ("main",) and len(s.values["steps"]) == 1]
+    ended = run.result
+    run.nodes.clear()
+
+    for part in run.graph.stream(None, after_one.config, stream_mode="updates"):
+        run.nodes.extend(part)
+
+    assert run.nodes[:4] == ["main", "tool", "main", "recovery"]
+    assert run.result.error_struct == ended.error_struct
+    assert run.result.budgets == ended.budgets
