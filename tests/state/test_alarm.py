@@ -44,6 +44,28 @@ def test_being_stuck_names_what_is_in_the_way() -> None:
     assert found.message == "no progress over the last 3 steps: no such text"
 
 
+def test_being_stuck_is_about_what_was_done_last() -> None:
+    """And not about the call that was not run for it."""
+    steps = [think("a#1"), *(think(f"{tool}#1", "x") for tool in "bab")]
+    found = alarm(a_state(steps=steps, task=a_task("plan_exec")), think("a#1", "x"))
+
+    assert found is None
+    steps += [think("a#1", "x")]
+    found = alarm(a_state(steps=steps, task=a_task("plan_exec")), think("b#1", "x"))
+    assert found is not None
+    assert found.tool == "a"
+    assert found.message.endswith("what was done had been done before")
+
+
+def test_an_answer_is_never_stuck() -> None:
+    """However little the steps before it brought."""
+    steps = [think(f"{tool}#1", "!e" if n else "") for n, tool in enumerate("abcdefgh")]
+    state = a_state(steps=steps)
+
+    assert alarm(state, think("x#1", "!e", blockers=("no",))) is not None
+    assert alarm(state, think("", "!e", blockers=("no",))) is None
+
+
 @pytest.mark.parametrize(
     ("state", "asked"),
     [

@@ -31,7 +31,8 @@ def test_nothing_is_seen_before_a_call() -> None:
 
     assert seen() == nothing
     assert seen(asked(1), result("x"), AIMessage("Done.", id="t/1:answer:1")) == nothing
-    assert seen(asked(1, "t/0:answer:0"), result("x")) == nothing
+    other = result("x").model_copy(update={"id": "t/0:answer:0:c0"})
+    assert seen(asked(1, "t/0:answer:0"), other) == nothing
 
 
 def test_results_are_taken_in_the_order_of_the_calls() -> None:

@@ -104,3 +104,11 @@ def test_slow_work_is_counted_anew_after_a_recovery() -> None:
 
     assert shown(steps, "!e", "X", "no").startswith("little progress over the last 8 steps")
     assert shown([*steps, *taken("recover")], "!e", "X", "no") == ""
+
+
+def test_what_was_news_before_a_recovery_does_not_make_up_for_what_came_after() -> None:
+    """Eight steps with news, and then eight without any."""
+    good = [think(f"view#{n}", f"{n}") for n in range(8)]
+    bad = [think(f"{tool}#x", "!e" if n else "") for n, tool in enumerate("ABCDEFGH")]
+
+    assert shown([*good, *taken("recover"), *bad], "!e", "X", "no").startswith("little progress")
