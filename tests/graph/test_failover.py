@@ -83,6 +83,13 @@ def test_fewer_requests_may_be_allowed() -> None:
     assert move(failed("again") + failed("again", place=1), 3, limits=limits).then == "gave up"
 
 
+def test_a_model_that_was_not_asked_takes_nothing_from_the_others() -> None:
+    """Passing it over is no request."""
+    limits = Requests(wait_seconds=1, per_call=2)
+
+    assert move(skipped() + failed("again", place=1), 2, limits=limits) == Move("again", 1, 1)
+
+
 FAULTS = st.builds(
     Fault,
     kind=st.sampled_from(["again", "again", "mend", "next", "final"]),
