@@ -32,12 +32,16 @@ Expected = Mapping[Situation, Ending]
 
 @dataclass(frozen=True)
 class Row:
-    """One fault: what the server says in place of an answer, and the endings by situation."""
+    """One fault: what the server says in place of an answer, and the endings by situation.
+
+    Where it ``hangs``, only a limit ends the request.
+    """
 
     says: Callable[[dict[str, Any]], Answer]
     expected: Expected
     tools: tuple[Callable[..., Any], ...] = field(default=())
     reachable: bool = True
+    hangs: bool = False
 
 
 def says(fault: Callable[[], Answer], expected: Expected, **changes: Any) -> Row:
@@ -121,11 +125,13 @@ ROWS: dict[str, Row] = {
     "429 with Retry-After": says(lambda: Fault(429, headers={"Retry-After": "0"}), again()),
     "500": says(lambda: Fault(500), again()),
     "503": says(lambda: Fault(503), again()),
-    "no answer in time": says(lambda: Fault(hang=threading.Event()), again("timeout")),
+    "no answer in time": says(lambda: Fault(hang=threading.Event()), again("timeout"), hangs=True),
     "cut before the first token": says(lambda: Fault(cut="before_first_token"), again()),
     "cut later": says(lambda: Fault(cut="later"), again()),
     "cut without a finish reason": says(lambda: Fault(cut="unfinished"), again()),
-    "no more chunks": says(lambda: Fault(cut="later", hang=threading.Event()), again("timeout")),
+    "no more chunks": says(
+        lambda: Fault(cut="later", hang=threading.Event()), again("timeout"), hangs=True
+    ),
     "a body that is no JSON": says(lambda: Fault(malformed=True), again()),
     "no choices": says(lambda: Reply(no_choices=True), again()),
     "no server": says(Fault, {"always": failed(0)}, reachable=False),

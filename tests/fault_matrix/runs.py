@@ -25,7 +25,8 @@ from daruma.state.settings import Settings
 BOUND = 15.0
 """Seconds for a run. By the limits below no row needs more than a third of it."""
 TOO_LONG = f"the run took longer than {BOUND} s"
-LIMITS = {"seconds": 0.4, "chunk_seconds": 0.4, "wait_seconds": 0, "total_seconds": 3}
+SHORT, LONG = 0.5, 10.0
+"""Seconds for one request: of a row that hangs, and of one that a busy machine must not spoil."""
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 REQUEST: Any = {"messages": [("user", "Pay 5")]}
 RETRY = {
@@ -58,15 +59,17 @@ def seen(name: str, situation: Situation, way: str) -> Seen:
         openai_server(reply_of(row, situation)) as server,
         reached(server.url if row.reachable else nowhere()),
     ):
-        given = limited(fallback=situation == "backed")
+        seconds = SHORT if row.hangs else LONG
+        given = limited(fallback=situation == "backed", seconds=seconds)
         graph: Any = build_graph("openai:a", row.tools, given, checkpointer=memory())
         events = WAYS[way](graph, REQUEST)
         return seen_of(graph, server, events)
 
 
-def limited(*, fallback: bool = False) -> Settings:
+def limited(*, fallback: bool = False, seconds: float = SHORT) -> Settings:
     """Return settings under which nothing takes long."""
-    llm = {"requests": LIMITS, "fallback_models": ["openai:b"] if fallback else []}
+    requests = {"seconds": seconds, "chunk_seconds": seconds, "wait_seconds": 0}
+    llm = {"requests": requests, "fallback_models": ["openai:b"] if fallback else []}
     chain = {"recovery": {"wait_seconds": 0}}
     return settings(llm=llm, fallback_chain=chain, tools={"timeout": 0.2})
 
