@@ -62,11 +62,7 @@ async def main(state: State, context: Context) -> Update:
             audit=call_audit(error.failover),
             **observed(state)._asdict(),
         )
-        return {
-            "steps": step,
-            "failure": failure_of(error, "main"),
-            "calls": (),
-        }
+        return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
     return _read(state, context, answer, offer, at)
 
 
@@ -88,20 +84,20 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     audit = audit_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
     if not audit.empty:
         context.emit(AnswerAudited(audit=audit.to_dict()))
-    unusable = None if calls else _unusable(message)
+    useless = None if calls else unusable(message, "main")
     (step,) = record_step(
         state,
         "think",
         at=at,
         seconds=context.now() - at,
-        ok=unusable is None,
+        ok=useless is None,
         signature=signature_of(message, calls),
         usage=answer.usage,
         audit=None if audit.empty else audit,
         **observed(state)._asdict(),
     )
-    if unusable:
-        return {"steps": [step], "failure": unusable, "calls": ()}
+    if useless:
+        return {"steps": [step], "failure": useless, "calls": ()}
     if looping := alarm(state, step):
         return _refused(message, calls, step, looping)
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
@@ -115,11 +111,3 @@ def _refused(message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Fai
     results = [tool_result(call, told, ok=False) for call in calls]
     messages: Messages = [message, *results]
     return {"messages": messages, "steps": [replace(step, ok=False)], "failure": why, "calls": ()}
-
-
-def _unusable(message: AIMessage) -> Failure | None:
-    found = unusable(message)
-    if found is None:
-        return None
-    what, said = found
-    return Failure(code="llm_failure", node="main", message=said, original_error=what)

@@ -2,15 +2,23 @@
 
 from langchain_core.messages import AIMessage
 
+from daruma.state.failure import Failure
 from daruma.tools.results import blank, clean, cut_off
 
 
-def unusable(message: AIMessage) -> tuple[str, str] | None:
-    """Return the name of what is wrong with an answer without calls, and a line that says it.
+def unusable(message: AIMessage, node: str) -> Failure | None:
+    """Return what is wrong with an answer without calls, None if it is one.
 
-    The names are those of :data:`daruma.state.failure.UNUSABLE`. A refusal that comes as ordinary
-    text can not be told from an answer.
+    Its ``original_error`` is a name of :data:`daruma.state.failure.UNUSABLE`. A refusal that comes
+    as ordinary text can not be told from an answer.
     """
+    if found := _wrong(message):
+        what, said = found
+        return Failure(code="llm_failure", node=node, message=said, original_error=what)
+    return None
+
+
+def _wrong(message: AIMessage) -> tuple[str, str] | None:
     if refused := message.additional_kwargs.get("refusal"):
         return "refusal", f"the model refused: {clean(str(refused))[:300]}"
     if reason := cut_off(message):

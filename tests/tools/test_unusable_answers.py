@@ -25,13 +25,13 @@ def answer(text: str = "", reason: str = "stop", refusal: str | None = None) -> 
 )
 def test_it_is_named(message: AIMessage, name: str) -> None:
     """Blank answers, refusals and cut-offs are failures, not ends."""
-    found = unusable(message)
+    found = unusable(message, "main")
 
     assert found is not None
-    assert found[0] == name
+    assert (found.code, found.node, found.original_error) == ("llm_failure", "main", name)
     assert name in UNUSABLE
 
 
 def test_an_answer_is_an_answer() -> None:
     """Also a short one."""
-    assert unusable(answer("No.")) is None
+    assert unusable(answer("No."), "main") is None
