@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 _PUNCTUATION = r"\s.,;:!?\"'`()\[\]{}…“”‘’/_-"
-_SEPARATORS = re.compile(rf"(?<!\d)[{_PUNCTUATION}]+(?!\d)")
+_SEPARATORS = re.compile(rf"[{_PUNCTUATION}]+(?!\d)")
 _AROUND_SIGNS = re.compile(r"\s*([^\w\s])\s*")
 
 

@@ -64,8 +64,8 @@ def test_calls_that_could_not_be_read_differ_by_their_text() -> None:
 
 def test_a_signature_names_its_tools() -> None:
     """Each once, the first three, with nothing in them that hides or can not be stored."""
-    calls = [named(name) for name in ("b", "a", "b", "\u202ex\ud800", "d", "")]
+    calls = [named(name) for name in ("b", "a", "b", "\u202ex\ud800é", "d", "")]
 
-    assert tools_in(signature_of(NOTHING, calls)) == ("b", "a", "?x?")
+    assert tools_in(signature_of(NOTHING, calls)) == ("b", "a", "?x??")
     assert tools_in(signature_of(NOTHING, [named("")])) == ("unnamed",)
     assert tools_in("") == ()

@@ -14,6 +14,7 @@ ALIKE = [
     ("a > b", "a>b"),
     ({"q": ["Foo"]}, {"q": ["foo!"]}),
     ("page 3.", "page 3"),
+    ("3, b", "3 b"),
 ]
 DIFFERENT = [
     ("page 3", "page 4"),
@@ -24,6 +25,7 @@ DIFFERENT = [
     ("+", "-"),
     ("a", "A"),
     ("", "."),
+    ("()", "[]"),
     ("if x:\n  y", "if x:\n    y"),
     ("Title\nbody", "title\nbody"),
     (3, 3.5),
