@@ -99,15 +99,24 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     if useless:
         return {"steps": [step], "failure": useless, "calls": ()}
     if looping := alarm(state, step):
-        return _refused(message, calls, step, looping)
+        return _refused(state, message, calls, replace(step, ok=False), looping)
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
     return {"messages": messages, "steps": [step], "calls": calls, "failure": None, "origin": None}
 
 
-def _refused(message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure) -> Update:
-    """Run none of the calls, and say so to the model: what it said stays as it is (TL-11)."""
+def _refused(
+    state: State, message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure
+) -> Update:
+    """Run none of the calls, and say so to the model: what it said stays as it is (TL-11).
+
+    With the last step that it had it is no failure yet where checks can tell: they come first
+    (BU-01).
+    """
     told = f"Not run: {why.message}. It would lead no further: do something else."
     results = [tool_result(call, told, ok=False) for call in calls]
     messages: Messages = [message, *results]
-    return {"messages": messages, "steps": [replace(step, ok=False)], "failure": why, "calls": ()}
+    after = replace(state, steps=[*state.steps, step])
+    checked = state.task is not None and state.task.verify and budget.can_verify(state)
+    failure = None if checked and not budget.can_think(after) else why
+    return {"messages": messages, "steps": [step], "failure": failure, "calls": ()}

@@ -6,8 +6,11 @@ No counter is kept anywhere (BU-03).
 from collections.abc import Iterable, Iterator
 
 from daruma.state.channels import State
+from daruma.state.failure import Failure
 from daruma.state.step import Step, StepKind
 from daruma.state.task import Limits
+
+_STEP_OF: dict[str, StepKind] = {"main": "think", "plan": "plan", "verify": "verify"}
 
 MAX_FAILED_PLANS = 3
 """Tries in a row that may come to no usable plan: a model seldom mends a fourth."""
@@ -69,9 +72,18 @@ def can_reinject(state: State) -> bool:
     return red - 1 - reflected(state) < _limits(state).reinjections
 
 
-def recoveries(state: State, signature: str) -> int:
-    """Count how often recovery has dealt with the same failure in this phase."""
-    return sum(step.kind == "recover" and step.signature == signature for step in in_scope(state))
+def recoveries(state: State, failure: Failure) -> int:
+    """Count how often recovery has dealt with a failure (RE-07), in this phase.
+
+    Once what failed has gone well again, the next time is another failure. A loop is the same one
+    for the whole phase: that its calls run is no sign of anything.
+    """
+    count = 0
+    for step in reversed([*in_scope(state)]):
+        if step.ok and step.kind == _STEP_OF.get(failure.node) and failure.code != "loop_detected":
+            break
+        count += step.kind == "recover" and step.signature == failure.signature
+    return count
 
 
 def repairs(state: State, signature: str) -> int:

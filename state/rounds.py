@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from daruma.state.observed import FAILED
+from daruma.state.recovery import DONE
 from daruma.state.step import Step
 
 _BY_A_PERSON = frozenset({"approved", "instructed", "answered"})
@@ -29,7 +30,10 @@ class Round(NamedTuple):
 
 
 def attempt(steps: Sequence[Step]) -> Sequence[Step]:
-    """Return the steps since the last reflection, or since a person said how to go on (RE-02)."""
+    """Return the steps since the last reflection (RE-02), word of a person, or retry.
+
+    What recovery waited for before it is tried again may have changed: it is tried in earnest.
+    """
     return steps[_after_last(steps, _begins_anew) :]
 
 
@@ -62,8 +66,10 @@ def _thinks(steps: Sequence[Step], now: Step) -> Iterator[Step]:
 
 
 def _begins_anew(step: Step) -> bool:
-    by_a_person = step.recovery is not None and step.recovery.carried in _BY_A_PERSON
-    return step.kind == "reflect" or by_a_person
+    done = step.recovery
+    by_a_person = done is not None and done.carried in _BY_A_PERSON
+    retried = done is not None and done.strategy == "retry" and done.carried in DONE
+    return step.kind == "reflect" or by_a_person or retried
 
 
 def _after_last(steps: Sequence[Step], wanted: Callable[[Step], bool]) -> int:

@@ -1,6 +1,7 @@
 """One real Postgres for the session, and a fresh database for each test that asks for one."""
 
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ settings.register_profile("daruma", deadline=None)  # a busy machine is no fault
 settings.load_profile("daruma")
 
 TEMPLATE = "daruma_template"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heard() -> None:
+    """What a shell starts in the background ignores SIGINT, and so would all that tests start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

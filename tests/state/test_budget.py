@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import a_phase, a_plan, a_task, taken
+from tests.parts import a_failure, a_phase, a_plan, a_state, a_task, taken
 
 from daruma.state import budget
 from daruma.state.channels import State
+from daruma.state.failure import Failure
 from daruma.state.step import Step
 
 KINDS = ("plan", "think", "verify", "reflect", "recover")
@@ -53,9 +54,6 @@ def test_a_fork_has_the_budget_that_its_history_says(
     assert budget.can_reflect(state) == (count["reflect"] < limits["reflect"])
     assert budget.reflected(state) == count["reflect"]
     assert budget.of_task(state) == own
-    assert budget.recoveries(state, "s") == len(
-        [s for s in here if s.kind == "recover" and s.signature == "s"]
-    )
 
 
 @given(STEPS, LIMITS)
@@ -137,3 +135,39 @@ def test_without_a_task_there_is_no_budget() -> None:
     assert not budget.can_think(state)
     assert not budget.can_verify(state)
     assert budget.of_task(state) == []
+
+
+LOOP = a_failure("loop_detected")
+HERE, OTHER = a_failure(), a_failure(node="verify")
+
+
+def recovered(failure: Failure) -> list[Step]:
+    return taken("recover", signature=failure.signature)
+
+
+@pytest.mark.parametrize(
+    ("steps", "failure", "count"),
+    [
+        ([], HERE, 0),
+        (recovered(HERE) + taken("think", ok=False) + recovered(HERE), HERE, 2),
+        (recovered(HERE) + recovered(OTHER), HERE, 1),
+        (recovered(HERE) + taken("think"), HERE, 0),
+        (recovered(HERE) + taken("verify"), HERE, 1),
+        (recovered(OTHER) + taken("think"), OTHER, 1),
+        (recovered(OTHER) + taken("verify"), OTHER, 0),
+        (recovered(LOOP) + taken("think"), LOOP, 1),
+    ],
+)
+def test_a_failure_is_another_one_once_it_went_well_between(
+    steps: list[Step], failure: Failure, count: int
+) -> None:
+    """RE-07 speaks of one failure; a loop is the same one for the whole phase."""
+    assert budget.recoveries(a_state(steps=steps), failure) == count
+
+
+def test_recoveries_are_those_of_the_phase() -> None:
+    """The phases before have dealt with failures of their own."""
+    steps = taken("recover", phase="a", signature=HERE.signature)
+    plan = a_plan(a_phase("a"), a_phase("b"), current="b")
+
+    assert budget.recoveries(a_state(steps=steps, plan=plan), HERE) == 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.parts import taken
 
-from daruma.state.recovery import Carried, Recovered
+from daruma.state.recovery import Carried, Recovered, Strategy
 from daruma.state.rounds import Round, attempt, refused, rounds, since_recovery
 from daruma.state.step import Step
 
@@ -52,15 +52,19 @@ def test_calls_are_refused_until_others_were_run(steps: list[Step], was: bool) -
 
 
 @pytest.mark.parametrize(
-    ("carried", "left"),
+    ("strategy", "carried", "left"),
     [
-        *(("executed", 3), ("observed", 3), ("refused", 3), ("denied", 3)),
-        *(("approved", 1), ("instructed", 1), ("answered", 1)),
+        *(("escalate", "executed", 3), ("retry", "observed", 3), ("retry", "denied", 3)),
+        *(("escalate", "approved", 1), ("retry", "instructed", 1), ("escalate", "answered", 1)),
+        *(("retry", "executed", 1), ("alternative-tool", "executed", 3)),
+        ("parameter-adjustment", "executed", 3),
     ],
 )
-def test_a_person_s_word_begins_an_attempt(carried: Carried, left: int) -> None:
-    """What a model chose does not: one that goes on the same way is caught at once."""
-    recovered = Recovered(code="loop_detected", strategy="retry", by="model", carried=carried)
+def test_a_person_s_word_and_a_retry_begin_an_attempt(
+    strategy: Strategy, carried: Carried, left: int
+) -> None:
+    """After advice a model that goes on the same way is caught at once; a retry is one."""
+    recovered = Recovered(code="loop_detected", strategy=strategy, by="model", carried=carried)
     recover = replace(taken("recover")[0], recovery=recovered)
 
     assert len(attempt([think("a"), recover, think("b")])) == left

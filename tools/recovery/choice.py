@@ -18,7 +18,7 @@ def hopeless(state: State, failure: Failure) -> str:
     limit = state.task.limits.recoveries if state.task else 0
     if failure.final:
         return "trying again can not help"
-    if budget.recoveries(state, failure.signature) >= limit:
+    if budget.recoveries(state, failure) >= limit:
         return "it came again after it had been dealt with" if limit else "recovery is switched off"
     if not _room(state, failure):
         return "the budget is spent"
@@ -29,7 +29,7 @@ def by_rule(state: State, failure: Failure) -> RecoveryAction:
     """Return RE-05's action: adjust after a first failure, ask a person after a repeated one."""
     if why := hopeless(state, failure):
         return RecoveryAction(strategy="give-up", reasoning=why, confidence=1.0, by="rule")
-    again = budget.recoveries(state, failure.signature) > 0
+    again = budget.recoveries(state, failure) > 0
     strategy: Strategy = "escalate" if again else "parameter-adjustment"
     return RecoveryAction(strategy=strategy, confidence=1.0, by="rule")
 
