@@ -11,6 +11,8 @@ from langgraph.runtime import Runtime
 from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks
+from daruma.graph.raising import Raised
+from daruma.graph.tiers import Node, Noting, run_node
 from daruma.state.channels import Update
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings

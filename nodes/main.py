@@ -14,6 +14,7 @@ from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.observed import observed
 from daruma.state.recording import record_step
+from daruma.state.recoveries import hidden_tools
 from daruma.state.step import Step
 from daruma.state.tool_task import ToolTask, with_status
 from daruma.tools.answer_calls import as_calls, with_own_ids

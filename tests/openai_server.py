@@ -25,6 +25,7 @@ class Fault:
     `cut` breaks an answer off: `before_first_token` when only its head was sent, `later` in its
     midst; `unfinished` ends a stream politely, but without a finish reason. `malformed` answers
     200 with what is not JSON. `hang` waits for the event first (with `cut`, where it is cut).
+    `keep_alive` says nothing for ever, but keeps saying it: comments in a stream, else blanks.
     A stream that is cut breaks off in the midst of `answer`.
     """
 
@@ -34,6 +35,7 @@ class Fault:
     cut: Literal["before_first_token", "later", "unfinished"] | None = None
     hang: threading.Event | None = None
     malformed: bool = False
+    keep_alive: bool = False
     answer: Reply = HALF_SAID
 
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.heard_calls import HeardCalls
+from daruma.state.settings_llm import Requests
 
 if TYPE_CHECKING:
     import httpx2

@@ -51,6 +51,18 @@ REPAIRS: dict[str, dict[str, Any]] = {
     "repairs one": {"name": "shout", "arguments": {"text": "x"}},
     "misrepairs": {"name": "other", "arguments": {"txt": "x"}},
 }
+ACTIONS: dict[str, dict[str, Any]] = {
+    f"{strategy} {confidence}": {"strategy": strategy, "confidence": confidence, "action": action}
+    for strategy in get_args(Strategy)
+    for confidence in (0.9, 0.6, 0.1)
+    for action in ({"tool_name": "shout", "parameters": {"text": "x"}},)
+}
+PERSON: dict[str, dict[str, str]] = {
+    "approves": {"decision": "approve"},
+    "denies": {"decision": "deny"},
+    "answers": {"decision": "instruct", "text": "Go on."},
+}
+ANSWER = {"answer": "Go on."}
 CALLING = ("loops", "works", "polls", "unknown", "misfits")
 """A model that makes the same calls for ever, others each time, the same with other results; and
 calls that can not run."""
@@ -198,6 +210,8 @@ def spoken(said: str, text: str = "x") -> AIMessage:
     if said in CALLING:
         name = "nope" if said == "unknown" else "shout"
         return calling(name, name, **({} if said == "misfits" else {"text": text}))
+    if said in ACTIONS:
+        return AIMessage(json.dumps(ACTIONS[said]))
     if said in REPAIRS:
         ids = [f"c{n}" for n in (1, 2)][: 1 if said == "repairs one" else 2]
         given = [{"tool_call_id": id_, **REPAIRS[said]} for id_ in ids]
