@@ -51,7 +51,9 @@ def test_a_fork_has_the_budget_that_its_history_says(
 
     assert budget.can_think(state) == (count["think"] < limits["think"] and turn)
     assert budget.can_verify(state) == (count["verify"] < limits["verify"])
-    assert budget.can_reflect(state) == (count["reflect"] < limits["reflect"])
+    once = min(limits["reflect"], 1)  # after a recovery (VE-04)
+    reflect = once if count["recover"] else limits["reflect"]
+    assert budget.can_reflect(state) == (count["reflect"] < reflect)
     assert budget.reflected(state) == count["reflect"]
     assert budget.of_task(state) == own
 
