@@ -1,5 +1,7 @@
 """What two outputs of the same thing may differ in, and what they may not."""
 
+import time
+
 import pytest
 
 from daruma.state.noise import without_noise, without_numbers
@@ -61,3 +63,12 @@ def test_an_error_is_the_same_without_its_numbers(one: str, other: str) -> None:
 def test_errors_in_other_words_differ() -> None:
     """The second may be a step on from the first."""
     assert without_numbers("no module named a") != without_numbers("no module named b")
+
+
+@pytest.mark.parametrize("text", ["a-" * 15_000, "a-" * 15_000 + "g", "1 " * 15_000])
+def test_a_long_result_takes_no_time(text: str) -> None:
+    """Quadratic work on the 30,000 characters of a tool's result would stop the whole process."""
+    began = time.process_time()
+    without_numbers(text)
+
+    assert time.process_time() - began < 1
