@@ -6,9 +6,6 @@ from daruma.state.settings import Settings
 
 UNBUILT = (
     "llm.context_window_tokens",
-    "fallback_chain.recovery.execute_above",
-    "fallback_chain.recovery.ask_above",
-    "fallback_chain.recovery.wait_seconds",
     "budgets.tokens",
     "budgets.usd",
     "budgets.seconds",

@@ -30,3 +30,11 @@ def test_every_key_there_is_a_setting() -> None:
         settings: object = Settings()
         for part in key.split("."):
             settings = getattr(settings, part)
+
+
+def test_what_recovery_does_act_on_is_not_named() -> None:
+    """`daruma doctor` would warn of thresholds that decide who is asked."""
+    chosen = {"execute_above": 0.9, "ask_above": 0.1, "wait_seconds": 1.0}
+    settings = Settings.model_validate({"fallback_chain": {"recovery": chosen}})
+
+    assert without_effect(settings) == []
