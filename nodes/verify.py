@@ -28,6 +28,7 @@ async def verify(state: State, context: Context) -> Update:
     context.emit(VerificationCompleted(passed=verification.passed, summary=verification.summary))
     return {
         "verification": verification,
+        "origin": None,
         "messages": [] if verification.passed else [_report(state, verification)],
         "steps": record_step(
             state, "verify", at=at, seconds=context.now() - at, ok=verification.passed

@@ -131,3 +131,9 @@ async def test_the_level_is_on_every_check(work: Path) -> None:
     (told,) = [event.to_dict() for event in events if event.type == "command_run"]
     assert (check.sandbox, told["sandbox"]) == ("none", "none")
     assert check.not_covered == told["not_covered"] != ()
+
+
+async def test_checks_that_ran_overcome_that_they_could_not(work: Path) -> None:
+    """EM-04: what fails from here on is a first failure of its own."""
+    assert (await run(work, "false"))["origin"] is None
+    assert "origin" not in await run(work / "gone", "true")
