@@ -35,8 +35,8 @@ async def carried_out(case: Case, action: RecoveryAction, context: Context) -> U
         return left_open(case)
     if action.strategy == "retry":
         await context.sleep(wait(case.state, context.settings.fallback_chain.recovery.wait_seconds))
-        if case.failure.unanswered:  # the model was never heard: there is nothing to tell it
-            return closed(case, "")
+        if case.failure.unanswered or case.failure.node == "verify":
+            return closed(case, "")  # no model is told: none was heard, or none is asked again
     if action.strategy == "parameter-adjustment" and action.tool_name and action.parameters:
         return _called(case, action, context)
     return closed(case, advice(case.failure, action))
@@ -74,7 +74,8 @@ def advice(failure: Failure, action: RecoveryAction) -> str:
 
 def _called(case: Case, action: RecoveryAction, context: Context) -> Update:
     """Make the corrected call: it goes through the same gate as any call of the model."""
-    call = {"name": action.tool_name, "args": action.parameters, "id": f"{case.message_id}:call"}
+    # Providers refuse long ids; results are told apart by the message's id as well.
+    call = {"name": action.tool_name, "args": action.parameters, "id": "call_0"}
     message = AIMessage(action.reasoning, tool_calls=[call], id=case.message_id)
     calls = tool_tasks(message, offer_of(case.state.task, context))
     audit = audit_of(case.message_id, calls)
