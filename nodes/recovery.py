@@ -88,9 +88,9 @@ async def _chosen(
     state: State, failure: Failure, context: Context
 ) -> tuple[RecoveryAction, Usage | None, Failover | None]:
     """Choose: what worked before, else what the model says, else by the rule."""
-    if learned := await _learned(failure, context):
-        return learned, None, None
     offer = offer_of(state.task, context)
+    if learned := await _learned(failure, context):
+        return allowed(learned, state, failure, offer.names), None, None
     others = context.tools.stand_ins(failure.tool, offer.names)
     told = briefing(state, failure, offer, others)
     request = [SystemMessage(PROMPT), HumanMessage(told)]

@@ -283,3 +283,21 @@ async def test_a_bug_closes_what_was_opened() -> None:
         await recovery(state(), a_context(ZeroDivisionError("a bug"), events=events))
 
     assert events[-1].to_dict()["carried"] == "failed"
+
+
+async def test_what_was_learned_keeps_to_the_same_limits() -> None:
+    """RE-07: it was learned in another run, of other tools and other tries."""
+
+    async def learned(_: str, /) -> RecoveryAction | None:
+        return RecoveryAction(
+            strategy="parameter-adjustment", tool_name="shout", parameters={}, confidence=1.0
+        )
+
+    worn_out = state(steps=taken("recover", recovery=a_recovery("retry", tool="shout")) * 2)
+    planning = state(failure=a_failure(node="plan"))
+    context = replace(a_context(tools=[shout]), learned=learned)
+    again: Any = await recovery(worn_out, context)
+    planned: Any = await recovery(planning, context)
+
+    assert (again["action"].strategy, again["action"].by) == ("escalate", "learned")
+    assert planned["calls"] == ()
