@@ -31,6 +31,9 @@ Code = Literal[
 UNUSABLE: Final = ("empty_answer", "refusal", "answer_cut_off")
 """What can be wrong with an answer that came: stands in a failure's ``original_error``."""
 
+_LONGEST: Final = 1000
+"""Characters of a bug's message that are kept."""
+
 
 @record
 class Failure:
@@ -130,15 +133,24 @@ def bug_in(node: str, error: BaseException | str) -> Failure:
     After a crash in the handler LangGraph hands over the stored ``repr`` instead of the exception.
     """
     if isinstance(error, str):
-        return Failure(code=classify(error), node=node, message=error, original_error=error)
+        text = error[:_LONGEST]
+        return Failure(code=classify(error), node=node, message=text, original_error=text)
     return Failure(
         code=classify(error),
         node=node,
-        message=f"{type(error).__name__}: {error}",
+        message=_words_of(error)[:_LONGEST],
         original_error=type(error).__name__,
         detail="".join(traceback.format_exception(error))[-8000:],
         final=isinstance(error, ModelFailed) and error.final,
     )
+
+
+def _words_of(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:  # noqa: BLE001 - anybody's code, and the last net must not tear
+        return name
 
 
 def classify(error: BaseException | str) -> Code:

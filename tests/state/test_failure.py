@@ -165,3 +165,22 @@ def test_a_models_failure_keeps_code_and_cause() -> None:
 
     assert (failure.code, failure.node, failure.message) == ("timeout", "plan", "slow")
     assert failure.original_error == "APITimeoutError"
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_a_bug_without_words_is_told_by_its_type() -> None:
+    """The last net must not tear: what it raises ends the run."""
+    assert bug_in("verify", Speechless()).message == "Speechless"
+
+
+@pytest.mark.parametrize("error", [ValueError("x" * 9000), f"ValueError('{'x' * 9000}')"])
+def test_a_bug_is_told_in_few_words(error: BaseException | str) -> None:
+    """Its message goes into the state, the result and what the model is told."""
+    failure = bug_in("verify", error)
+
+    assert len(failure.message) <= 1000
+    assert len(failure.original_error or "") <= 1000
