@@ -1,7 +1,8 @@
 """What the record of steps says of recoveries: pure functions, as for budgets (BU-03)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from daruma.state import budget
 from daruma.state.channels import State
@@ -57,13 +58,28 @@ def asked_before(steps: Iterable[Step]) -> int:
     )
 
 
-def outcomes(steps: Sequence[Step]) -> tuple[Recovered, ...]:
+def left_open(state: State) -> Mapping[str | None, frozenset[str]]:
+    """Return the signatures of the failures that a task ended with, by phase; None: without one."""
+    failures = [state.origin, state.failure] if state.plan is None else []
+    found = {None: frozenset(each.signature for each in failures if each)}
+    phases = state.plan.phases if state.plan else ()
+    return found | {p.id: frozenset({p.failure.signature}) for p in phases if p.failure}
+
+
+def outcomes(
+    steps: Sequence[Step], ended: Mapping[str | None, Collection[str]] = MappingProxyType({})
+) -> tuple[Recovered, ...]:
     """Return the recoveries of a task, each with whether it worked (RE-08).
 
     One worked if work went on after it and the same failure did not come again in its phase.
+    ``ended`` are those that were :func:`left_open`: nothing more was tried, so no step tells it.
     """
     return tuple(
-        replace(step.recovery, worked=_worked(step, steps[number + 1 :]))
+        replace(
+            step.recovery,
+            worked=step.signature not in ended.get(step.phase_id, ())
+            and _worked(step, steps[number + 1 :]),
+        )
         for number, step in enumerate(steps)
         if step.recovery
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.graph.test_machine_halts import Walker, World
 from tests.parts import settings
-from tests.scripted_runs import Run, call, calls, illegal, say, shout, unclosed
+from tests.scripted_runs import Run, against, call, calls, illegal, say, shout, unclosed
 
 from daruma.state.mode import Mode
 
@@ -92,3 +92,13 @@ def test_a_fork_of_a_loop_is_judged_by_its_own_history() -> None:
     assert run.nodes[:4] == ["main", "tool", "main", "recovery"]
     assert run.result.error_struct == ended.error_struct
     assert run.result.budgets == ended.budgets
+
+
+def test_a_recovery_of_a_loop_that_comes_again_did_not_work() -> None:
+    """RE-08: the calls after it went well, as they had before."""
+    script = {"main": [calls("shout")] * 9, "recovery": [against("parameter-adjustment")]}
+    run = Run(script, settings=settings(budgets={"max_steps": 9}), tools=[shout]).ask()
+
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "loop_detected"
+    assert [each.worked for each in run.result.recoveries] == [False]

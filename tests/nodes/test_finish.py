@@ -12,6 +12,7 @@ from tests.parts import (
     a_failure,
     a_phase,
     a_plan,
+    a_recovery,
     a_state,
     a_task,
     calling,
@@ -236,3 +237,14 @@ async def test_without_emergency_there_is_no_structured_error(off: dict[str, Any
     assert (ended.status, ended.error_struct) == ("failed", None)
     assert ended.error_message
     assert "error_struct" not in ended.to_dict()
+
+
+async def test_a_recovery_of_what_came_again_did_not_work() -> None:
+    """RE-08: although work went on in between."""
+    failure = a_failure()
+    recovered = taken("recover", signature=failure.signature, recovery=a_recovery())
+    steps = [*recovered, *taken("think")]
+
+    (again,) = (await result(steps=steps, failure=failure, error=ERROR)).recoveries
+    (gone,) = (await result(steps=steps)).recoveries
+    assert (again.worked, gone.worked) == (False, True)

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.parts import a_call, a_phase, a_plan, a_recovery, a_state, taken
+from tests.parts import a_call, a_failure, a_phase, a_plan, a_recovery, a_state, taken
 
 from daruma.state.recoveries import (
     asked_before,
     hidden_tools,
+    left_open,
     outcomes,
     retries,
     retries_of,
@@ -101,3 +102,23 @@ def test_what_was_not_done_did_not_work(carried: Any) -> None:
     first = taken("recover", signature="s", recovery=a_recovery("retry", carried=carried))
 
     assert [each.worked for each in outcomes(first + THINK)] == [False]
+
+
+def test_a_failure_that_was_left_open_was_not_overcome() -> None:
+    """RE-08: the last time is given up without a step; work that went on between is no sign."""
+    first = taken("recover", phase="a", signature="s", recovery=a_recovery("retry"))
+    steps = [*first, *taken("think", phase="a")]
+
+    assert [each.worked for each in outcomes(steps, {"a": {"s"}})] == [False]
+    assert [each.worked for each in outcomes(steps, {"b": {"s"}})] == [True]
+
+
+def test_what_was_left_open_is_read_off_the_state() -> None:
+    """Of a plan, what each phase fell of; else what is open, and what recovery worked on."""
+    first, last = a_failure(message="first"), a_failure(message="last")
+    plan = a_plan(a_phase("a", failure=first), a_phase("b"), current="b")
+
+    assert left_open(a_state(origin=first, failure=last)) == {
+        None: {first.signature, last.signature}
+    }
+    assert left_open(a_state(plan=plan, failure=last)) == {None: set(), "a": {first.signature}}
