@@ -89,7 +89,7 @@ def test_a_fork_of_a_loop_is_judged_by_its_own_history() -> None:
     for part in run.graph.stream(None, after_one.config, stream_mode="updates"):
         run.nodes.extend(part)
 
-    assert run.nodes[:4] == ["main", "tool", "main", "recovery"]
+    assert run.nodes[:4] == ["main", "tool", "main", "settle"]
     assert run.result.error_struct == ended.error_struct
     assert run.result.budgets == ended.budgets
 
