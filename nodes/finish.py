@@ -13,7 +13,7 @@ from daruma.state.emergency_words import Words
 from daruma.state.ending import answer, stopped_text, work_status
 from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
-from daruma.state.recoveries import left_open, outcomes
+from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.result import TaskResult
 from daruma.state.status import Status
 from daruma.state.step import StepKind
@@ -130,7 +130,7 @@ def _result(
         usage=usage_by_role(step.usage for step in steps if step.usage),
         timings={**seconds, "total": now - started},
         audit=tuple(step.audit for step in steps if step.audit),
-        recoveries=outcomes(steps, left_open(state)),
+        recoveries=outcomes(steps, ended_with(state)),
         notes=_notes(state, confined),
         sandbox=confined.level if confined else None,
     )

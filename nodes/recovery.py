@@ -3,9 +3,6 @@
 It never raises, and it never leads to itself: what it can not deal with is an emergency.
 """
 
-import asyncio
-from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -26,6 +23,7 @@ from daruma.tools.offer import offer_of
 from daruma.tools.recovery.briefing import briefing
 from daruma.tools.recovery.carrying_out import Case, carried_out, left_open
 from daruma.tools.recovery.choice import allowed, by_rule, hopeless, with_assent
+from daruma.tools.recovery.learning import learned_against
 from daruma.tools.recovery.reading import action_in
 from daruma.tools.recovery.recording import closed_on_bug, recovered
 
@@ -43,8 +41,6 @@ strategy is one of:
 confidence is from 0 to 1: how sure you are that this helps."""
 
 SAMPLING: Final = Sampling(temperature=0.2, max_tokens=600)
-LEARNED_SECONDS: Final = 2.0
-"""What was learned before is not waited for any longer."""
 
 
 async def recovery(state: State, context: Context) -> Update:
@@ -89,7 +85,7 @@ async def _chosen(
 ) -> tuple[RecoveryAction, Usage | None, Failover | None]:
     """Choose: what worked before, else what the model says, else by the rule."""
     offer = offer_of(state.task, context)
-    if learned := await _learned(failure, context):
+    if learned := await learned_against(failure, context):
         return allowed(learned, state, failure, offer.names), None, None
     others = context.tools.stand_ins(failure.tool, offer.names)
     told = briefing(state, failure, offer, others)
@@ -107,18 +103,6 @@ async def _chosen(
         return by_rule(state, failure), None, error.failover
     action = action_in(answer.message.text) or by_rule(state, failure)
     return allowed(action, state, failure, offer.names), answer.usage, answer.failover
-
-
-async def _learned(failure: Failure, context: Context) -> RecoveryAction | None:
-    """Return the action that worked before, if that is sure; what can not say is not waited for."""
-    found = None
-    with suppress(Exception):
-        async with asyncio.timeout(LEARNED_SECONDS):
-            found = await context.learned(failure.signature)
-    sure = context.settings.fallback_chain.recovery.execute_above
-    if found is None or found.confidence < sure or found.strategy in ("escalate", "give-up"):
-        return None
-    return replace(found, by="learned")
 
 
 async def _handled(

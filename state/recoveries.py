@@ -58,7 +58,7 @@ def asked_before(steps: Iterable[Step]) -> int:
     )
 
 
-def left_open(state: State) -> Mapping[str | None, frozenset[str]]:
+def ended_with(state: State) -> Mapping[str | None, frozenset[str]]:
     """Return the signatures of the failures that a task ended with, by phase; None: without one."""
     failures = [state.origin, state.failure] if state.plan is None else []
     found = {None: frozenset(each.signature for each in failures if each)}
@@ -72,7 +72,7 @@ def outcomes(
     """Return the recoveries of a task, each with whether it worked (RE-08).
 
     One worked if work went on after it and the same failure did not come again in its phase.
-    ``ended`` are those that were :func:`left_open`: nothing more was tried, so no step tells it.
+    ``ended`` is what the task :func:`ended_with`: nothing was tried then, so no step tells it.
     """
     return tuple(
         replace(

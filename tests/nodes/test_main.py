@@ -5,12 +5,24 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from tests.parts import Says, a_context, a_failure, a_state, a_task, calling, settings, taken
+from tests.parts import (
+    Says,
+    a_context,
+    a_failure,
+    a_recovery,
+    a_state,
+    a_task,
+    calling,
+    settings,
+    taken,
+)
 
 from daruma.nodes.main import CHAT, main, prompt
 from daruma.state.channels import State
 from daruma.state.events import AnswerAudited, Event
+from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed
+from daruma.tools.context import Answer
 
 
 def shout(text: str) -> str:
@@ -234,3 +246,60 @@ async def test_an_answer_that_is_none_is_a_failure(text: str, reason: str, said:
     assert update["failure"] is not None
     assert said in update["failure"].message
     assert "messages" not in update
+
+
+async def test_what_it_took_to_be_answered_is_on_record() -> None:
+    """TL-17: whether a model answered in the end or not."""
+    tried = Failover(requested="a", used="b")
+
+    class Fallback(Says):
+        async def __call__(self, *args: Any, **options: Any) -> Answer:
+            return replace(await super().__call__(*args, **options), failover=tried)
+
+    answered = await main(state(), a_context(ask=Fallback("Done.")))
+    failed = await main(state(), a_context(ModelFailed("down", failover=tried)))
+
+    assert [s.audit.failover for s in (*answered["steps"], *failed["steps"]) if s.audit] == [
+        tried,
+        tried,
+    ]
+
+
+async def test_a_tool_that_recovery_hides_is_not_offered() -> None:
+    """RE-04: for one answer."""
+    ask = Says("Done.")
+    hiding = taken("recover", recovery=a_recovery("alternative-tool", hides="shout"))
+    await main(state(steps=hiding), a_context(ask=ask, tools=[shout]))
+
+    assert ask.offered == [[]]
+
+
+async def test_its_model_calls_are_numbered_by_the_record() -> None:
+    """So that a resumed run asks a scripted model for the right turn, in later tasks too."""
+    events: list[Event] = []
+    await main(state(steps=taken("think", task="t/0")), a_context("Done.", events=events))
+
+    assert [e.to_dict()["model"] for e in events if e.type == "model_call_started"] == ["stub 1"]
+
+
+@pytest.mark.parametrize(
+    ("think", "verify", "fails"), [(3, True, False), (4, True, True), (3, False, True)]
+)
+async def test_a_loop_with_the_last_step_is_left_to_the_checks(
+    think: int, verify: bool, fails: bool
+) -> None:
+    """BU-01: they may say that the work is done."""
+    context = a_context(calling("shout", text="hi"), tools=[shout])
+    given = state(task=a_task(limits={"think": think}, verify=verify))
+    for _ in range(2):
+        update = await main(given, context)
+        (message,) = update["messages"]
+        result = ToolMessage("HI", tool_call_id="c1", id=f"{message.id}:c1")
+        steps = [*given.steps, *update["steps"]]
+        given = replace(given, messages=[*given.messages, message, result], steps=steps)
+
+    stopped = await main(given, context)
+    checked = replace(given, steps=[*given.steps, *taken("verify", "verify")])
+
+    assert bool(stopped["failure"]) is fails
+    assert (await main(checked, context))["failure"] is not None

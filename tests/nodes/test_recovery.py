@@ -1,6 +1,5 @@
 """Recovery chooses one action against a failure, does it or leaves it to a person, or gives up."""
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -13,9 +12,10 @@ from tests.scripted_runs import against, shout
 from daruma.nodes.recovery import SAMPLING, recovery
 from daruma.state.channels import State
 from daruma.state.events import Event
+from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.recovery import RecoveryAction, Strategy
-from daruma.tools.context import Context
+from daruma.tools.context import Answer, Context
 
 FAILURE = a_failure(message="request 7 failed")
 
@@ -198,27 +198,6 @@ async def test_what_was_learned_goes_first() -> None:
     assert len(ask.requests) == 1
 
 
-async def test_what_can_not_say_what_it_learned_is_passed_over() -> None:
-    """RE-05: recovery itself never raises."""
-
-    async def broken(_: str, /) -> RecoveryAction | None:
-        raise OSError("no store")
-
-    update: Any = await recovery(state(), replace(a_context(said("give-up")), learned=broken))
-
-    assert update["steps"][0].recovery.by == "model"
-
-
-async def test_a_cancellation_is_no_failure_of_what_was_learned() -> None:
-    """Cancellation passes through all of it."""
-
-    async def cancelled(_: str, /) -> RecoveryAction | None:
-        raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await recovery(state(), replace(a_context(said("give-up")), learned=cancelled))
-
-
 async def test_recoveries_are_told_from_start_to_end() -> None:
     """RE-09; what waits for a person is closed when that person has answered."""
     events: list[Event] = []
@@ -301,3 +280,19 @@ async def test_what_was_learned_keeps_to_the_same_limits() -> None:
 
     assert (again["action"].strategy, again["action"].by) == ("escalate", "learned")
     assert planned["calls"] == ()
+
+
+async def test_what_it_took_and_cost_is_on_record() -> None:
+    """TL-17 and MO-07: whether the model answered in the end or not."""
+    tried = Failover(requested="a", used="b")
+
+    class Fallback(Says):
+        async def __call__(self, *args: Any, **options: Any) -> Answer:
+            return replace(await super().__call__(*args, **options), failover=tried)
+
+    answered: Any = await recovery(state(), a_context(ask=Fallback(said("give-up"))))
+    failed: Any = await recovery(state(), a_context(ModelFailed("down", failover=tried)))
+
+    steps = [*answered["steps"], *failed["steps"]]
+    assert [step.audit.failover for step in steps] == [tried, tried]
+    assert [step.usage.role if step.usage else None for step in steps] == ["recovery", None]

@@ -7,8 +7,8 @@ from tests.parts import a_call, a_failure, a_phase, a_plan, a_recovery, a_state,
 
 from daruma.state.recoveries import (
     asked_before,
+    ended_with,
     hidden_tools,
-    left_open,
     outcomes,
     retries,
     retries_of,
@@ -113,12 +113,12 @@ def test_a_failure_that_was_left_open_was_not_overcome() -> None:
     assert [each.worked for each in outcomes(steps, {"b": {"s"}})] == [True]
 
 
-def test_what_was_left_open_is_read_off_the_state() -> None:
+def test_what_a_task_ended_with_is_read_off_the_state() -> None:
     """Of a plan, what each phase fell of; else what is open, and what recovery worked on."""
     first, last = a_failure(message="first"), a_failure(message="last")
     plan = a_plan(a_phase("a", failure=first), a_phase("b"), current="b")
 
-    assert left_open(a_state(origin=first, failure=last)) == {
+    assert ended_with(a_state(origin=first, failure=last)) == {
         None: {first.signature, last.signature}
     }
-    assert left_open(a_state(plan=plan, failure=last)) == {None: set(), "a": {first.signature}}
+    assert ended_with(a_state(plan=plan, failure=last)) == {None: set(), "a": {first.signature}}
