@@ -8,12 +8,15 @@ from tests.parts import RED, Says, a_context, a_failure, a_phase, a_plan, a_task
 
 from daruma.nodes.emergency import emergency
 from daruma.state.channels import State
+from daruma.state.events import Event
+from daruma.state.failure import Failure
 
 OWN = a_failure("llm_failure", message="own")
 BUG = a_failure("internal_error", "verify", "KeyError: 'absent'")
 UNDONE = a_failure("rollback_failed", "rollback", "not undone")
 FALLEN = a_phase("a", status="failed", outcome="failed", failure=OWN)
 
+RUNNING = a_plan(a_phase("b", status="running"), current="b")
 AFTER_A = replace(a_plan(FALLEN, current="a"), first_failed="a")
 
 
@@ -63,3 +66,23 @@ async def test_the_error_is_in_the_words_of_the_runs_settings() -> None:
 
     assert update["error"] is not None
     assert update["error"].to_error_message() == "模型调用失败：own\n1. Call 555."
+
+
+async def test_a_running_phase_ends_with_what_recovery_worked_on() -> None:
+    """EM-04, and the phase that was told to have started is told to have failed (PL-04)."""
+    events: list[Event] = []
+    given = State(task=a_task(), plan=RUNNING, failure=BUG, origin=OWN)
+    update = await emergency(given, a_context(events=events))
+
+    assert update["plan"] is not None
+    assert update["plan"].phases[0].failure == OWN
+    assert [event.type for event in events] == ["phase_failed"]
+
+
+@pytest.mark.parametrize("failure", [None, BUG])
+async def test_a_phase_that_has_ended_is_not_ended_again(failure: Failure | None) -> None:
+    """A bug after it is none of its own."""
+    plan = replace(a_plan(a_phase("b", status="completed", outcome="completed")), current="b")
+    update = await emergency(State(task=a_task(), plan=plan, failure=failure), a_context())
+
+    assert "plan" not in update

@@ -22,6 +22,7 @@ from tests.parts import (
 from tests.scripted_runs import illegal
 
 from daruma.nodes.finish import finish
+from daruma.state.audit import Audit
 from daruma.state.channels import Update
 from daruma.state.emergency import emergency_of
 from daruma.state.events import Event, TaskCompleted
@@ -248,3 +249,12 @@ async def test_a_recovery_of_what_came_again_did_not_work() -> None:
     (again,) = (await result(steps=steps, failure=failure, error=ERROR)).recoveries
     (gone,) = (await result(steps=steps)).recoveries
     assert (again.worked, gone.worked) == (False, True)
+
+
+async def test_the_audit_of_every_step_is_in_the_result() -> None:
+    """TL-11 and TL-17: of the task at hand, in order."""
+    audits = [Audit(message_id=f"t/1:answer:{n}", names_cut=True) for n in range(2)]
+    steps = [taken("think", audit=each)[0] for each in audits]
+    other = taken("think", task="t/0", audit=audits[0])
+
+    assert (await result(steps=[*other, *steps, *taken("verify")])).audit == tuple(audits)

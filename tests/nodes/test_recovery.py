@@ -296,3 +296,22 @@ async def test_what_it_took_and_cost_is_on_record() -> None:
     steps = [*answered["steps"], *failed["steps"]]
     assert [step.audit.failover for step in steps] == [tried, tried]
     assert [step.usage.role if step.usage else None for step in steps] == ["recovery", None]
+
+
+async def test_what_waits_for_a_person_keeps_the_first_failure() -> None:
+    """EM-04: a task that nobody helps is told under its code."""
+    first = a_failure(message="first")
+    update = await recovered(said("retry", 0.6), state(origin=first))
+
+    assert update["origin"] == first
+
+
+async def test_giving_up_is_told_with_why() -> None:
+    """RE-09: also where no model was asked."""
+    events: list[Event] = []
+    await recovery(state(0), a_context(events=events))
+
+    started, chosen, completed = [e.to_dict() for e in events]
+    assert started["type"] == "recovery_started"
+    assert (chosen["strategy"], chosen["reasoning"]) == ("give-up", "recovery is switched off")
+    assert completed["type"] == "recovery_completed"

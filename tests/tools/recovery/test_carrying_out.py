@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from tests.parts import a_call, a_context, a_failure, a_state
+from tests.parts import a_call, a_context, a_failure, a_state, settings
 from tests.scripted_runs import shout
 
 from daruma.state.events import Event
@@ -107,3 +107,26 @@ async def test_a_corrected_call_has_an_id_that_providers_take() -> None:
 
     (call,) = update["messages"][0].tool_calls
     assert len(call["id"]) <= 40
+
+
+async def test_the_first_failure_stays_the_origin() -> None:
+    """EM-04: recovery may meet others on the way."""
+    first = a_failure(message="first")
+    given = replace(case(), state=a_state(failure=LOOP, origin=first))
+    update: Any = await carried_out(given, RecoveryAction(strategy="retry"), a_context())
+
+    assert update["origin"] == first
+
+
+async def test_a_corrected_call_that_can_not_run_is_answered_with_an_error() -> None:
+    """TL-03 and TL-12: it is like any other call."""
+    action = RecoveryAction(
+        strategy="parameter-adjustment", tool_name="shout", parameters={"text": "x"}
+    )
+    denied = settings(tools={"policy": {"shout": "deny"}})
+    context = a_context(tools=[shout], given=denied)
+    update: Any = await carried_out(case(), action, context)
+
+    message, result = update["messages"]
+    assert result.tool_call_id == message.tool_calls[0]["id"]
+    assert result.status == "error"
