@@ -51,6 +51,8 @@ def allowed(
     if action.strategy == "alternative-tool" and not hides(action, failure, names):
         strategy: Strategy = "escalate" if worn_out else "parameter-adjustment"
         action = replace(action, strategy=strategy, tool_name=None, parameters=None)
+    if action.strategy == "alternative-tool" and action.tool_name not in names:
+        action = replace(action, tool_name=None)
     return action
 
 

@@ -136,3 +136,11 @@ def test_assent_follows_from_confidence(strategy: Strategy, confidence: float, a
     action = RecoveryAction(strategy=strategy, confidence=confidence)
 
     assert with_assent(action, recovery).assent == assent
+
+
+@pytest.mark.parametrize(("named", "kept"), [("whisper", "whisper"), ("sing", None)])
+def test_another_tool_is_one_that_there_is(named: str, kept: str | None) -> None:
+    """Else the model would be told to use what it can not find."""
+    action = RecoveryAction(strategy="alternative-tool", tool_name=named)
+
+    assert allowed(action, state(), LOOP, BOTH).tool_name == kept
