@@ -120,3 +120,10 @@ async def test_without_an_action_it_is_a_bug() -> None:
     """The table never leads here then."""
     with pytest.raises(LookupError):
         await consult(a_state(failure=FAILURE), a_context())
+
+
+async def test_its_step_is_that_of_the_failure() -> None:
+    """RE-08: whether what a person agreed to has worked is told by that."""
+    _, after = await asked(consult, values(), {"decision": "approve"}, a_context(tools=[shout]))
+
+    assert (after["steps"][-1].kind, after["steps"][-1].signature) == ("consult", FAILURE.signature)
