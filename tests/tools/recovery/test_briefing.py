@@ -66,3 +66,17 @@ def test_a_long_history_makes_no_long_request() -> None:
     text = told(a_state(messages=[HumanMessage("y" * 100_000), *results], task=task))
 
     assert len(text) < 6_000
+
+
+def test_the_errors_of_the_last_calls_are_blockers() -> None:
+    """RE-04: beside the failure itself, which may say nothing of them."""
+    call = {"name": "shout", "args": {"text": "x"}, "id": "c1"}
+    answer = AIMessage("", tool_calls=[call], id="t/1:answer:0")
+    failed = ToolMessage(
+        "no such file", tool_call_id="c1", name="shout", id="t/1:answer:0:c1", status="error"
+    )
+    text = told(a_state(messages=[HumanMessage("Do it"), answer, failed]))
+
+    blockers = text[text.index("Blockers:") : text.index("Analysis:")]
+    assert "it broke" in blockers
+    assert "no such file" in blockers

@@ -109,3 +109,11 @@ def test_endless_texts_are_cut() -> None:
 
     assert action is not None
     assert len(action.reasoning) == LONGEST
+
+
+def test_what_no_database_takes_is_replaced() -> None:
+    """The reasoning becomes part of the history."""
+    action = action_in(json.dumps(FULL | {"reasoning": "a\0b\ud800c"}))
+
+    assert action is not None
+    assert action.reasoning == "a\ufffdb?c"
