@@ -173,3 +173,21 @@ def test_recoveries_are_those_of_the_phase() -> None:
     plan = a_plan(a_phase("a"), a_phase("b"), current="b")
 
     assert budget.recoveries(a_state(steps=steps, plan=plan), HERE) == 0
+
+
+def test_recovery_leaves_one_reflection() -> None:
+    """VE-04: however many there may be without it."""
+    task = a_task(limits={"reflect": 3})
+    once = taken("reflect")
+
+    assert budget.can_reflect(a_state(task=task, steps=once))
+    assert budget.can_reflect(a_state(task=task, steps=taken("recover")))
+    assert not budget.can_reflect(a_state(task=task, steps=[*once, *taken("recover")]))
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_recovery_can_be_switched_off(allowed: int) -> None:
+    """EM-05."""
+    task = a_task(limits={"recoveries": allowed})
+
+    assert budget.can_recover(a_state(task=task)) is bool(allowed)

@@ -82,6 +82,7 @@ def test_model_calls_are_those_that_were_made() -> None:
         (taken("think"), True),
         (taken("think", ok=False), False),
         ([], False),
+        (taken("recover", "consult"), False),
         (taken("think") + taken("recover", signature="s"), False),
         (taken("think") + taken("recover", signature="other"), True),
         (taken("think", phase="b"), False),
@@ -122,3 +123,11 @@ def test_what_a_task_ended_with_is_read_off_the_state() -> None:
         None: {first.signature, last.signature}
     }
     assert ended_with(a_state(plan=plan, failure=last)) == {None: set(), "a": {first.signature}}
+
+
+@pytest.mark.parametrize("carried", ["executed", "approved", "instructed", "answered"])
+def test_what_was_done_or_said_in_its_place_may_have_worked(carried: Any) -> None:
+    """A person's word counts as the action's."""
+    first = taken("consult", signature="s", recovery=a_recovery("retry", carried=carried))
+
+    assert [each.worked for each in outcomes(first + THINK)] == [True]
