@@ -294,6 +294,7 @@ async def test_a_loop_with_the_last_step_is_left_to_the_checks(
     for _ in range(2):
         update = await main(given, context)
         (message,) = update["messages"]
+        assert isinstance(message, AIMessage)
         result = ToolMessage("HI", tool_call_id="c1", id=f"{message.id}:c1")
         steps = [*given.steps, *update["steps"]]
         given = replace(given, messages=[*given.messages, message, result], steps=steps)

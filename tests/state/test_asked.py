@@ -69,3 +69,8 @@ def test_a_signature_names_its_tools() -> None:
     assert tools_in(signature_of(NOTHING, calls)) == ("b", "a", "?x??")
     assert tools_in(signature_of(NOTHING, [named("")])) == ("unnamed",)
     assert tools_in("") == ()
+
+
+def test_an_endless_name_makes_no_endless_signature() -> None:
+    """It stands in every step of a task, and a model may write anything."""
+    assert tools_in(signature_of(NOTHING, [named("x" * 10_000)])) == ("x" * 60,)

@@ -87,3 +87,20 @@ def test_what_a_person_denied_is_no_failure_of_the_same_kind() -> None:
 
     assert not found.saw.startswith("!")
     assert found.blockers == ("A person denied this call",)
+
+
+def test_three_errors_at_most_are_kept() -> None:
+    """They stand in every step of a task."""
+    errors = [result(f"Error {n}", n, ok=False) for n in range(5)]
+
+    assert seen(asked(5), *errors).blockers == ("Error 0", "Error 1", "Error 2")
+
+
+def test_results_of_calls_that_could_not_be_read_are_seen() -> None:
+    """A model that goes on sending the same broken call sees the same error."""
+    broken = [
+        {"name": "shout", "args": "{", "id": "c0", "error": None, "type": "invalid_tool_call"}
+    ]
+    answer = AIMessage("", id=ID, invalid_tool_calls=broken)
+
+    assert seen(answer, result("not JSON", ok=False)).blockers == ("not JSON",)
