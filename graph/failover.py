@@ -50,11 +50,14 @@ def next_move(
     if last.fault.kind == "final" or requests >= limits.per_call or elapsed >= limits.total_seconds:
         return given_up
     here = sum(each.asked for each in tried if each.place == last.place)
+    others = last.place + 1 < chain
+    # A model that hangs would else use up the time of those that stand in for it.
+    spared = min(limits.seconds, limits.total_seconds / 2)
     if last.fault.kind in {"again", "mend"} and here < limits.per_model:
         wait = _wait(last.fault, here, limits, luck)
-        if wait is not None and elapsed + wait < limits.total_seconds:
+        if wait is not None and elapsed + wait < limits.total_seconds - (spared if others else 0):
             return Move("again", last.place, wait)
-    return Move("next model", last.place + 1) if last.place + 1 < chain else given_up
+    return Move("next model", last.place + 1) if others else given_up
 
 
 def _wait(fault: Fault, here: int, limits: Requests, luck: float) -> float | None:

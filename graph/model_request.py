@@ -1,5 +1,6 @@
 """One request to a model: what is said, which tools are offered, how the answer is wanted."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -26,6 +27,15 @@ class Request:
 
     async def sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
         """Ask the model once; ``metadata`` is what traces show of the request."""
+        try:
+            return await self._sent(model, metadata)
+        except AttributeError as error:
+            # LangChain takes a cancellation from within a model for its answer, and trips over it.
+            if isinstance(error.obj, asyncio.CancelledError):
+                raise error.obj from None
+            raise
+
+    async def _sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
         config = RunnableConfig(metadata=metadata)
         messages = sendable(self.messages)
         if self.tools:

@@ -12,6 +12,7 @@ from daruma.graph.models.key_masking import without_keys
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role
+from daruma.tools.results import clean
 
 MAX_MESSAGE = 500
 """Characters of a provider's message that are kept; some send whole pages."""
@@ -62,7 +63,8 @@ class Pursuit:
     def failed(self, error: Exception) -> Tried:
         """Take down what failed; a request without an option that was refused comes next."""
         fault = fault_of(error)
-        fault = replace(fault, message=without_keys(fault.message, self.keys)[:MAX_MESSAGE])
+        said = clean(without_keys(fault.message, self.keys)[:MAX_MESSAGE])
+        fault = replace(fault, message=said)
         request = self.request.without_refused(fault)
         if request is not self.request:
             self.request, fault = request, replace(fault, kind="mend")

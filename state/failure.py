@@ -66,8 +66,13 @@ class Failure:
 
     @property
     def signature(self) -> str:
-        """Equal for failures that differ only in numbers, such as ids, times and ports."""
-        return f"{self.node}:{self.code}:{re.sub(r'[0-9]+', '#', self.message)[:200]}"
+        """Equal for failures that differ only in numbers, such as ids, times and ports.
+
+        Those of a model that was not heard differ by their cause alone: a provider puts an id into
+        each message, and who else was asked stands there too.
+        """
+        told = self.original_error if self.unanswered else None
+        return f"{self.node}:{self.code}:{told or re.sub(r'[0-9]+', '#', self.message)[:200]}"
 
 
 class ModelFailed(Exception):

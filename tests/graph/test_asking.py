@@ -165,3 +165,19 @@ async def test_the_number_of_the_call_is_the_scripts_turn() -> None:
     answer = await ask(RecordingModel(script=[say("first"), say("second")]), call=1)
 
     assert answer.message.text == "second"
+
+
+async def test_a_model_that_cancels_itself_is_no_failure() -> None:
+    """EM-02: LangChain trips over a cancellation that a model raises, and hides it."""
+    model = Failing(script=[{"error": asyncio.CancelledError("called off")}])
+
+    with pytest.raises(asyncio.CancelledError):
+        await ask(model)
+
+
+async def test_what_is_kept_of_an_error_can_be_printed() -> None:
+    """A lone surrogate in a provider's words would break whoever prints the result."""
+    model = Failing(script=[{"error": ValueError("a\ud800b")}])
+
+    with pytest.raises(ModelFailed, match=r"a\?b"):
+        await ask(model)

@@ -50,6 +50,9 @@ THREE = failed("again", "again", "again")
         (failed("again", retry_after=121), 2, 1, NEXT),
         (failed("again", retry_after=120), 1, 480, GAVE_UP),
         (failed("again", retry_after=120), 2, 480, NEXT),
+        (failed("again"), 1, 300, again(1)),
+        (failed("again"), 2, 299, NEXT),
+        (failed("again"), 2, 298, again(1)),
         (failed("again"), 2, 599.5, NEXT),
         (failed("again"), 2, 600, GAVE_UP),
         (failed("next"), 2, 600, GAVE_UP),
@@ -73,6 +76,14 @@ def test_the_wait_is_spread_by_luck_up_to_a_limit() -> None:
     ]
 
     assert waits == [0, MAX_WAIT / 2, MAX_WAIT]
+
+
+def test_half_of_a_short_time_is_left_for_the_next_model() -> None:
+    """A time that one whole request would use up is shared."""
+    limits = Requests(wait_seconds=1, seconds=300, total_seconds=20)
+
+    assert move(failed("again"), chain=2, elapsed=8, limits=limits).then == "again"
+    assert move(failed("again"), chain=2, elapsed=9, limits=limits).then == "next model"
 
 
 def test_fewer_requests_may_be_allowed() -> None:

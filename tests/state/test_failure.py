@@ -5,6 +5,7 @@ import concurrent.futures
 import pickle
 import socket
 import subprocess
+from dataclasses import replace
 
 import httpx
 import openai
@@ -27,6 +28,16 @@ def test_failures_that_differ_in_numbers_are_the_same() -> None:
     other = a_failure(message="request 2 to port 9 failed")
 
     assert one.signature == other.signature
+
+
+def test_a_model_that_is_not_heard_fails_alike_in_any_words() -> None:
+    """RE-07: a provider puts an id into each message, and a circuit that has opened changes it."""
+    cause = {"original_error": "InternalServerError"}
+    one = replace(a_failure(message="a: sorry, request req_7f3a; b: sorry"), **cause)
+    other = replace(a_failure(message="a: not asked; b: sorry, request req_c0de"), **cause)
+
+    assert one.signature == other.signature
+    assert one.signature != replace(other, original_error="RateLimitError").signature
 
 
 @pytest.mark.parametrize(

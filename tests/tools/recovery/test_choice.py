@@ -87,6 +87,15 @@ def test_what_can_not_be_done_becomes_what_comes_next(
     assert found.strategy == becomes
 
 
+def test_a_tool_that_is_not_shown_is_not_recommended() -> None:
+    """TL-06: a model would be told to call what it has not got."""
+    action = RecoveryAction(strategy="alternative-tool", tool_name="hidden")
+
+    found = allowed(action, state(), LOOP, BOTH)
+
+    assert (found.strategy, found.tool_name) == ("alternative-tool", None)
+
+
 def test_the_only_tool_is_not_hidden() -> None:
     """The model would be left with nothing; worn out, it is a person's turn."""
     other = RecoveryAction(strategy="alternative-tool")
