@@ -70,7 +70,7 @@ class Confirm(_Reply):
 
 class Reject(_Reply):
     decision: Literal["reject"]
-    feedback: str = Field(min_length=1)
+    feedback: str = Field(pattern=r"\S")
     spec_review_id: str | None = None
 
 
@@ -93,7 +93,7 @@ class Decisions(_Reply):
 
 
 class Answer(_Reply):
-    answer: str = Field(min_length=1)
+    answer: str = Field(pattern=r"\S")
 
 
 class Approve(_Reply):
@@ -107,7 +107,7 @@ class Deny(_Reply):
 
 class Instruct(_Reply):
     decision: Literal["instruct"]
-    text: str = Field(min_length=1)
+    text: str = Field(pattern=r"\S")
 
 
 ReviewReply = Annotated[Confirm | Reject | Edit, Field(discriminator="decision")]
