@@ -44,13 +44,12 @@ def allowed(
     """
     if failure.node == "plan" and action.strategy in ("alternative-tool", "parameter-adjustment"):
         action = replace(action, strategy="parameter-adjustment", tool_name=None, parameters=None)
-    again = action.strategy in _AGAIN and tool_of(action, failure)
-    worn_out = again and retries_of(state, again) >= MAX_TOOL_RETRIES
-    if worn_out:
-        action = replace(action, strategy="alternative-tool", tool_name=None, parameters=None)
     if action.strategy == "alternative-tool" and not hides(action, failure, names):
-        strategy: Strategy = "escalate" if worn_out else "parameter-adjustment"
-        action = replace(action, strategy=strategy, tool_name=None, parameters=None)
+        action = replace(action, strategy="parameter-adjustment", tool_name=None, parameters=None)
+    again = action.strategy in _AGAIN and tool_of(action, failure)
+    if again and retries_of(state, again) >= MAX_TOOL_RETRIES:
+        other = replace(action, strategy="alternative-tool", tool_name=None, parameters=None)
+        action = other if hides(other, failure, names) else replace(other, strategy="escalate")
     if action.strategy == "alternative-tool" and action.tool_name not in names:
         action = replace(action, tool_name=None)
     return action

@@ -105,6 +105,13 @@ def test_the_only_tool_is_not_hidden() -> None:
     assert allowed(again, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
 
 
+def test_another_tool_that_is_not_there_is_no_way_round_the_limit() -> None:
+    """RE-07: what is left of it is one more try of the worn out tool."""
+    other = RecoveryAction(strategy="alternative-tool")
+
+    assert allowed(other, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
+
+
 def test_the_tool_that_is_to_be_used_is_not_hidden() -> None:
     """A model that names the failed tool as the other one means that tool."""
     action = RecoveryAction(strategy="alternative-tool", tool_name="shout")
