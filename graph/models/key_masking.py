@@ -2,12 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import SecretStr
 
 _SHAPE = re.compile(r"\bsk-[\w*.-]{6,}")
 """What OpenAI's keys and those made after them look like, also where the server masked a part."""
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _SHORTEST = 6
 """Characters; anything shorter is an ordinary word."""
 
@@ -23,7 +24,14 @@ def without_keys(text: str, keys: Iterable[str] = ()) -> str:
 def keys_of(model: object) -> list[str]:
     """Return the secrets that a chat model was made with."""
     secrets = getattr(model, "__dict__", {}).values()
-    return [each.get_secret_value() for each in secrets if isinstance(each, SecretStr)]
+    found = [each.get_secret_value() for each in secrets if isinstance(each, SecretStr)]
+    return [*found, *_of_headers(getattr(model, "default_headers", None))]
+
+
+def _of_headers(headers: object) -> Iterator[str]:
+    for name, value in headers.items() if isinstance(headers, Mapping) else ():
+        if isinstance(value, str) and _SECRET_HEADER.search(str(name)):
+            yield value.rpartition(" ")[2]  # what stands before it is the scheme
 
 
 def _of_environment() -> Iterator[str]:

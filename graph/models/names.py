@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from langchain_core.language_models import BaseChatModel
+
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.state.settings_llm import LLM
 
@@ -27,6 +29,15 @@ def follow_aliases(name: str, aliases: Mapping[str, str]) -> str:
         if chain[-1] in chain[:-1]:
             raise ModelUnavailable(f"llm.model_aliases go in a circle: {' -> '.join(chain)}")
     return chain[-1]
+
+
+def check_given(model: object) -> None:
+    """Raise `ModelUnavailable` for what is neither a chat model, nor a name, nor nothing."""
+    if model is not None and not isinstance(model, BaseChatModel | str):
+        raise ModelUnavailable(
+            f"model= takes a chat model or its name, not {type(model).__name__}: pass the model"
+            " itself; requests are repeated here, and other models stand in llm.fallback_models"
+        )
 
 
 def check_fallbacks(llm: LLM) -> None:

@@ -11,6 +11,7 @@ from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 
 from daruma.graph.build import build_graph, strict
 from daruma.graph.machine import TABLE, node_of
+from daruma.graph.models.errors import ModelUnavailable
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
@@ -59,6 +60,13 @@ def test_a_model_may_be_given_by_name(tmp_path: Path) -> None:
     )
 
     assert Run([], graph=graph).ask().result.output == "By name."
+
+
+@pytest.mark.parametrize("wrapped", [RecordingModel(script=[say()]).with_retry(), 3])
+def test_what_is_no_chat_model_is_refused(wrapped: Any) -> None:
+    """Retries and fallbacks of LangChain's hide the model, and would multiply the requests."""
+    with pytest.raises(ModelUnavailable, match=r"model= takes a chat model or its name, not .*: "):
+        build_graph(model=wrapped)
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
