@@ -29,7 +29,9 @@ def complaint(error: Exception) -> str | None:
         reason = " ".join(str(error).split())
         return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
     if failed(error):
-        reason = " ".join(str(error).split())
+        from daruma.graph.models.key_masking import without_keys
+
+        reason = " ".join(without_keys(str(error)).split())
         return f"{type(error).__name__}: {reason}; `daruma show THREAD` says where it stands"
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import httpx
+import openai
 import psycopg
 import pytest
 from tests.daruma_command import DONE, Daruma
@@ -26,6 +28,18 @@ def test_a_lost_database_says_how_to_go_on() -> None:
     assert said is not None
     assert "server closed the connection" in said
     assert "daruma resume" in said
+
+
+def test_a_key_that_a_provider_quotes_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider's own exception, where emergency is switched off, says what it likes."""
+    monkeypatch.setenv("SOME_API_KEY", "own-secret")
+    request = httpx.Request("POST", "http://127.0.0.1")
+    error = openai.APIConnectionError(message="the key own-secret is wrong", request=request)
+
+    said = complaint(error)
+
+    assert said is not None
+    assert "the key [key] is wrong" in said
 
 
 def test_a_bug_is_one_line_and_its_traceback_is_kept() -> None:
