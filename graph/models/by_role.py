@@ -10,7 +10,7 @@ from daruma.graph.models.answering_model import AnsweringModel
 from daruma.graph.models.circuit import CIRCUITS, Circuits
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.names import follow_aliases, meant_by
-from daruma.graph.models.openai_answers import without_own_retries
+from daruma.graph.models.openai_answers import as_ours
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings_llm import Requests
 
@@ -85,7 +85,7 @@ class Models:
 
     def _make(self, chosen: BaseChatModel | str) -> BaseChatModel:
         if isinstance(chosen, BaseChatModel):
-            return without_own_retries(chosen)
+            return as_ours(chosen)
         return resolve_model(chosen, aliases=self.aliases, requests=self.requests)
 
     def circuit_key(self, role: str, place: int) -> str | None:

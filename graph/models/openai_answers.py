@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
 from daruma.graph.models.errors import BrokenAnswer
+from daruma.graph.models.hearing import hearing
 
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 """What LangChain raises for answers without choices, without JSON, or with an error in them."""
@@ -21,9 +22,10 @@ def speaks_openai(model: object) -> bool:
     return module is not None and isinstance(model, module.BaseChatOpenAI)
 
 
-def without_own_retries(model: BaseChatModel) -> BaseChatModel:
+def as_ours(model: BaseChatModel) -> BaseChatModel:
     """Return a model that makes one request for a call; the one that is given stays as it is.
 
+    It hears calls as they were sent, as a model of our own does (`hearing.py`).
     Only OpenAI's clients are known here: those of other providers have to be made without retries.
     """
     if not speaks_openai(model):
@@ -33,7 +35,9 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
         if client := getattr(model, root, None):
             changes[root] = client.with_options(max_retries=0)
             changes[leaf] = changes[root].chat.completions
-    return model.model_copy(update=changes)
+    copy = model.model_copy(update=changes)
+    object.__setattr__(copy, "__class__", hearing(type(copy)))  # pydantic knows of no other way
+    return copy
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from langchain_openai import ChatOpenAI
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 from tests.parts import memory, settings
@@ -30,14 +31,17 @@ class Payments:
         self.made.append({"amount": amount, "to_whom": to_whom})
         return "paid"
 
-    def run(self, answers: Answers, *, mode: str = "updates", **tools: Any) -> State:
+    def run(
+        self, answers: Answers, *, mode: str = "updates", passed_in: bool = False, **tools: Any
+    ) -> State:
         """Run one task to its end; the way of streaming decides how the model is asked."""
         config: Any = {"configurable": {"thread_id": "t"}}
         with openai_server(answers) as server, pytest.MonkeyPatch.context() as environment:
             environment.setenv("OPENAI_API_KEY", "sk-test")
             environment.setenv("OPENAI_BASE_URL", server.url)
             given = settings(tools=tools)
-            graph: Any = build_graph("openai:m", [self.pay], given, checkpointer=memory())
+            model = ChatOpenAI(model="m") if passed_in else "openai:m"
+            graph: Any = build_graph(model, [self.pay], given, checkpointer=memory())
             request = {"messages": [("user", "Pay Ann 5")]}
             list(graph.stream(request, config, stream_mode=mode))
             self.requests = server.requests
@@ -134,12 +138,15 @@ def test_a_model_that_takes_no_temperature_is_asked_without(payments: Payments) 
     assert "temperature" not in payments.requests[2]
 
 
+@pytest.mark.parametrize("passed_in", [False, True])
 @pytest.mark.parametrize("mode", ["updates", "messages"])
-def test_a_payload_that_was_cut_off_does_not_run(payments: Payments, mode: str) -> None:
+def test_a_payload_that_was_cut_off_does_not_run(
+    payments: Payments, mode: str, passed_in: bool
+) -> None:
     """However the rest of the answer looks: the model is told, and gives it again."""
     answers: Answers = [asking('{"amount": 5, "to_whom": "An'), asking(TEXT), Reply("Done.")]
 
-    state = payments.run(answers, mode=mode)
+    state = payments.run(answers, mode=mode, passed_in=passed_in)
 
     assert payments.made == [MEANT]
     assert len(payments.requests) == 3

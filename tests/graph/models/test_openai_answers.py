@@ -14,7 +14,7 @@ from daruma.graph.models.openai_answers import (
     check_whole,
     readable,
     speaks_openai,
-    without_own_retries,
+    as_ours,
 )
 from daruma.graph.models.scripted import ScriptedChatModel
 
@@ -31,7 +31,7 @@ def test_a_copy_makes_one_request_and_the_original_as_many_as_before() -> None:
     """The user's object is not ours to change."""
     with openai_server(soon) as server:
         original = chat_model(server.url)
-        copy = without_own_retries(original)
+        copy = as_ours(original)
         with pytest.raises(openai.InternalServerError):
             copy.invoke("hello")
         by_copy = len(server.requests)
@@ -46,7 +46,7 @@ def test_a_copy_makes_one_request_and_the_original_as_many_as_before() -> None:
 async def test_a_copy_makes_one_request_asynchronously() -> None:
     """By the other one of its clients."""
     with openai_server(soon) as server, pytest.raises(openai.InternalServerError):
-        await without_own_retries(chat_model(server.url)).ainvoke("hello")
+        await as_ours(chat_model(server.url)).ainvoke("hello")
 
     assert len(server.requests) == 1
 
@@ -55,7 +55,7 @@ def test_other_models_are_left_alone() -> None:
     """Nothing is known of their retries."""
     model = ScriptedChatModel(script=[])
 
-    assert without_own_retries(model) is model
+    assert as_ours(model) is model
     assert not speaks_openai(model)
 
 
