@@ -88,24 +88,24 @@ class Asker:
 
     async def _requested(self, this: Pursuit) -> AIMessage:
         this.circuit, this.keys = None, ()
-        # A client is made when it is first needed, which reads files and imports for a second.
-        model = await asyncio.to_thread(self._models.get, this.role, this.place)
+        model = await within(self._left(this), self._models.ready(this.role, this.place))
         this.circuit, this.keys = self._models.circuit_key(this.role, this.place), keys_of(model)
         if not self._circuits.allows(this.circuit) and not this.is_last:
             raise CircuitOpen("not asked: its last requests failed a moment ago")
-        left = self._limits.total_seconds - (self._clock() - this.began)
         with readable(model):
             sent = this.request.sent(model, this.metadata)
-            message = await within(min(self._limits.seconds, left), sent)
+            message = await within(min(self._limits.seconds, self._left(this)), sent)
         check_whole(message, model)
         self._circuits.answered(this.circuit)
         return message
 
+    def _left(self, this: Pursuit) -> float:
+        return self._limits.total_seconds - (self._clock() - this.began)
+
     def _after(self, this: Pursuit, error: Exception, told: Told, *, seconds: float) -> Move:
         """Take down what failed, tell it, and return what comes next."""
         failed = this.failed(error)
-        if failed.asked:
-            self._circuits.count(this.circuit, failed.fault)
+        self._circuits.count(this.circuit, failed.fault)
         only_one = self._circuits.is_open(this.circuit)
         limits = self._limits.model_copy(update={"per_model": 1}) if only_one else self._limits
         elapsed = self._clock() - this.began

@@ -1,5 +1,6 @@
 """Chat models by role, made from names in the settings when they are first needed."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -76,12 +77,20 @@ class Models:
 
         Raises `ModelUnavailable` when the settings name no usable one.
         """
-        chosen = self._chosen(role) if place == 0 else self.chain(role)[place]
-        spec = follow_aliases(chosen, self.aliases) if isinstance(chosen, str) else ""
+        spec, chosen = self._meant(role, place)
         if spec not in self._made:
             # Two threads may both make it; both then use the one that was stored first.
             self._made.setdefault(spec, self._make(chosen))
         return self._made[spec]
+
+    async def ready(self, role: str, place: int = 0) -> BaseChatModel:
+        """Return the same; it is made in a thread, as that reads files and imports for a second."""
+        spec, _ = self._meant(role, place)
+        return self._made.get(spec) or await asyncio.to_thread(self.get, role, place)
+
+    def _meant(self, role: str, place: int) -> tuple[str, BaseChatModel | str]:
+        chosen = self._chosen(role) if place == 0 else self.chain(role)[place]
+        return follow_aliases(chosen, self.aliases) if isinstance(chosen, str) else "", chosen
 
     def _make(self, chosen: BaseChatModel | str) -> BaseChatModel:
         if isinstance(chosen, BaseChatModel):

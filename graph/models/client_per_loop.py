@@ -3,6 +3,7 @@
 import asyncio
 import weakref
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -25,7 +26,7 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
 
     def __init__(self) -> None:
         super().__init__()
-        self._per_loop: dict[asyncio.AbstractEventLoop, _Kept] = {}
+        self._per_loop: _PerLoop = {}
         weakref.finalize(self, _close_all, self._per_loop).atexit = False
 
     @override
@@ -36,32 +37,45 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
         loop = asyncio.get_running_loop()
         if loop not in self._per_loop:
             # In a thread, as it reads the certificates; of several first calls one client is kept.
-            client = await asyncio.to_thread(openai.DefaultAsyncHttpxClient)
-            kept = self._per_loop.setdefault(loop, (client, _closing(self._per_loop, loop, client)))
-            if kept[0] is client:
+            made = _OfOneLoop(await asyncio.to_thread(openai.DefaultAsyncHttpxClient))
+            kept = self._per_loop.setdefault(loop, (made, made.until_the_end(self._per_loop, loop)))
+            if kept[0] is made:
                 await anext(kept[1])
-        return self._per_loop[loop][0]
+        return self._per_loop[loop][0].client
 
 
-_Kept = tuple["httpx2.AsyncClient", AsyncGenerator[None]]
+class _OfOneLoop:
+    """A client that may be closed from two sides: whoever comes second waits for the first."""
+
+    def __init__(self, client: "httpx2.AsyncClient") -> None:
+        self.client = client
+        self._closing = asyncio.Lock()
+
+    async def until_the_end(
+        self, per_loop: "_PerLoop", loop: asyncio.AbstractEventLoop
+    ) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            per_loop.pop(loop, None)
+            await self.close()
+
+    async def close(self) -> None:
+        async with self._closing:
+            await self.client.aclose()
+
+
+_Kept = tuple[_OfOneLoop, AsyncGenerator[None]]
 _PerLoop = dict[asyncio.AbstractEventLoop, _Kept]
 
 
-async def _closing(
-    per_loop: _PerLoop, loop: asyncio.AbstractEventLoop, client: "httpx2.AsyncClient"
-) -> AsyncGenerator[None]:
-    try:
-        yield
-    finally:
-        per_loop.pop(loop, None)
-        await client.aclose()
-
-
 def _close_all(per_loop: _PerLoop) -> None:
-    for loop, (_, closing) in list(per_loop.items()):
-        if not loop.is_closed():
-            asyncio.run_coroutine_threadsafe(_finish(closing), loop)
+    for loop, kept in list(per_loop.items()):
+        with suppress(RuntimeError):  # the loop has ended, and closed its client
+            loop.call_soon_threadsafe(_begin_to_close, loop, kept)
 
 
-async def _finish(closing: AsyncGenerator[None]) -> None:
-    await closing.aclose()
+def _begin_to_close(loop: asyncio.AbstractEventLoop, kept: _Kept) -> None:
+    task = loop.create_task(kept[0].close())
+    # Dropped before, the generator would leave the loop nothing to wait for if that ends now.
+    task.add_done_callback(lambda _: kept)

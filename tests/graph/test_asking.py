@@ -96,8 +96,10 @@ async def test_every_failure_is_of_one_kind(
 @pytest.mark.parametrize("model", [None, "nonsense:x", "scripted:/no/such/file.yaml"])
 async def test_a_model_that_is_not_there_is_a_failure_of_the_model(model: Any) -> None:
     """EM-02: not a bug of ours to be reported, but settings to be mended."""
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelFailed) as raised:
         await ask(model)
+
+    assert raised.value.final
 
 
 async def test_a_script_that_does_not_fit_is_a_bug() -> None:

@@ -1,7 +1,9 @@
 """One answer, through the real client: how often which model is asked, and how long."""
 
+import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -114,6 +116,19 @@ async def test_all_requests_together_end_in_time() -> None:
 
     assert str(error).startswith("no answer within 0.")
     assert asking.asked == "m"
+
+
+async def test_a_call_ends_in_time_where_all_threads_are_taken() -> None:
+    """Models are made in threads: whoever blocks those holds up nothing for longer."""
+    busy = threading.Event()
+    with serving(Reply("hi")) as asking, ThreadPoolExecutor(1) as only:
+        asyncio.get_running_loop().set_default_executor(only)
+        only.submit(busy.wait, 3)
+        asker = asking.asker(fallbacks=(), requests=Requests(total_seconds=0.4))
+        error = await asking.fail(asker)
+        busy.set()
+
+    assert (error.code, asking.asked) == ("timeout", "")
 
 
 async def test_waits_grow_and_a_server_may_set_them() -> None:

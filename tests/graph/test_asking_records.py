@@ -86,6 +86,14 @@ async def test_another_model_answers_where_the_first_can_not_be_made() -> None:
     assert [each.to_dict().get("attempt") for each in asking.events] == [None, 0, None]
 
 
+async def test_what_was_not_asked_has_no_number() -> None:
+    """Also where others were asked before it."""
+    with serving(Fault(404)) as asking:
+        await asking.ask(asking.asker(fallbacks=["scripted:/no/such", "openai:n"]))
+
+    assert [each.to_dict().get("attempt") for each in asking.events] == [None, 1, 0, None]
+
+
 async def test_side_work_has_a_chain_of_its_own() -> None:
     """The auxiliary model, then the fallbacks; never the main one."""
     with serving(Fault(404)) as asking:

@@ -1,6 +1,7 @@
 """Waiting so long and no longer."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -27,6 +28,25 @@ async def test_what_does_not_come_is_cancelled(seconds: float) -> None:
         await within(seconds, waiting)
 
     assert waiting.cancelled()
+
+
+@pytest.mark.parametrize("error", [None, ConnectionError("broken off")])
+async def test_a_cancellation_that_the_answer_swallows_is_not_lost(error: Exception | None) -> None:
+    """Clients make errors of their own of it, and Python 3.11 forgets some altogether."""
+    asked = asyncio.Event()
+
+    async def deaf() -> str:
+        asked.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return await value(error)
+
+    waiting = asyncio.create_task(within(9, deaf()))
+    await asked.wait()
+    waiting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
 
 
 async def test_anothers_timeout_stays_as_it_is() -> None:

@@ -11,10 +11,10 @@ from tests.openai_server import Fault, openai_server
 
 from daruma.graph.models.errors import BrokenAnswer
 from daruma.graph.models.openai_answers import (
+    as_ours,
     check_whole,
     readable,
     speaks_openai,
-    as_ours,
 )
 from daruma.graph.models.scripted import ScriptedChatModel
 
