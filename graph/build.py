@@ -49,7 +49,8 @@ def build_graph(
     checkpointer and a store of one's own go in its place.
 
     Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
-    :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback model that means nothing,
+    :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
+    or a fallback that means nothing,
     :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two tools, and
     its kin for tools that can not work as declared,
     :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for a level that can not be there.

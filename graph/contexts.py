@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.names import check_fallbacks, check_given
+from daruma.graph.models.names import check_fallbacks, check_model
 from daruma.graph.raising import Raised
 from daruma.graph.tiers import Node, Noting, run_node
 from daruma.state.channels import Update
@@ -29,16 +29,16 @@ class UndeclaredEvent(Exception):
 class Contexts:
     """Makes the context of every node call.
 
-    Raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for settings that ask for
-    more than there can be (whether it holds is proved when the first command is run),
-    :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none, and what
+    Raises :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
+    :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for settings that ask for
+    more than there can be (whether it holds is proved when the first command is run), and what
     :meth:`~daruma.tools.registry.Registry.check` raises.
     """
 
     def __init__(
         self, model: BaseChatModel | str | None, tools: Registry, settings: Settings
     ) -> None:
-        check_given(model)
+        check_model(model)
         self._model = model
         self._tools = tools
         self.settings = settings

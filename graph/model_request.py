@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 
+from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.faults import Fault
 from daruma.graph.requests import sendable
 from daruma.tools.context import Sampling
@@ -39,12 +40,17 @@ class Request:
         config = RunnableConfig(metadata=metadata)
         messages = sendable(self.messages)
         if self.tools:
-            offered = model.bind_tools([tool.as_function() for tool in self.tools])
-            return await offered.ainvoke(messages, config)
+            return await self._offering(model).ainvoke(messages, config)
         if self.sampling is None:
             return await model.ainvoke(messages, config)
         config["tags"] = [TAG_NOSTREAM]
         return await model.ainvoke(messages, config, stream=False, **self.options())
+
+    def _offering(self, model: BaseChatModel) -> Runnable[LanguageModelInput, AIMessage]:
+        try:
+            return model.bind_tools([tool.as_function() for tool in self.tools])
+        except NotImplementedError as error:  # as LangChain's base class has it
+            raise ModelUnavailable(f"{type(model).__name__} takes no tools") from error
 
     def options(self) -> dict[str, Any]:
         """Return how the answer is sampled, as far as the model takes it."""

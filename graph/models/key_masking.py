@@ -9,16 +9,20 @@ from pydantic import SecretStr
 _SHAPE = re.compile(r"\bsk-[\w*.-]{6,}")
 """What OpenAI's keys and those made after them look like, also where the server masked a part."""
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _SHORTEST = 6
 """Characters; anything shorter is an ordinary word."""
 
 
 def without_keys(text: str, keys: Iterable[str] = ()) -> str:
-    """Return a text in which `[key]` stands for `keys`, for those of the environment, and alike."""
+    """Return a text in which `[key]` stands for `keys`, for those of the environment, and alike.
+
+    Names and passwords in addresses are among them.
+    """
     known = {key for key in (*keys, *_of_environment()) if len(key) >= _SHORTEST}
     for key in sorted(known, key=len, reverse=True):
         text = text.replace(key, "[key]")
-    return _SHAPE.sub("[key]", text)
+    return _IN_ADDRESS.sub("[key]", _SHAPE.sub("[key]", text))
 
 
 def keys_of(model: object) -> list[str]:

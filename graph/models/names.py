@@ -31,12 +31,12 @@ def follow_aliases(name: str, aliases: Mapping[str, str]) -> str:
     return chain[-1]
 
 
-def check_given(model: object) -> None:
-    """Raise `ModelUnavailable` for what is neither a chat model, nor a name, nor nothing."""
-    if model is not None and not isinstance(model, BaseChatModel | str):
+def check_model(model: object) -> None:
+    """Raise `ModelUnavailable` for what is neither a chat model nor a name, but wraps one."""
+    if not isinstance(model, BaseChatModel | str | None):
         raise ModelUnavailable(
-            f"model= takes a chat model or its name, not {type(model).__name__}: pass the model"
-            " itself; requests are repeated here, and other models stand in llm.fallback_models"
+            f"model has to be a chat model or a name, not {type(model).__name__}: retries and"
+            " fallbacks belong into llm.requests and llm.fallback_models, options into the model"
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from tests.parts import at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
@@ -98,6 +99,16 @@ async def test_a_model_that_is_not_there_is_a_failure_of_the_model(model: Any) -
     """EM-02: not a bug of ours to be reported, but settings to be mended."""
     with pytest.raises(ModelFailed) as raised:
         await ask(model)
+
+    assert raised.value.final
+
+
+async def test_a_model_that_takes_no_tools_is_told_in_words() -> None:
+    """And the next one is asked, as it is never of use."""
+    (tool,) = Registry([len_]).visible(Tools(), workspace=False)
+
+    with pytest.raises(ModelFailed, match="FakeListChatModel takes no tools") as raised:
+        await ask(FakeListChatModel(responses=["hi"]), tools=[tool])
 
     assert raised.value.final
 

@@ -2,11 +2,12 @@
 
 import pytest
 from pydantic import SecretStr
-from tests.failing_models import KEY, passed_in, said, serving
+from tests.failing_models import KEY, passed_in, said, serving, streaming
 from tests.openai_answers import Reply
 from tests.openai_server import Fault
 
 from daruma.graph.models.circuit import OPEN_SECONDS
+from daruma.state.events import ModelAttemptFailed
 from daruma.tools.context import Sampling
 
 
@@ -77,6 +78,14 @@ async def test_no_key_is_told() -> None:
     assert "own-secret" not in told
 
 
+async def test_no_part_of_a_key_is_told_where_a_message_is_cut_short() -> None:
+    """It is masked before, not after."""
+    with serving(Fault(401, said(message=f"{'x' * 450} {KEY * 9}"))) as asking:
+        error = await asking.fail(asking.asker())
+
+    assert KEY[:6] not in str(error)
+
+
 async def test_another_model_answers_where_the_first_can_not_be_made() -> None:
     """Settings that lack something do not end a run while there is a fallback."""
     with serving(Reply("hi")) as asking:
@@ -117,6 +126,8 @@ async def test_a_model_that_keeps_failing_is_passed_over() -> None:
     assert asking.asked == "mmmn" + "n" + "mn" + "m" + "m"
     assert told[1].failover is not None
     assert told[1].failover.attempts[0].error.startswith("not asked")
+    numbers = [each.attempt for each in asking.events if isinstance(each, ModelAttemptFailed)]
+    assert numbers == [1, 2, 3, 0, 1]
 
 
 async def test_a_model_that_keeps_failing_is_asked_once_if_there_is_no_other() -> None:
@@ -147,6 +158,22 @@ async def test_an_option_that_is_refused_is_left_out(named: str, left: set[str])
     assert asking.waits == [0]
     assert given.failover is not None
     assert given.failover.attempts[0].then == "again"
+
+
+async def test_an_outage_that_names_an_option_is_no_refusal_of_it() -> None:
+    """The same request is made again."""
+    with serving(Fault(503, said(message="temperature too high in the machine room"))) as asking:
+        await asking.ask(asking.asker(), sampling=SAMPLING)
+
+    assert all("temperature" in request for request in asking.server.requests)
+
+
+async def test_a_sampled_answer_is_not_streamed() -> None:
+    """It is for the machine, also where the model would stream each one."""
+    with serving(Reply("hi")) as asking:
+        await asking.ask(asking.asker(streaming(asking.server.url)), sampling=SAMPLING)
+
+    assert not asking.server.requests[0].get("stream")
 
 
 async def test_an_option_is_left_out_once() -> None:

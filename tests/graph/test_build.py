@@ -12,6 +12,7 @@ from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 from daruma.graph.build import build_graph, strict
 from daruma.graph.machine import TABLE, node_of
 from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
@@ -62,11 +63,15 @@ def test_a_model_may_be_given_by_name(tmp_path: Path) -> None:
     assert Run([], graph=graph).ask().result.output == "By name."
 
 
-@pytest.mark.parametrize("wrapped", [RecordingModel(script=[say()]).with_retry(), 3])
-def test_what_is_no_chat_model_is_refused(wrapped: Any) -> None:
-    """Retries and fallbacks of LangChain's hide the model, and would multiply the requests."""
-    with pytest.raises(ModelUnavailable, match=r"model= takes a chat model or its name, not .*: "):
-        build_graph(model=wrapped)
+@pytest.mark.parametrize("wrapped", ["with_retry", "with_fallbacks", "bind"])
+def test_a_wrapped_model_is_refused(wrapped: str) -> None:
+    """It has requests of its own that nobody would count; the error says where they belong."""
+    model = ScriptedChatModel(script=[])
+    given = {"with_fallbacks": ([model],)}.get(wrapped, ())
+    wrap: Any = getattr(model, wrapped)
+
+    with pytest.raises(ModelUnavailable, match=r"chat model.*llm.fallback_models"):
+        build_graph(wrap(*given), settings=Settings())
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

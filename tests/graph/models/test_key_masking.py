@@ -16,6 +16,8 @@ from daruma.graph.models.key_masking import keys_of, without_keys
         ("longer env-secret-longer", "longer [key]"),
         ("provided: sk-proj-a1B2c3D4.", "provided: [key]"),
         ("provided: sk-ab***********wxyz", "provided: [key]"),
+        ("for url http://ann:hunter2@host/v1", "for url http://[key]@host/v1"),
+        ("for url http://host/v1?to=ann@host", "for url http://host/v1?to=ann@host"),
         ("a task-oriented risk-averse model", "a task-oriented risk-averse model"),
         ("a word that is the key of nothing", "a word that is the key of nothing"),
     ],
