@@ -132,6 +132,7 @@ ROWS: dict[str, Row] = {
     "no more chunks": says(
         lambda: Fault(cut="later", hang=threading.Event()), again("timeout"), hangs=True
     ),
+    "keep-alive comments alone": says(lambda: Fault(keep_alive=True), again("timeout"), hangs=True),
     "a body that is no JSON": says(lambda: Fault(malformed=True), again()),
     "no choices": says(lambda: Reply(no_choices=True), again()),
     "no server": says(Fault, {"always": failed(0)}, reachable=False),
