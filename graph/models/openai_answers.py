@@ -25,12 +25,14 @@ def speaks_openai(model: object) -> bool:
 def as_ours(model: BaseChatModel) -> BaseChatModel:
     """Return a model that makes one request for a call; the one that is given stays as it is.
 
-    It hears calls as they were sent, as a model of our own does (`hearing.py`).
+    As a model of our own does, it hears calls as they were sent and tells what a stream cost.
     Only OpenAI's clients are known here: those of other providers have to be made without retries.
     """
     if not speaks_openai(model):
         return model
     changes: dict[str, Any] = {"max_retries": 0}
+    if getattr(model, "stream_usage", None) is None:  # False is somebody's choice
+        changes["stream_usage"] = True
     for root, leaf in (("root_client", "client"), ("root_async_client", "async_client")):
         if client := getattr(model, root, None):
             changes[root] = client.with_options(max_retries=0)

@@ -140,6 +140,7 @@ async def test_a_cancelled_call_stays_cancelled_and_is_closed() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert events[-1].to_dict()["error"] == "CancelledError"
     assert unclosed(event.to_dict() for event in events) == []
 
 

@@ -1,6 +1,9 @@
 """What leaves the machine: cancellations always, exceptions as they were."""
 
 import asyncio
+import gc
+import weakref
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -146,6 +149,27 @@ def test_a_long_run_does_not_keep_all_that_was_ever_raised() -> None:
 
     assert isinstance(raised.behind(a_failure(message="0")), TaskFailed)
     assert isinstance(raised.behind(a_failure(message="99")), ValueError)
+
+
+class Held(ValueError):
+    """Other than a built-in one it can be watched."""
+
+
+def test_what_a_run_raised_is_let_go_of_at_its_end() -> None:
+    """An exception holds all that was under way; nobody has to collect it in a circle."""
+    raised, error = Raised(), Held("end")
+    known = weakref.ref(error)
+    raised.note(a_failure(), error)
+    raised.end = error
+    del error
+    gc.disable()
+    with suppress(Held):
+        list(raised.over(iter(())))
+    left = known()
+    gc.enable()
+
+    assert left is None
+    assert isinstance(raised.behind(a_failure()), TaskFailed)
 
 
 def test_what_a_run_raised_is_neither_stored_nor_shown() -> None:

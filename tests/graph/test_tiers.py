@@ -12,6 +12,7 @@ from tests.parts import memory, settings
 from tests.raising_model import RaisingModel
 from tests.scripted_runs import Run, calls, illegal, say, shout
 
+from daruma.graph.bridge import run
 from daruma.graph.build import build_graph, builder
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
@@ -252,6 +253,7 @@ def test_no_exception_outlives_its_run(given: Settings) -> None:
     with suppress(Down):
         graph.invoke(HELLO, CONFIG)
 
+    run(asyncio.sleep(0))  # the thread that ran it is done with it
     gc.collect()
 
     assert known[0]() is None

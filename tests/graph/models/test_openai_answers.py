@@ -7,6 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
+from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
 from daruma.graph.models.errors import BrokenAnswer
@@ -49,6 +50,17 @@ async def test_a_copy_makes_one_request_asynchronously() -> None:
         await as_ours(chat_model(server.url)).ainvoke("hello")
 
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("given", "told"), [(None, True), (False, False)])
+async def test_a_copy_tells_what_a_stream_cost(given: bool | None, told: bool) -> None:
+    """MO-09: LangChain asks other servers than OpenAI's for it only if it was said; it may be."""
+    with openai_server([Reply("hi", usage=(7, 3))]) as server:
+        original = chat_model(server.url).model_copy(update={"stream_usage": given})
+        chunks = [chunk async for chunk in as_ours(original).astream("hello")]
+
+    assert any(chunk.usage_metadata for chunk in chunks) is told
+    assert original.stream_usage is given
 
 
 def test_other_models_are_left_alone() -> None:
