@@ -195,3 +195,31 @@ def test_a_bug_is_told_in_few_words(error: BaseException | str) -> None:
 
     assert len(failure.message) <= 1000
     assert len(failure.original_error or "") <= 1000
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_what_can_not_be_overcome_stays_so(final: bool) -> None:
+    """RE-07: a refused key is given up at once, wherever the exception is caught."""
+    error = ModelFailed("401", final=final)
+
+    assert failure_of(error, "main").final is final
+    assert bug_in("main", error).final is final
+
+
+@pytest.mark.parametrize(
+    ("node", "original", "unanswered", "raised"),
+    [
+        ("main", "APIError", True, True),
+        ("plan", "APIError", True, True),
+        ("main", None, True, False),
+        ("verify", "OSError", False, True),
+        ("main", "empty_answer", False, False),
+    ],
+)
+def test_a_model_that_was_heard_is_told_from_one_that_was_not(
+    node: str, original: str | None, unanswered: bool, raised: bool
+) -> None:
+    """What is said to it depends on that, and whether there is an exception to raise (EM-05)."""
+    failure = replace(a_failure(node=node), original_error=original)
+
+    assert (failure.unanswered, failure.was_raised) == (unanswered, raised)
