@@ -24,7 +24,8 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
     if first["type"] == "extra_forbidden":
         text = f"unknown setting {key!r}{_nearest(paths[0], model)}"
     else:
-        text = f"setting {key!r}: {first['msg'].removeprefix('Value error, ')} (given: {first['input']!r}){_meant(first)}"
+        wrong = first["msg"].removeprefix("Value error, ")
+        text = f"setting {key!r}: {wrong} (given: {first['input']!r}){_meant(first)}"
     return text if len(paths) == 1 else f"{text}; and {len(paths) - 1} more"
 
 

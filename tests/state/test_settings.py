@@ -91,4 +91,4 @@ def test_every_section_is_closed_and_frozen(section: type[BaseModel]) -> None:
 def test_thresholds_of_recovery_that_contradict_each_other_are_refused(given: Any) -> None:
     """RE-06: of what is sure enough to be done, a person can not be asked at the same time."""
     with pytest.raises(SettingsError, match=r"recovery': ask_above .* is above execute_above"):
-        Settings(fallback_chain={"recovery": given})
+        settings(fallback_chain={"recovery": given})
