@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.tracers.context import collect_runs
+from langgraph.constants import TAG_NOSTREAM
 from tests.parts import at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
 
@@ -18,7 +20,7 @@ from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings_tools import Tools
 from daruma.state.usage import Usage
-from daruma.tools.context import Answer
+from daruma.tools.context import EXACT, Answer
 from daruma.tools.registry import Registry
 
 HELLO: Sequence[BaseMessage] = [SystemMessage("a"), HumanMessage("hi"), SystemMessage("b")]
@@ -111,6 +113,16 @@ async def test_a_model_that_takes_no_tools_is_told_in_words() -> None:
         await ask(FakeListChatModel(responses=["hi"]), tools=[tool])
 
     assert raised.value.final
+
+
+async def test_a_sampled_answer_is_kept_from_watchers() -> None:
+    """LangGraph shows no message of a call that is tagged so."""
+    model = RecordingModel(script=[say(), say()])
+    with collect_runs() as traced:
+        await ask(model)
+        await ask(model, call=1, sampling=EXACT)
+
+    assert [TAG_NOSTREAM in (run.tags or []) for run in traced.traced_runs] == [False, True]
 
 
 async def test_a_script_that_does_not_fit_is_a_bug() -> None:

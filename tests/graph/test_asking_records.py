@@ -8,7 +8,7 @@ from tests.openai_server import Fault
 
 from daruma.graph.models.circuit import OPEN_SECONDS
 from daruma.state.events import ModelAttemptFailed
-from daruma.tools.context import Sampling
+from daruma.tools.context import EXACT, Sampling
 
 
 async def test_what_it_took_is_on_record() -> None:
@@ -174,6 +174,15 @@ async def test_a_sampled_answer_is_not_streamed() -> None:
         await asking.ask(asking.asker(streaming(asking.server.url)), sampling=SAMPLING)
 
     assert not asking.server.requests[0].get("stream")
+
+
+async def test_an_option_that_is_not_given_is_not_sent() -> None:
+    """Not even as null."""
+    with serving(Reply("hi")) as asking:
+        await asking.ask(asking.asker(), sampling=EXACT)
+
+    assert asking.server.requests[0]["temperature"] == 0
+    assert not {"max_tokens", "max_completion_tokens"} & set(asking.server.requests[0])
 
 
 async def test_an_option_is_left_out_once() -> None:

@@ -86,6 +86,21 @@ async def test_a_bug_in_finish_still_has_a_result() -> None:
     assert known["result"].error_struct.error_code == "llm_failure"
 
 
+async def test_a_bug_in_rollback_has_a_code_of_its_own() -> None:
+    """What it left behind is not known: nothing may be built on it."""
+    _, update = await handled("rollback", a_state(failure=a_failure()))
+
+    assert update["failure"].code == "rollback_failed"
+
+
+async def test_a_bug_in_intake_leaves_nothing_of_the_task_before() -> None:
+    """Its plan and its verification are another's."""
+    _, update = await handled("intake", a_state(origin=a_failure()))
+
+    assert (update["plan"], update["verification"]) == (None, None)
+    assert update["origin"] == update["failure"]
+
+
 async def test_a_bug_in_recovery_does_not_hide_what_it_recovered_from() -> None:
     """EM-04: the code is that of the first failure, not of the recovery's."""
     state = a_state(failure=a_failure())
@@ -153,8 +168,12 @@ async def test_without_emergency_a_bug_in_finish_is_what_the_run_ends_with() -> 
     failed = a_state(failure=a_failure(), error=emergency_of(a_failure()))
     of_run, error = raised.noted(None), NodeError(node="finish", error=BUG)
 
-    await handler_for("finish", off)(a_state(), error, runtime, of_run)
+    await handler_for("finish", Settings())(a_state(), error, runtime, of_run)
+    assert raised.end is None
+    command = await handler_for("finish", off)(a_state(), error, runtime, of_run)
     assert raised.end is BUG
+    assert isinstance(command.update, dict)
+    assert command.update["result"].error_struct is None
     raised.end = None
     await handler_for("finish", off)(failed, error, runtime, of_run)
     assert raised.end is None
