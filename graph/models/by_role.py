@@ -86,7 +86,9 @@ class Models:
     async def ready(self, role: str, place: int = 0) -> BaseChatModel:
         """Return the same; it is made in a thread, as that reads files and imports for a second."""
         spec, _ = self._meant(role, place)
-        return self._made.get(spec) or await asyncio.to_thread(self.get, role, place)
+        if spec in self._made:
+            return self._made[spec]
+        return await asyncio.to_thread(self.get, role, place)
 
     def _meant(self, role: str, place: int) -> tuple[str, BaseChatModel | str]:
         chosen = self._chosen(role) if place == 0 else self.chain(role)[place]
