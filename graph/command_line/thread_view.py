@@ -15,10 +15,12 @@ from daruma.graph.command_line.session import Stop, questions_of
 from daruma.graph.command_line.thread_names import ThreadRefused
 from daruma.graph.compiled import Machine
 from daruma.graph.storage.postgres import Postgres
+from daruma.state import budget
+from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.phases import first_failed
 from daruma.state.plan import Plan
-from daruma.state.recoveries import outcomes
+from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.recovery import Recovered
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
@@ -112,8 +114,8 @@ def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadV
 
 
 def _recoveries(values: Mapping[str, Any]) -> tuple[Recovered, ...]:
-    task_id = values["task"].id if values.get("task") else ""
-    return outcomes([step for step in values.get("steps", ()) if step.task_id == task_id])
+    state = State(**values)
+    return outcomes(budget.of_task(state), ended_with(state))
 
 
 def _traceback(failure: Failure | None, plan: Plan | None) -> str:

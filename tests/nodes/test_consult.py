@@ -69,6 +69,14 @@ async def test_what_is_denied_is_not_done_and_the_failure_stays() -> None:
     assert after["steps"][-1].recovery.carried == "denied"
 
 
+async def test_why_something_is_denied_stands_in_the_history() -> None:
+    """For the next request on the thread, and whoever reads it."""
+    reply = {"decision": "deny", "reason": "It costs too much."}
+    _, after = await asked(consult, values(), reply, a_context(tools=[shout]))
+
+    assert after["messages"][-1].text == "A person denied this: It costs too much."
+
+
 async def test_an_instruction_takes_the_actions_place() -> None:
     """The model hears the person's words, and nothing else is done."""
     reply = {"decision": "instruct", "text": "Whisper it."}

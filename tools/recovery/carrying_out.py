@@ -49,9 +49,10 @@ def closed(case: Case, said: str) -> Update:
     return {"failure": None, "origin": origin, "action": None, "calls": (), "messages": [*told]}
 
 
-def left_open(case: Case) -> Update:
-    """Leave the failure open, under the code of the first one (EM-04)."""
-    return {"origin": case.state.origin or case.failure, "action": None}
+def left_open(case: Case, said: str = "") -> Update:
+    """Leave the failure open, under the code of the first one (EM-04), with what was said of it."""
+    update: Update = {"origin": case.state.origin or case.failure, "action": None}
+    return update | {"messages": [HumanMessage(said, id=case.message_id)]} if said else update
 
 
 def wait(state: State, seconds: float) -> float:

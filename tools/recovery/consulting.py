@@ -4,7 +4,7 @@ from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import RecoveryCompleted
 from daruma.state.failure import Failure
-from daruma.state.interrupts import Answer, Approve, Instruct, Question, RecoveryRequest
+from daruma.state.interrupts import Answer, Approve, Deny, Instruct, Question, RecoveryRequest
 from daruma.state.recording import record_step
 from daruma.state.recovery import Carried, RecoveryAction
 from daruma.tools.context import Context
@@ -72,4 +72,5 @@ async def _decided(
         return "answered", closed(case, reply.answer)
     if isinstance(reply, Instruct):
         return "instructed", closed(case, reply.text)
-    return "denied", left_open(case)
+    reason = reply.reason if isinstance(reply, Deny) else ""
+    return "denied", left_open(case, f"A person denied this: {reason}" if reason else "")
