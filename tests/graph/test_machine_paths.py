@@ -118,6 +118,21 @@ PATHS = {
         settings={"budgets": {"think": 1}, "verification": {"commands": ["true"]}} | UNREVIEWED,
         output="Done. true: passed",
     ),
+    "a loop in the last step is verified": Scenario(
+        "intake plan begin main tool main tool main tool main verify settle finish",
+        "completed",
+        {"plan": [phases("one")], "main": [calls("shout")] * 4},
+        {"mode": "plan_exec"},
+        settings={"budgets": {"think": 4}, "verification": {"commands": ["true"]}} | UNREVIEWED,
+        output="Done. true: passed",
+    ),
+    "a loop in the last step, with nothing to verify": Scenario(
+        "intake main tool main tool main recovery settle emergency finish",
+        "failed",
+        [calls("shout")] * 3,
+        settings={"budgets": {"max_steps": 3}},
+        output="shout, 2 times with the same results",
+    ),
     "a plan confirmed, red, reflected on, green": Scenario(
         "intake plan | spec_review begin main verify reflect main tool main verify settle finish",
         "completed",
