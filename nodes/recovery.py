@@ -9,23 +9,24 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
-from daruma.state.events import RecoveryChosen, RecoveryCompleted, RecoveryStarted
+from daruma.state.events import RecoveryStarted
 from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.progress import progress_of
 from daruma.state.recording import record_step
 from daruma.state.recoveries import asked_before
-from daruma.state.recovery import Carried, Recovered, RecoveryAction
+from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Usage
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Context, Sampling
 from daruma.tools.offer import offer_of
 from daruma.tools.recovery.briefing import briefing
-from daruma.tools.recovery.carrying_out import Case, carried_out, left_open
-from daruma.tools.recovery.choice import allowed, by_rule, hopeless, with_assent
+from daruma.tools.recovery.carrying_out import Case
+from daruma.tools.recovery.choice import allowed, by_rule, hopeless
+from daruma.tools.recovery.handling import given_up, handled
 from daruma.tools.recovery.learning import learned_against
 from daruma.tools.recovery.reading import action_in
-from daruma.tools.recovery.recording import closed_on_bug, recovered
+from daruma.tools.recovery.recording import closed_on_bug
 
 PROMPT = """\
 A step of an agent failed. Choose the one action that is most likely to bring the task on. Answer \
@@ -57,12 +58,9 @@ async def recovery(state: State, context: Context) -> Update:
 async def _dealt_with(case: Case, context: Context) -> Update:
     state, failure, at = case.state, case.failure, context.now()
     if hopeless(state, failure):
-        action = by_rule(state, failure)
-        _tell(action, context)
-        context.emit(RecoveryCompleted(strategy=action.strategy))
-        return left_open(case)
+        return given_up(case, by_rule(state, failure), context)
     action, usage, failover = await _chosen(state, failure, context)
-    update, note = await _handled(case, action, context)
+    update, note = await handled(case, action, context)
     step = record_step(
         state,
         "recover",
@@ -103,34 +101,3 @@ async def _chosen(
         return by_rule(state, failure), None, error.failover
     action = action_in(answer.message.text) or by_rule(state, failure)
     return allowed(action, state, failure, offer.names), answer.usage, answer.failover
-
-
-async def _handled(
-    case: Case, action: RecoveryAction, context: Context
-) -> tuple[Update, Recovered | None]:
-    """Do an action, or only look on, or leave it to a person: then nothing is on record yet."""
-    settings = context.settings.fallback_chain.recovery
-    names = offer_of(case.state.task, context).names
-    action = with_assent(action, settings)
-    _tell(action, context)
-    if action.assent and not settings.observe_only:
-        return {"action": action, "origin": case.state.origin or case.failure}, None
-    update = left_open(case)
-    if not settings.observe_only:
-        update = await carried_out(case, action, context)
-    carried: Carried = "observed" if settings.observe_only else "executed"
-    context.emit(RecoveryCompleted(strategy=action.strategy, carried=carried))
-    return update, recovered(action, case.failure, carried, names)
-
-
-def _tell(action: RecoveryAction, context: Context) -> None:
-    context.emit(
-        RecoveryChosen(
-            strategy=action.strategy,
-            reasoning=action.reasoning,
-            confidence=action.confidence,
-            by=action.by,
-            tool_name=action.tool_name,
-            parameters=action.parameters,
-        )
-    )
