@@ -3,16 +3,17 @@
 import re
 from typing import Any
 
-_PUNCTUATION = r"\s.,;:!?\"'`()\[\]{}…“”‘’/_-"
-_SEPARATORS = re.compile(rf"[{_PUNCTUATION}]+(?!\d)")
-_AROUND_SIGNS = re.compile(r"\s*([^\w\s])\s*")
+_AROUND = r"[\s.,;:!?\"'`…“”‘’/]+"
+_BEFORE = re.compile(rf"^{_AROUND}(?!\d)")
+_AFTER = re.compile(rf"{_AROUND}$")
+_BETWEEN_WORDS = re.compile(r"[,;:!?]+(?=\s)")
 
 
 def folded(value: Any) -> Any:
     """Return a JSON-able value in the form that its near-identical spellings share.
 
-    What may carry meaning stays: numbers, the signs in and before them, operators, single
-    characters, and texts of several lines, which are the content of something.
+    What may carry meaning stays: numbers, signs within and between words (paths, commands and code
+    are made of them), single characters, and texts of several lines, the content of something.
     """
     if isinstance(value, dict):
         return {key: folded(each) for key, each in value.items()}
@@ -24,5 +25,5 @@ def folded(value: Any) -> Any:
 def _text(text: str) -> str:
     if len(text) < 2 or "\n" in text.strip():
         return text
-    spaced = _SEPARATORS.sub(" ", text.casefold().strip().rstrip(".,;:!?"))
-    return _AROUND_SIGNS.sub(r"\1", " ".join(spaced.split())) or text
+    bare = _AFTER.sub("", _BEFORE.sub("", text.casefold()))
+    return " ".join(_BETWEEN_WORDS.sub("", bare).split()) or text

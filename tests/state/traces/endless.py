@@ -54,7 +54,7 @@ def noise_in_a_cycle(rng: Random) -> Iterator[Turn]:
 def near_identical(rng: Random) -> Iterator[Turn]:
     a, b = (name.split("_")[0] for name in words(rng, 2))
     for n in count():
-        forms = (f"{a} {b}", f"{a.title()}  {b}", f"{a}, {b}.", f'"{a} {b}"', f"{a.upper()}-{b}")
+        forms = (f"{a} {b}", f"{a.title()}  {b}", f"{a}, {b}.", f'"{a} {b}"', f"{a.upper()} {b}!")
         yield [Call("search", {"query": rng.choice(forms), "limit": 5}, "no matches")]
         if n > 50:
             return

@@ -60,6 +60,14 @@ def searching_in_vain(rng: Random) -> Iterator[Turn]:
         yield [Call("search", {"pattern": name}, "no matches")]
 
 
+def like_names(rng: Random) -> Iterator[Turn]:
+    """Paths and code differ in signs only, and each write says the same."""
+    a, b = (name.split("_")[0] for name in words(rng, 2))
+    paths = [f"{a}{sign}{b}.py" for sign in ("_", "-", ".", "/", " ", "__", "-_", "+")]
+    for path in rng.sample(paths, len(paths)):
+        yield [Call("write", {"path": path, "text": f"{a} = {b}"}, "ok")]
+
+
 def all_return_ok(rng: Random) -> Iterator[Turn]:
     first = rng.randint(1, 5000)
     for number in range(first, first + 15):
@@ -133,6 +141,7 @@ HONEST: dict[str, Callable[[Random], Iterator[Turn]]] = {
     "exploring: searches without a hit": searching_in_vain,
     "exploring: 15 calls that all return ok": all_return_ok,
     "exploring: parallel reads": parallel_reads,
+    "editing: files whose names are nearly alike": like_names,
     "editing: tests that fail otherwise": edits_and_tests,
     "editing: tests that fail with other numbers": edits_and_numbers,
     "editing: tests that fail as before": edits_and_one_failure,
