@@ -1,8 +1,8 @@
 """The settings of what comes after a failure: recovery, then emergency."""
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from daruma.state.failure import Code
 from daruma.state.settings_section import Section
@@ -25,16 +25,6 @@ class Recovery(Section):
     wait_seconds: float = Field(
         default=2.0, ge=0, description="Wait before what failed is tried again; doubled each time."
     )
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        """Refuse thresholds that contradict each other: which one was meant can not be told."""
-        if self.ask_above > self.execute_above:
-            raise ValueError(
-                f"ask_above ({self.ask_above}) is above execute_above ({self.execute_above}):"
-                " what a person is asked to approve has to be less sure than what is simply done"
-            )
-        return self
 
 
 class EmergencyRule(Section):

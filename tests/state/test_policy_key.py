@@ -45,5 +45,5 @@ def test_a_key_that_can_not_be_read_is_named(key: str, said: str) -> None:
     with pytest.raises(SettingsError) as refused:
         settings(tools={"policy": {key: "deny"}})
 
-    assert str(refused.value).startswith(f"setting {'tools.policy.' + key!r}: Value error, {said}")
+    assert str(refused.value).startswith(f"setting {'tools.policy.' + key!r}: {said}")
     assert "\n" not in str(refused.value)

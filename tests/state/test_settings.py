@@ -85,10 +85,3 @@ def test_every_section_is_closed_and_frozen(section: type[BaseModel]) -> None:
     """A typing error is never ignored, and a run can not change what another one sees."""
     assert section.model_config["extra"] == "forbid"
     assert section.model_config["frozen"]
-
-
-@pytest.mark.parametrize("given", [{"execute_above": 0.3}, {"ask_above": 0.9}])
-def test_thresholds_of_recovery_that_contradict_each_other_are_refused(given: Any) -> None:
-    """RE-06: of what is sure enough to be done, a person can not be asked at the same time."""
-    with pytest.raises(SettingsError, match=r"recovery': ask_above .* is above execute_above"):
-        settings(fallback_chain={"recovery": given})

@@ -7,7 +7,7 @@ from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.recoveries import MAX_TOOL_RETRIES, retries_of
-from daruma.state.recovery import RecoveryAction, Strategy
+from daruma.state.recovery import Assent, RecoveryAction, Strategy
 from daruma.state.settings_fallback import Recovery
 
 _AGAIN = ("retry", "parameter-adjustment")
@@ -74,11 +74,12 @@ def with_assent(action: RecoveryAction, settings: Recovery) -> RecoveryAction:
 
     To escalate is to ask, whatever the confidence.
     """
-    if action.strategy == "escalate" or action.confidence < settings.ask_above:
+    if action.strategy == "escalate":
         return replace(action, assent="question")
-    if action.confidence < settings.execute_above:
-        return replace(action, assent="approval")
-    return replace(action, assent="")
+    if action.confidence >= settings.execute_above:
+        return replace(action, assent="")
+    asked: Assent = "approval" if action.confidence >= settings.ask_above else "question"
+    return replace(action, assent=asked)
 
 
 def _room(state: State, failure: Failure) -> bool:

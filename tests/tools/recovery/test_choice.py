@@ -160,3 +160,14 @@ def test_another_tool_is_one_that_there_is(named: str, kept: str | None) -> None
     action = RecoveryAction(strategy="alternative-tool", tool_name=named)
 
     assert allowed(action, state(), LOOP, BOTH).tool_name == kept
+
+
+def test_what_is_sure_enough_is_done_wherever_the_other_threshold_is() -> None:
+    """RE-06: the one to execute goes first; with it at the lower end nobody is asked for a yes."""
+    recovery = settings(fallback_chain={"recovery": {"execute_above": 0.3}}).fallback_chain.recovery
+    said = [
+        with_assent(RecoveryAction(strategy="retry", confidence=each), recovery).assent
+        for each in (0.4, 0.3, 0.2)
+    ]
+
+    assert said == ["", "", "question"]
