@@ -37,7 +37,8 @@ async def carried_out(case: Case, action: RecoveryAction, context: Context) -> U
         await context.sleep(wait(case.state, context.settings.fallback_chain.recovery.wait_seconds))
         if case.failure.unanswered or case.failure.node == "verify":
             return closed(case, "")  # no model is told: none was heard, or none is asked again
-    if action.strategy == "parameter-adjustment" and action.tool_name and action.parameters:
+    given = action.tool_name and action.parameters is not None
+    if action.strategy == "parameter-adjustment" and given:
         return _called(case, action, context)
     return closed(case, advice(case.failure, action))
 

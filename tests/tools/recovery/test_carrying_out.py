@@ -74,15 +74,17 @@ def test_the_advice_names_what_failed_and_what_to_do(
     assert said.endswith("It is slow.")
 
 
-@pytest.mark.parametrize("parameters", [None, {}])
-async def test_a_call_needs_its_parameters(parameters: dict[str, str] | None) -> None:
-    """Without them it is advice; a tool without any is called by the model itself."""
+@pytest.mark.parametrize(("parameters", "called"), [(None, False), ({}, True)])
+async def test_a_call_needs_parameters_if_only_none(
+    parameters: dict[str, str] | None, called: bool
+) -> None:
+    """Not given they are advice; given as none they are those of a tool that takes none."""
     action = RecoveryAction(
         strategy="parameter-adjustment", tool_name="shout", parameters=parameters
     )
     update: Any = await carried_out(case(), action, a_context(tools=[shout]))
 
-    assert not isinstance(update["messages"][0], AIMessage)
+    assert isinstance(update["messages"][0], AIMessage) is called
 
 
 async def test_a_corrected_call_that_was_mended_is_on_record() -> None:
