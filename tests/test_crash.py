@@ -1,7 +1,11 @@
 """Killed at any write to the database and resumed, a run ends as if it had never been killed."""
 
 import json
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from subprocess import run
 from typing import Any
@@ -33,6 +37,14 @@ def lives(url: str, home: Path, scene: str, points: list[int]) -> list[dict[str,
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def swept(url: str, home: Path, scene: str, points: list[int]) -> list[dict[str, Any]]:
+    """The same, by as many drivers at once as there are processors."""
+    drivers = os.cpu_count() or 1
+    with ThreadPoolExecutor(drivers) as pool:
+        parts = pool.map(lambda n: lives(url, home, scene, points[n::drivers]), range(drivers))
+        return sorted(chain.from_iterable(parts), key=itemgetter("point"))
+
+
 def test_the_scenes_pass_through_every_node(postgres_url: str, tmp_path: Path) -> None:
     """So that the sweep below leaves no node out."""
     walked = [lives(postgres_url, tmp_path, scene, [-1])[0]["seen"]["nodes"] for scene in ENDS]
@@ -51,7 +63,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     (untouched,) = lives(postgres_url, tmp_path, scene, [-1])
     every = list(range(2 * untouched["writes"]))
 
-    resumed = lives(postgres_url, tmp_path, scene, every)
+    resumed = swept(postgres_url, tmp_path, scene, every)
 
     seen = untouched["seen"]
     for life in resumed:
