@@ -293,6 +293,15 @@ PATHS = {
         {"main": [BLANK, say() | {"expect": ["denied by"]}], "recovery": [against(**CORRECTED)]},
         settings={"tools": {"policy": {"shout": "deny"}}},
     ),
+    "a name that is not repaired to a hidden tool": Scenario(
+        "intake main tool main tool main recovery main repair main settle finish",
+        "completed",
+        {
+            "main": [calls("shout")] * 3 + [calls(call("sshout", id_="c")), say()],
+            "recovery": [against("alternative-tool", tool_name="fall")],
+            "repair": [{"json": {"repairs": [{"tool_call_id": "c", "name": "shout"}]}}],
+        },
+    ),
     "an action that a person agrees to": Scenario(
         "intake main recovery | consult main settle finish",
         "completed",

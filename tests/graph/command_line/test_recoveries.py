@@ -71,3 +71,19 @@ def test_yes_does_not_answer_a_recoverys_question(daruma: Daruma) -> None:
     assert said.json["interrupts"][0]["value"]["type"] == "question"
     assert daruma("answer", "t", "--approve").complaint.endswith("--text 'your answer'")
     assert daruma("answer", "t", "--text", "Go on.").code == 0
+
+
+def test_a_recovery_whose_failure_ended_the_task_did_not_work(daruma: Daruma) -> None:
+    """RE-08: ``show`` tells it as the result does."""
+    (daruma.folder / "ws").mkdir(exist_ok=True)
+    same, other = (
+        {"calls": [{"name": "search", "args": {"pattern": pattern}}]} for pattern in ("a", "b")
+    )
+    script = daruma.script(main=[same, same, same, other, same, same, same], recovery=[DONE])
+    ended = daruma(
+        "run", "Do it", "--model", script, "--thread", "t", "--workspace", "ws", "--json"
+    )
+
+    shown = daruma("show", "t", "--json").json
+    assert [each["worked"] for each in ended.json["recoveries"]] == [False]
+    assert [each["worked"] for each in shown["recoveries"]] == [False]
