@@ -14,6 +14,7 @@ from daruma.state.mode import Mode
 from daruma.state.plan import Plan
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint, append_savepoints
 from daruma.state.step import Step, append_steps
 from daruma.state.task import Task
 from daruma.state.tool_task import ToolTask, reduce_calls
@@ -21,6 +22,9 @@ from daruma.state.verification import Verification
 
 MessagesChannel = Annotated[list[AnyMessage], DeltaChannel(reduce_messages, snapshot_frequency=100)]
 StepsChannel = Annotated[list[Step], DeltaChannel(append_steps, snapshot_frequency=100)]
+SavepointsChannel = Annotated[
+    list[Savepoint], DeltaChannel(append_savepoints, snapshot_frequency=100)
+]
 RequestedMode = Annotated[Mode | None, EphemeralValue]
 RequestedWorkspace = Annotated[str | None, EphemeralValue]
 Result = Annotated[TaskResult | None, EphemeralValue]
@@ -33,7 +37,8 @@ class State:
     ``mode`` and ``workspace`` are the request's own words and are gone after intake; what was made
     of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
-    is what recovery would do about it and a person has to agree to.
+    is what recovery would do about it and a person has to agree to. ``drifted`` are the files that
+    changed behind the thread's back, in this task.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -42,6 +47,8 @@ class State:
     task: Task | None = None
     plan: Plan | None = None
     steps: StepsChannel = field(default_factory=list)
+    savepoints: SavepointsChannel = field(default_factory=list)
+    drifted: tuple[str, ...] = ()
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
     verification: Verification | None = None
     failure: Failure | None = None
@@ -63,6 +70,8 @@ class Update(TypedDict, total=False):
     task: Task | None
     plan: Plan | None
     steps: list[Step]
+    savepoints: list[Savepoint]
+    drifted: tuple[str, ...]
     calls: tuple[ToolTask, ...] | ToolTask
     verification: Verification | None
     failure: Failure | None

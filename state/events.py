@@ -10,13 +10,18 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """The base of all events; ``type`` is the name that observers see."""
+    """The base of all events; ``type`` is the name that observers see.
+
+    ``member`` is the id of the phase whose team member it comes from; empty for the task's own.
+    """
 
     type: ClassVar[str]
+    member: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as JSON-able values, with its ``type``."""
-        return {"type": self.type, **asdict(self)}
+        """Return the event as JSON-able values, with its ``type``, and the member if it has one."""
+        plain = {"type": self.type, **asdict(self)}
+        return plain if self.member else {k: v for k, v in plain.items() if k != "member"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +92,7 @@ class PlanRejected(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SpecReviewCompleted(Event):
-    """Closes a ``spec_review_request``; ``decision`` is confirm, reject or edit."""
+    """Closes a ``spec_review_request``; ``decision`` is confirm, reject, edit or timeout."""
 
     type: ClassVar[str] = "spec_review_completed"
     spec_review_id: str
@@ -142,6 +147,8 @@ class PhaseFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRollbackStarted(Event):
+    """``command`` is the phase's own, or the word snapshot."""
+
     type: ClassVar[str] = "phase_rollback_started"
     phase_id: str
     command: str
@@ -149,15 +156,84 @@ class PhaseRollbackStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRollbackCompleted(Event):
+    """``exact`` says whether the files are as they were before the phase, None if nobody can tell.
+
+    ``left`` names those that are not; ``undo`` is the snapshot that holds what was rolled back.
+    """
+
     type: ClassVar[str] = "phase_rollback_completed"
     phase_id: str
+    exact: bool | None = None
+    left: tuple[str, ...] = ()
+    undo: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRollbackFailed(Event):
+    """Nothing is built on what it left: a person is asked."""
+
     type: ClassVar[str] = "phase_rollback_failed"
     phase_id: str
     reason: str
+    undo: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackDecided(Event):
+    """Closes the question after a failed rollback; ``decision`` is retry, restore or keep."""
+
+    type: ClassVar[str] = "rollback_decided"
+    phase_id: str
+    decision: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavepointWritten(Event):
+    """A state of the workspace that can be gone back to; ``note`` says why it has no snapshot."""
+
+    type: ClassVar[str] = "savepoint_written"
+    savepoint_id: str
+    snapshot: str | None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkspaceDrifted(Event):
+    """Files that changed behind the thread's back; ``paths`` are the first of ``total``."""
+
+    type: ClassVar[str] = "workspace_drifted"
+    paths: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberStarted(Event):
+    """A team member takes up a phase, in a worktree of its own where there is a workspace."""
+
+    type: ClassVar[str] = "member_started"
+    phase_id: str
+    expert: str
+    workspace: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberCompleted(Event):
+    """Closes a ``member_started``."""
+
+    type: ClassVar[str] = "member_completed"
+    phase_id: str
+    expert: str
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeCompleted(Event):
+    """A member's work came into the workspace, but for files in conflict: then none of it did."""
+
+    type: ClassVar[str] = "merge_completed"
+    phase_id: str
+    paths: tuple[str, ...]
+    conflicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

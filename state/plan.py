@@ -28,7 +28,12 @@ class PlanRefused(DarumaError):
 
 @record
 class Phase:
-    """One part of a plan. ``status`` says how far it came, ``outcome`` how it ended."""
+    """One part of a plan. ``status`` says how far it came, ``outcome`` how it ended.
+
+    ``rollback`` "snapshot" puts the workspace back as it was before the phase, should it fail.
+    ``conflicts`` are the files in which a team member's work met other work; ``settles`` names the
+    phase whose conflicts this one is there to settle.
+    """
 
     id: str
     title: str
@@ -37,6 +42,9 @@ class Phase:
     expert: str | None = None
     validation_command: Command = None
     rollback_command: Command = None
+    rollback: Literal["snapshot"] | None = None
+    conflicts: tuple[str, ...] = ()
+    settles: str | None = None
     status: PhaseStatus = "pending"
     outcome: Status | None = None
     failure: Failure | None = None
@@ -49,6 +57,9 @@ class Phase:
             "expert": self.expert,
             "validation_command": self.validation_command,
             "rollback_command": self.rollback_command,
+            "rollback": self.rollback,
+            "conflicts": list(self.conflicts) or None,
+            "settles": self.settles,
             "outcome": self.outcome,
             "error": self.failure.message if self.failure else None,
             "verification": self.verification.summary if self.verification else None,
@@ -67,7 +78,8 @@ class Phase:
 class Plan:
     """The *spec* of a task. ``current`` is the id of the phase that is running or ended last.
 
-    ``first_failed`` is the one that failed first of its own, not with another.
+    ``first_failed`` is the one that failed first of its own, not with another. ``parked`` says that
+    nobody confirmed it in time: it waits, without a deadline.
     """
 
     id: str
@@ -75,6 +87,7 @@ class Plan:
     phases: tuple[Phase, ...]
     current: str | None = None
     first_failed: str | None = None
+    parked: bool = False
     schema_version: int = 1
 
     def __post_init__(self) -> None:

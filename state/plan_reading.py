@@ -22,10 +22,11 @@ _FIELDS = frozenset(
         "expert",
         "validation_command",
         "rollback_command",
+        "rollback",
     }
 )
 
-_SHOWN = frozenset({"status", "outcome", "error", "verification"})
+_SHOWN = frozenset({"status", "outcome", "error", "verification", "conflicts", "settles"})
 """What a plan under review shows beside; an edit may give it back, and it changes nothing."""
 
 

@@ -12,6 +12,7 @@ from daruma.state.settings_errors import SettingsError, explain
 from daruma.state.settings_fallback import FallbackChain
 from daruma.state.settings_llm import LLM
 from daruma.state.settings_section import Section
+from daruma.state.settings_team import Team
 from daruma.state.settings_tools import Tools
 
 
@@ -51,6 +52,13 @@ class RollbackSettings(Section):
     """How validation and rollback commands of a phase run."""
 
     default_timeout: float = Field(default=30.0, gt=0, description="Seconds for one command.")
+    snapshots: bool = Field(
+        default=True, description="Keep the workspace as it was before each phase and command."
+    )
+    exclude: tuple[str, ...] = Field(
+        default=(), description="Lines as in .gitignore: what snapshots leave alone in addition."
+    )
+    keep_days: float = Field(default=30.0, gt=0, description="Days that snapshots are kept.")
 
 
 class SpecReview(Section):
@@ -96,6 +104,7 @@ class Settings(Section):
     verification: VerificationSettings = VerificationSettings()
     rollback: RollbackSettings = RollbackSettings()
     spec_review: SpecReview = SpecReview()
+    team: Team = Team()
     tools: Tools = Tools()
     sandbox: Sandbox = Sandbox()
     evolution: Evolution = Evolution()

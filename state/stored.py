@@ -10,6 +10,7 @@ from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
 from daruma.state.recovery import Recovered, RecoveryAction
 from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
 from daruma.state.step import Step
 from daruma.state.task import Limits, Task
 from daruma.state.tool_task import Dispatch, ToolTask
@@ -33,6 +34,7 @@ STORED_TYPES: tuple[type, ...] = (
     Recovered,
     RecoveryAction,
     RepairRound,
+    Savepoint,
     Step,
     Task,
     TaskResult,

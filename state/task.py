@@ -25,7 +25,8 @@ class Task:
     """One request on a thread. ``verify`` and ``review`` say whether those gates stand in its way.
 
     The limits are copied from the settings, so that a resumed or forked thread has the budget its
-    own history says, whatever the settings are by then.
+    own history says, whatever the settings are by then. ``expert`` names the team member whose task
+    this is, ``role`` is what that one is told of its part.
     """
 
     id: str
@@ -34,6 +35,8 @@ class Task:
     limits: Limits
     workspace: str | None = None
     template: str | None = None
+    expert: str | None = None
+    role: str = ""
     verify: bool = False
     review: bool = False
     started_at: float = 0.0

@@ -20,6 +20,8 @@ from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.sandbox import Sandbox
+from daruma.tools.snapshots.snapshots import Snapshots, store_of
+from daruma.tools.snapshots.store import Store
 from daruma.tools.tool import Surroundings, Tool
 
 
@@ -89,6 +91,14 @@ class Context:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     learned: Learned = nothing_learned
+
+    def snapshots(self, workspace: str | None) -> Snapshots | None:
+        """Return the snapshots of a workspace; None where there is none, or settings want none."""
+        settings = self.settings.rollback
+        if workspace is None or not settings.snapshots:
+            return None
+        store = Store(store_of(Path(workspace)))
+        return Snapshots(Path(workspace), self.thread_id, store, exclude=settings.exclude)
 
     async def surroundings(self, workspace: str | None, *, timeout: float = 120.0) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""

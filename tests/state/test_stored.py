@@ -17,6 +17,7 @@ VERSIONS = {
     "daruma.state.plan.Phase": 1,
     "daruma.state.plan.Plan": 1,
     "daruma.state.result.TaskResult": 1,
+    "daruma.state.savepoint.Savepoint": 1,
     "daruma.state.failover.Attempt": 1,
     "daruma.state.failover.Failover": 1,
     "daruma.state.recovery.Recovered": 1,

@@ -1,0 +1,48 @@
+"""Savepoints: the states of the workspace that a thread can go back to (RO-03, RO-07)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from daruma.state.record import record
+
+When = Literal["task", "phase", "done"]
+"""Before a task, before a phase, after a phase."""
+
+
+@record
+class Savepoint:
+    """One state of the workspace, and the snapshot that holds it.
+
+    ``id`` is short, for people: ``2`` before the second task of the thread, ``2/p1`` before its
+    phase ``p1``, ``2/p1/done`` after it. ``snapshot`` is None where none could be taken; then
+    ``note`` says why. ``at`` is Unix time in seconds.
+    """
+
+    id: str
+    task_id: str
+    phase_id: str | None = None
+    when: When
+    workspace: str
+    snapshot: str | None
+    note: str = ""
+    at: float
+    schema_version: int = 1
+
+
+def savepoint_id(task_id: str, phase_id: str | None, when: When) -> str:
+    """Return the short name of a savepoint; a task's id ends with its number on the thread."""
+    number = task_id.rpartition("/")[2]
+    parts = (number, phase_id, "done" if when == "done" else None)
+    return "/".join(part for part in parts if part)
+
+
+def latest(savepoints: Iterable[Savepoint], id_: str) -> Savepoint | None:
+    """Return the savepoint of an id: where one was taken again, the one that was taken last."""
+    return next((each for each in reversed([*savepoints]) if each.id == id_), None)
+
+
+def append_savepoints(
+    savepoints: list[Savepoint], writes: Sequence[list[Savepoint]]
+) -> list[Savepoint]:
+    """Reduce the ``savepoints`` channel: history only ever grows."""
+    return [*savepoints, *(each for write in writes for each in write)]

@@ -1,0 +1,1 @@
+"""Snapshots of a workspace: taken, compared, and put back, without touching the user's git."""

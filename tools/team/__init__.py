@@ -1,0 +1,1 @@
+"""Teams: templates of experts, the worktrees they work in, and merging what they did."""
