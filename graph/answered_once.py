@@ -1,26 +1,49 @@
 """One reply per question: what was admitted becomes what the run goes on with."""
 
+import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.door import open_questions, thread_id_of
+from daruma.graph.parking import overdue, readdressed, stale_ids
 from daruma.graph.replies import replies_of
 from daruma.state.interrupts import ReplyRefused
+
+
+def addressed(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
+    """Address a reply to a plan that was parked meanwhile to the question as it is asked now."""
+    stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
+    if not stale:
+        return given
+    return readdressed(given, snapshot, replies_of(checkpointer).accepted(thread, stale))
+
+
+async def aaddressed(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
+    """Do the same, asynchronously."""
+    stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
+    if not stale:
+        return given
+    return readdressed(given, snapshot, await replies_of(checkpointer).aaccepted(thread, stale))
 
 
 def once(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
     """Put a reply on record before its run begins; going on without one, take that of a killed run.
 
-    Raises :class:`~daruma.state.interrupts.ReplyRefused` for a question that was answered before.
+    Where the deadline of a review is over, going on parks its plan. Raises
+    :class:`~daruma.state.interrupts.ReplyRefused` for a question that was answered before.
     """
     ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
     if not ids:
         return admitted
+    replies = replies_of(checkpointer)
     if admitted is None:
-        return _resuming(replies_of(checkpointer).accepted(thread, ids))
-    if not replies_of(checkpointer).accept(thread, admitted.resume):
+        known, late = replies.accepted(thread, ids), overdue(snapshot, time.time())
+        if known or late is None or replies.accept(thread, late.resume):
+            return _resuming(known) or late
+        return _resuming(replies.accepted(thread, ids))
+    if not replies.accept(thread, admitted.resume):
         raise _answered_already(ids, thread)
     return admitted
 
@@ -30,9 +53,13 @@ async def aonce(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> An
     ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
     if not ids:
         return admitted
+    replies = replies_of(checkpointer)
     if admitted is None:
-        return _resuming(await replies_of(checkpointer).aaccepted(thread, ids))
-    if not await replies_of(checkpointer).aaccept(thread, admitted.resume):
+        known, late = await replies.aaccepted(thread, ids), overdue(snapshot, time.time())
+        if known or late is None or await replies.aaccept(thread, late.resume):
+            return _resuming(known) or late
+        return _resuming(await replies.aaccepted(thread, ids))
+    if not await replies.aaccept(thread, admitted.resume):
         raise _answered_already(ids, thread)
     return admitted
 

@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.answered_once import aonce, once
+from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.door import admit, refuse_secrets
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
@@ -61,7 +61,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if input is None and snapshot and _blocked(snapshot):
             config = (config or RunnableConfig()) | self.reopen(self._thread(config))
             snapshot = self.get_state(config)
-        admitted = admit(input, snapshot)
+        given = addressed(self.checkpointer, input, snapshot) if snapshot else input
+        admitted = admit(given, snapshot)
         if snapshot:
             admitted = once(self.checkpointer, admitted, snapshot)
         raised = Raised()
@@ -80,7 +81,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if input is None and snapshot and _blocked(snapshot):
             config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
             snapshot = await self.aget_state(config)
-        admitted = admit(input, snapshot)
+        given = await aaddressed(self.checkpointer, input, snapshot) if snapshot else input
+        admitted = admit(given, snapshot)
         if snapshot:
             admitted = await aonce(self.checkpointer, admitted, snapshot)
         raised = Raised()

@@ -65,7 +65,10 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "failed": "recovery",
         },
     ),
-    "spec_review": (routes.after_spec_review, {"confirmed": "begin", "rejected": "plan"}),
+    "spec_review": (
+        routes.after_spec_review,
+        {"confirmed": "begin", "rejected": "plan", "parked": "spec_review"},
+    ),
     "begin": (routes.after_begin, {"begun": "main"}),
     "main": (
         routes.after_main,

@@ -42,8 +42,10 @@ def after_plan(state: State) -> Literal["proposed", "accepted", "unusable", "hop
     return "proposed" if state.task and state.task.review else "accepted"
 
 
-def after_spec_review(state: State) -> Literal["confirmed", "rejected"]:
-    return "confirmed" if state.plan else "rejected"
+def after_spec_review(state: State) -> Literal["confirmed", "rejected", "parked"]:
+    if state.plan is None:
+        return "rejected"
+    return "parked" if state.plan.parked else "confirmed"
 
 
 def after_begin(_: State) -> Literal["begun"]:

@@ -2,22 +2,18 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from daruma.state import budget, phases
+from daruma.state import phases
 from daruma.state.channels import State, Update
 from daruma.state.emergency import words_of
 from daruma.state.emergency_words import Words
 from daruma.state.ending import answer, stopped_text, work_status
 from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
-from daruma.state.recoveries import ended_with, outcomes
-from daruma.state.result import TaskResult
+from daruma.state.result_of import result_of
 from daruma.state.status import Status
-from daruma.state.step import StepKind
-from daruma.state.usage import usage_by_role
 from daruma.state.verification import Verification
 from daruma.tools.context import Context
 from daruma.tools.results import unanswered
@@ -26,15 +22,15 @@ from daruma.tools.sandbox.level import STRENGTH, SandboxUnavailable
 _COMMANDS = frozenset({"run_command", "run_tests"})
 """The tools that run commands."""
 
-IN_ORDER = "team_collab ran its phases one after another: running them in parallel is not built yet"
-
 
 async def finish(state: State, context: Context) -> Update:
     """End the task: every call has its result, every ending says what it is."""
     status = task_status(state)
     output = output_text(state, status, words_of(context.settings.fallback_chain))
     confined = await _confined(state, context)
-    result = _result(state, status, output, context.now(), confined)
+    level = confined.level if confined else None
+    notes = _notes(state, confined)
+    result = result_of(state, status, output, context.now(), notes=notes, sandbox=level)
     if not context.settings.fallback_chain.has_emergency:
         result = replace(result, error_struct=None)
     context.emit(TaskCompleted(task_id=result.task_id, status=status, output=output))
@@ -109,42 +105,9 @@ def _all_checked(state: State) -> list[Verification]:
     return [each for each in checked if each]
 
 
-def _result(
-    state: State, status: Status, output: str, now: float, confined: _Confined | None
-) -> TaskResult:
-    steps = budget.of_task(state)
-    kinds: tuple[StepKind, ...] = get_args(StepKind)
-    seconds: dict[str, float] = {
-        kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
-    }
-    started = state.task.started_at if state.task else now
-    return TaskResult(
-        task_id=state.task_id,
-        status=status,
-        output=output,
-        error_message=state.error.to_error_message() if state.error else None,
-        error_struct=state.error,
-        phases=state.plan.phases if state.plan else (),
-        verification=_verification(state),
-        budgets={kind: budget.spent(steps, kind) for kind in kinds},
-        usage=usage_by_role(step.usage for step in steps if step.usage),
-        timings={**seconds, "total": now - started},
-        audit=tuple(step.audit for step in steps if step.audit),
-        recoveries=outcomes(steps, ended_with(state)),
-        notes=_notes(state, confined),
-        sandbox=confined.level if confined else None,
-    )
-
-
-def _verification(state: State) -> Verification | None:
-    """Return what was checked: of a plan that failed, in the phase that failed first."""
-    fallen = phases.first_failed(state.plan) if state.plan else None
-    return fallen.verification if fallen else state.verification
-
-
 def _notes(state: State, confined: _Confined | None) -> tuple[str, ...]:
     task = state.task
-    notes = [IN_ORDER] if task and task.mode == "team_collab" else []
+    notes: list[str] = []
     if task and task.verify and task.limits.verify == 0:
         notes.append("not verified: the budget for verification is 0")
     for each in _all_checked(state):

@@ -3,11 +3,11 @@
 from langchain_core.messages import HumanMessage
 
 from daruma.state.channels import State, Update
-from daruma.state.events import TaskStarted
 from daruma.state.failure import Failure
 from daruma.state.mode import KEEP_WORKING, Mode, split_prefix
 from daruma.state.settings import Settings
 from daruma.state.task import Limits, Task
+from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 
 
@@ -26,7 +26,7 @@ async def intake(state: State, context: Context) -> Update:
         review=context.settings.spec_review.enabled,
         started_at=context.now(),
     )
-    context.emit(TaskStarted(task_id=task.id, mode=mode, goal=task.goal, workspace=task.workspace))
+    context.emit(task_started(task))
     return {
         "task": task,
         "plan": None,

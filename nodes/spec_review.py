@@ -1,43 +1,64 @@
 """The human gate on the plan: nothing is done before a person has seen what will be."""
 
+from dataclasses import replace
+
 from langchain_core.messages import HumanMessage
 from langgraph.types import interrupt
 
 from daruma.state.channels import State, Update
-from daruma.state.events import SpecReviewCompleted
-from daruma.state.interrupts import Confirm, Edit, SpecReviewRequest, read_reply
+from daruma.state.emergency import words_of
+from daruma.state.events import SpecReviewCompleted, TaskCompleted
+from daruma.state.interrupts import Confirm, Edit, Park, SpecReviewRequest, read_reply
 from daruma.state.plan import Plan
 from daruma.state.plan_reading import plan_from
+from daruma.state.result_of import result_of
+from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 
 
 async def spec_review(state: State, context: Context) -> Update:
-    """Ask for the plan to be confirmed, rejected with feedback, or edited (PL-02)."""
+    """Ask for the plan to be confirmed, rejected with feedback, edited, or parked (PL-02, PL-03).
+
+    A parked plan has the result of its task, so far, and is asked about again without a deadline.
+    """
     question = review_request(state, context.settings.spec_review.timeout)
     reply = read_reply(question, interrupt(question))
-    review_id = question["spec_review_id"]
-    context.emit(SpecReviewCompleted(spec_review_id=review_id, decision=reply.decision))
+    review_id, plan = question["spec_review_id"], proposed(state)
+    decision = "timeout" if isinstance(reply, Park) else reply.decision
+    if plan.parked and state.task:
+        context.emit(task_started(state.task))
+    context.emit(SpecReviewCompleted(spec_review_id=review_id, decision=decision))
+    if isinstance(reply, Park):
+        return _parked(state, context)
     if isinstance(reply, Confirm):
-        return {"plan": proposed(state)}
+        return {"plan": replace(plan, parked=False)}
     if isinstance(reply, Edit):
-        plan_id, goal = proposed(state).id, question["goal"]
-        return {"plan": plan_from(reply.plan, plan_id=plan_id, goal=goal, strict=True)}
+        goal = question["goal"]
+        return {"plan": plan_from(reply.plan, plan_id=plan.id, goal=goal, strict=True)}
     note = f"The plan was rejected: {reply.feedback}. Plan anew."
     return {"plan": None, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
+
+
+def _parked(state: State, context: Context) -> Update:
+    said = words_of(context.settings.fallback_chain).parked
+    context.emit(TaskCompleted(task_id=state.task_id, status="parked", output=said))
+    result = result_of(state, "parked", said, context.now())
+    return {"plan": replace(proposed(state), parked=True), "result": result}
 
 
 def review_request(state: State, timeout: float) -> SpecReviewRequest:
     """Build the question; its deadline counts from when the plan was made."""
     plan = proposed(state)
     made = max((step.at + step.seconds for step in state.steps if step.kind == "plan"), default=0)
-    return SpecReviewRequest(
+    question = SpecReviewRequest(
         type="spec_review_request",
         id=f"{plan.id}:spec_review",
         spec_review_id=f"{plan.id}:spec_review",
         goal=plan.goal,
         phases=[phase.to_dict() for phase in plan.phases],
-        deadline=made + timeout,
+        deadline=None if plan.parked else made + timeout,
     )
+    return SpecReviewRequest(**question, parked=True) if plan.parked else question
 
 
 def proposed(state: State) -> Plan:

@@ -40,5 +40,6 @@ EN = Words(
     ended="The task ended as {status}: {reason}",
     done="Done. {checked}",
     unknown="the cause is unknown",
+    parked="Nobody confirmed the plan in time: it is parked, and goes on once it is confirmed.",
     headlines={},
 )

@@ -20,4 +20,5 @@ class Words:
     ended: str
     done: str
     unknown: str
+    parked: str
     headlines: Mapping[Code, str]

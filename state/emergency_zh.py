@@ -37,6 +37,7 @@ ZH = Words(
     ended="任务以 {status} 结束：{reason}",
     done="完成。{checked}",
     unknown="原因不明",
+    parked="计划未在限期内得到确认，现已搁置；确认后即可继续。",
     headlines={
         "timeout": "超时",
         "loop_detected": "检测到循环，任务没有进展",

@@ -26,6 +26,8 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskStarted(Event):
+    """A task begins; again when one that was parked or held is taken up."""
+
     type: ClassVar[str] = "task_started"
     task_id: str
     mode: str

@@ -4,10 +4,11 @@ Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix second
 is checked before the graph runs, so one that does not fit changes nothing.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from daruma.state.approval import Approval
 from daruma.state.errors import DarumaError
@@ -20,7 +21,10 @@ class ReplyRefused(DarumaError):
 
 
 class SpecReviewRequest(TypedDict):
-    """The plan, before anything is done (PL-02)."""
+    """The plan, before anything is done (PL-02).
+
+    One that nobody confirmed in time is ``parked``: it is asked about again, without a deadline.
+    """
 
     type: Literal["spec_review_request"]
     id: str
@@ -28,6 +32,7 @@ class SpecReviewRequest(TypedDict):
     goal: str
     phases: list[dict[str, Any]]
     deadline: float | None
+    parked: NotRequired[bool]
 
 
 class ApprovalRequest(TypedDict):
@@ -50,13 +55,14 @@ class RecoveryRequest(TypedDict):
 
 
 class Question(TypedDict):
-    """A question that only a person can answer."""
+    """A question that only a person can answer; where there are ``options``, with one of them."""
 
     type: Literal["question"]
     id: str
     question: str
     context: str
     deadline: float | None
+    options: NotRequired[list[str]]
 
 
 class _Reply(BaseModel):
@@ -78,6 +84,12 @@ class Edit(_Reply):
     decision: Literal["edit"]
     plan: dict[str, Any]
     spec_review_id: str | None = None
+
+
+class Park(_Reply):
+    """Not now: what the end of the deadline replies (PL-03)."""
+
+    decision: Literal["park"]
 
 
 class Decision(_Reply):
@@ -110,7 +122,7 @@ class Instruct(_Reply):
     text: str = Field(pattern=r"\S")
 
 
-ReviewReply = Annotated[Confirm | Reject | Edit, Field(discriminator="decision")]
+ReviewReply = Annotated[Confirm | Reject | Edit | Park, Field(discriminator="decision")]
 RecoveryReply = Annotated[Approve | Deny | Instruct, Field(discriminator="decision")]
 
 _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
@@ -152,7 +164,19 @@ def read_reply(value: Mapping[str, Any], reply: object) -> Any:
         _check_decisions(value, typed)
     elif isinstance(typed, Confirm | Reject | Edit):
         _check_review(value, typed)
+    elif isinstance(typed, Park) and value.get("parked"):
+        raise ReplyRefused("this plan is parked already: confirm, reject or edit it")
+    elif isinstance(typed, Answer) and value.get("options"):
+        return _chosen(value["options"], typed)
     return typed
+
+
+def _chosen(options: Sequence[str], reply: Answer) -> Answer:
+    """Return an answer that is one of the options, in its spelling."""
+    for option in options:
+        if reply.answer.strip().casefold() == option.casefold():
+            return Answer(answer=option)
+    raise ReplyRefused(f"the answer has to be one of: {', '.join(options)}")
 
 
 def _check_review(value: Mapping[str, Any], reply: Confirm | Reject | Edit) -> None:
