@@ -40,8 +40,8 @@ def once(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
     replies = replies_of(checkpointer)
     if admitted is None:
         known, late = replies.accepted(thread, ids), overdue(snapshot, time.time())
-        if known or late is None or replies.accept(thread, late.resume):
-            return _resuming(known) or late
+        if known or not late or replies.accept(thread, late):
+            return _resuming(known or late)
         return _resuming(replies.accepted(thread, ids))
     if not replies.accept(thread, admitted.resume):
         raise _answered_already(ids, thread)
@@ -56,8 +56,8 @@ async def aonce(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> An
     replies = replies_of(checkpointer)
     if admitted is None:
         known, late = await replies.aaccepted(thread, ids), overdue(snapshot, time.time())
-        if known or late is None or await replies.aaccept(thread, late.resume):
-            return _resuming(known) or late
+        if known or not late or await replies.aaccept(thread, late):
+            return _resuming(known or late)
         return _resuming(await replies.aaccepted(thread, ids))
     if not await replies.aaccept(thread, admitted.resume):
         raise _answered_already(ids, thread)

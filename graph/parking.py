@@ -14,17 +14,16 @@ PARK: Final = {"decision": "park"}
 """The reply that the end of the deadline gives."""
 
 
-def overdue(snapshot: StateSnapshot, now: float) -> Command[Any] | None:
-    """Return what parks the open review of a thread, None if there is none or it has time left.
+def overdue(snapshot: StateSnapshot, now: float) -> dict[str, Any]:
+    """Return the reply that parks the open review of a thread; none if it has time left.
 
     ``now`` is Unix time in seconds.
     """
-    late = [
-        id_
+    return {
+        id_: PARK
         for id_, value in open_questions(snapshot).items()
         if _is_review(value) and value["deadline"] is not None and value["deadline"] < now
-    ]
-    return Command(resume=dict.fromkeys(late, PARK)) if late else None
+    }
 
 
 def stale_ids(given: Any, snapshot: StateSnapshot) -> Collection[str]:
