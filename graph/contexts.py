@@ -12,6 +12,7 @@ from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
 from daruma.graph.raising import Raised
+from daruma.graph.team_check import check_team
 from daruma.graph.tiers import Node, Noting, run_node
 from daruma.state.channels import Update
 from daruma.state.events import EVENTS, Event
@@ -49,11 +50,14 @@ class Contexts:
     def check(self, settings: Settings) -> None:
         """Check that a run's settings fit the tools and name models that could be made.
 
-        Raises what the registry's ``check`` does, and
-        :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback that means nothing.
+        Raises what the registry's ``check`` does,
+        :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback or an expert's model
+        that means nothing, and :class:`~daruma.tools.team.template_file.TemplateRefused` for a team
+        that can not be used.
         """
         self._tools.check(settings.tools)
         check_fallbacks(settings.llm)
+        check_team(settings)
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
         """Return a node in the form that LangGraph calls: its context comes from the run."""

@@ -9,12 +9,18 @@ from daruma.state.settings import Settings
 from daruma.state.task import Limits, Task
 from daruma.state.task_events import task_started
 from daruma.tools.context import Context
+from daruma.tools.files.threads import in_thread
+from daruma.tools.team.template_file import TemplateRefused
+from daruma.tools.team.templates import template_named
 
 
 async def intake(state: State, context: Context) -> Update:
     """Begin a task; what the one before it left on the thread is cleared, but for the history."""
     spoken, template, goal = split_prefix(_last_request(state))
     mode = state.mode or spoken or context.settings.mode
+    named = template or context.settings.team.template
+    template = named if mode == "team_collab" else None
+    unknown = await _unknown(template, context.settings) if template else None
     task = Task(
         id=_next_task_id(state, context.thread_id),
         goal=goal.strip(),
@@ -32,7 +38,7 @@ async def intake(state: State, context: Context) -> Update:
         "plan": None,
         "calls": (),
         "verification": None,
-        "failure": _refusal(task, state),
+        "failure": _refusal(task, state) or unknown,
         "origin": None,
         "action": None,
         "error": None,
@@ -81,8 +87,15 @@ def _next_task_id(state: State, thread_id: str) -> str:
 def _refusal(task: Task, state: State) -> Failure | None:
     if not task.goal and not _shows_something(state):
         return _bad("the message is empty: say what is to be done")
-    if task.template:
-        return _bad(f"there is no team template {task.template!r}; there are none yet")
+    return None
+
+
+async def _unknown(template: str, settings: Settings) -> Failure | None:
+    """Say why a team can not be had (MO-06), if it can not."""
+    try:
+        await in_thread(template_named, template, settings.team, settings.tools)
+    except TemplateRefused as error:
+        return _bad(str(error))
     return None
 
 

@@ -72,8 +72,8 @@ def prompt(state: State) -> str:
     task = state.task
     if task is None or task.mode == "direct_chat":
         return CHAT
-    goal = f"Task: {task.goal}"
-    return "\n\n".join((WORK, FILES, goal) if task.workspace else (WORK, goal))
+    parts = (WORK, FILES if task.workspace else "", f"Task: {task.goal}", task.role.strip())
+    return "\n\n".join(part for part in parts if part)
 
 
 def _read(state: State, context: Context, answer: Answer, offer: Offer, at: float) -> Update:

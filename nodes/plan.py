@@ -1,5 +1,6 @@
 """Ask for a plan, and read it. One that can not be carried out is asked for again, with why."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -14,6 +15,9 @@ from daruma.state.recording import record_step
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
 from daruma.tools.results import cut_off
+from daruma.tools.team.team_of import team_of
+from daruma.tools.team.template import Template
+from daruma.tools.team.template_file import TemplateRefused
 
 PROMPT = """\
 You plan a task; others carry the plan out. Answer with one JSON object and nothing else:
@@ -24,13 +28,30 @@ You plan a task; others carry the plan out. Answer with one JSON object and noth
 - Optional for a phase: `validation_command` and `rollback_command`, shell lines run in the
   workspace; give them only where undoing a failed phase is clearly needed."""
 
+SNAPSHOT = """\
+- Optional for a phase: `"rollback": "snapshot"`, which puts all files back as they were before the
+  phase, should it fail. It is worth it where half of the work would leave the workspace broken for
+  what comes after, as with a migration or a wide renaming; leave it out where half is of use."""
+
+TEAM = """\
+- A team carries the plan out. Name for each phase the `expert` who does it, one of these:
+{experts}
+- Phases that do not depend on each other are carried out at the same time, each in a copy of the
+  workspace of its own, and then merged. Let phases depend on each other only where one needs what
+  the other made, and let those that do not change different files."""
+
 
 async def plan(state: State, context: Context) -> Update:
     """Ask the main model for a plan of the task."""
     at = context.now()
+    try:
+        team = await team_of(state.task, context.settings)
+    except TemplateRefused as error:
+        return {"failure": Failure(code="bad_request", node="plan", message=str(error))}
+    asked = request(state, team, snapshots=context.settings.rollback.snapshots)
     call = budget.spent(state.steps, "plan")
     try:
-        answer = await context.ask("plan", request(state), call=call, emit=context.emit)
+        answer = await context.ask("plan", asked, call=call, emit=context.emit)
     except ModelFailed as error:
         return {
             "steps": record_step(
@@ -43,18 +64,26 @@ async def plan(state: State, context: Context) -> Update:
             ),
             "failure": failure_of(error, "plan"),
         }
-    return _read(state, context, answer, at)
+    return _read(state, context, answer, at, team.names if team else ())
 
 
-def request(state: State) -> list[BaseMessage]:
+def request(
+    state: State, team: Template | None = None, *, snapshots: bool = True
+) -> list[BaseMessage]:
     """Build the request: the prompt, and the conversation with what reviewers said."""
     goal = state.task.goal if state.task else ""
     workspace = state.task.workspace if state.task else None
     place = f"\nWorkspace: {workspace}" if workspace else ""
-    return [SystemMessage(f"{PROMPT}\n\nTask: {goal}{place}"), *state.messages]
+    lines = [PROMPT, *([SNAPSHOT] if workspace and snapshots else ())]
+    if team:
+        lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
+    system = "\n".join(lines)
+    return [SystemMessage(f"{system}\n\nTask: {goal}{place}"), *state.messages]
 
 
-def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
+def _read(
+    state: State, context: Context, answer: Answer, at: float, experts: Sequence[str]
+) -> Update:
     number = budget.spent(budget.of_task(state), "plan") + 1
     goal = state.task.goal if state.task else ""
     step = partial(
@@ -71,7 +100,12 @@ def _read(state: State, context: Context, answer: Answer, at: float) -> Update:
     try:
         if cut_off(answer.message):
             raise PlanRefused("the answer was cut off before its end: make the plan shorter")
-        proposed = plan_in(answer.message.text, plan_id=f"{state.task_id}/plan-{number}", goal=goal)
+        proposed = plan_in(
+            answer.message.text,
+            plan_id=f"{state.task_id}/plan-{number}",
+            goal=goal,
+            experts=experts,
+        )
     except PlanRefused as error:
         context.emit(PlanRejected(reason=str(error)))
         return {"steps": step(ok=False), **_refused(state, str(error), said)}

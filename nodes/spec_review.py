@@ -1,27 +1,23 @@
 """The human gate on the plan: nothing is done before a person has seen what will be."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from langchain_core.messages import HumanMessage
 from langgraph.types import interrupt
 
 from daruma.state.channels import State, Update
-from daruma.state.emergency import words_of
-from daruma.state.events import SpecReviewCompleted, TaskCompleted
-from daruma.state.interrupts import Confirm, Edit, Park, SpecReviewRequest, read_reply
+from daruma.state.events import SpecReviewCompleted
+from daruma.state.interrupts import Confirm, Edit, SpecReviewRequest, edited_plan, read_reply
 from daruma.state.plan import Plan
-from daruma.state.plan_reading import plan_from
-from daruma.state.result_of import result_of
-from daruma.state.task_events import task_started
 from daruma.tools.context import Context
+from daruma.tools.team.team_of import team_of
+from daruma.tools.team.template_file import TemplateRefused
 
 
 async def spec_review(state: State, context: Context) -> Update:
-    """Ask for the plan to be confirmed, rejected with feedback, edited, or parked (PL-02, PL-03).
-
-    A parked plan has the result of its task, so far, and is asked about again without a deadline.
-    """
-    question = review_request(state, context.settings.spec_review.timeout)
+    """Ask for the plan to be confirmed, rejected with feedback, or edited (PL-02)."""
+    experts = await _experts(state, context)
+    question = review_request(state, context.settings.spec_review.timeout, experts)
     reply = read_reply(question, interrupt(question))
     review_id, plan = question["spec_review_id"], proposed(state)
     decision = "timeout" if isinstance(reply, Park) else reply.decision
@@ -33,24 +29,25 @@ async def spec_review(state: State, context: Context) -> Update:
     if isinstance(reply, Confirm):
         return {"plan": replace(plan, parked=False)}
     if isinstance(reply, Edit):
-        goal = question["goal"]
-        return {"plan": plan_from(reply.plan, plan_id=plan.id, goal=goal, strict=True)}
+        return {"plan": edited_plan(question, reply, proposed(state).id)}
     note = f"The plan was rejected: {reply.feedback}. Plan anew."
     return {"plan": None, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
 
 
-def _parked(state: State, context: Context) -> Update:
-    said = words_of(context.settings.fallback_chain).parked
-    context.emit(TaskCompleted(task_id=state.task_id, status="parked", output=said))
-    result = result_of(state, "parked", said, context.now())
-    return {"plan": replace(proposed(state), parked=True), "result": result}
+async def _experts(state: State, context: Context) -> tuple[str, ...]:
+    try:
+        team = await team_of(state.task, context.settings)
+    except TemplateRefused:  # its file was changed since: those whom the plan names are known
+        named = (phase.expert for phase in proposed(state).phases if phase.expert)
+        return tuple(dict.fromkeys(named))
+    return team.names if team else ()
 
 
-def review_request(state: State, timeout: float) -> SpecReviewRequest:
+def review_request(state: State, timeout: float, experts: Sequence[str] = ()) -> SpecReviewRequest:
     """Build the question; its deadline counts from when the plan was made."""
     plan = proposed(state)
     made = max((step.at + step.seconds for step in state.steps if step.kind == "plan"), default=0)
-    question = SpecReviewRequest(
+    request = SpecReviewRequest(
         type="spec_review_request",
         id=f"{plan.id}:spec_review",
         spec_review_id=f"{plan.id}:spec_review",
@@ -58,7 +55,9 @@ def review_request(state: State, timeout: float) -> SpecReviewRequest:
         phases=[phase.to_dict() for phase in plan.phases],
         deadline=None if plan.parked else made + timeout,
     )
-    return SpecReviewRequest(**question, parked=True) if plan.parked else question
+    if experts:
+        request["experts"] = list(experts)
+    return request
 
 
 def proposed(state: State) -> Plan:

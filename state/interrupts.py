@@ -4,15 +4,15 @@ Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix second
 is checked before the graph runs, so one that does not fit changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from daruma.state.approval import Approval
 from daruma.state.errors import DarumaError
-from daruma.state.plan import PlanRefused
+from daruma.state.plan import Plan, PlanRefused
 from daruma.state.plan_reading import plan_from
 
 
@@ -21,16 +21,14 @@ class ReplyRefused(DarumaError):
 
 
 class SpecReviewRequest(TypedDict):
-    """The plan, before anything is done (PL-02).
-
-    One that nobody confirmed in time is ``parked``: it is asked about again, without a deadline.
-    """
+    """The plan, before anything is done (PL-02); of a team, with its experts' names."""
 
     type: Literal["spec_review_request"]
     id: str
     spec_review_id: str
     goal: str
     phases: list[dict[str, Any]]
+    experts: NotRequired[list[str]]
     deadline: float | None
     parked: NotRequired[bool]
 
@@ -186,9 +184,18 @@ def _check_review(value: Mapping[str, Any], reply: Confirm | Reject | Edit) -> N
         )
     if isinstance(reply, Edit):
         try:
-            plan_from(reply.plan, plan_id=value["id"], goal=value["goal"], strict=True)
+            edited_plan(value, reply, value["id"])
         except PlanRefused as error:
             raise ReplyRefused(f"the edited plan can not be run: {error}") from None
+
+
+def edited_plan(value: Mapping[str, Any], reply: Edit, plan_id: str) -> Plan:
+    """Return the plan that a person put in place of the one under review.
+
+    Raises :class:`~daruma.state.plan.PlanRefused` for one that can not be carried out.
+    """
+    experts = value.get("experts", ())
+    return plan_from(reply.plan, plan_id=plan_id, goal=value["goal"], experts=experts, strict=True)
 
 
 def _check_decisions(value: Mapping[str, Any], reply: Decisions) -> None:

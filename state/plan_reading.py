@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -30,10 +30,18 @@ _SHOWN = frozenset({"status", "outcome", "error", "verification", "conflicts", "
 """What a plan under review shows beside; an edit may give it back, and it changes nothing."""
 
 
-def plan_from(content: Mapping[str, Any], *, plan_id: str, goal: str, strict: bool = False) -> Plan:
+def plan_from(
+    content: Mapping[str, Any],
+    *,
+    plan_id: str,
+    goal: str,
+    experts: Sequence[str] = (),
+    strict: bool = False,
+) -> Plan:
     """Build a plan from ``{"goal"?, "phases": [{"id"?, "title", "instructions", ...}]}``.
 
     Models add keys of their own, which are left out; ``strict`` refuses them, for a person's typo.
+    In a team each phase has to name one of its ``experts``.
     Raises :class:`PlanRefused` for a plan that can not be carried out.
     """
     phases = content.get("phases")
@@ -42,14 +50,16 @@ def plan_from(content: Mapping[str, Any], *, plan_id: str, goal: str, strict: bo
     if strict:
         _refuse_unknown(phases)
     own_goal = content.get("goal")
-    return Plan(
+    plan = Plan(
         id=plan_id,
         goal=own_goal if isinstance(own_goal, str) and own_goal.strip() else goal,
         phases=tuple(_phase(number, phase) for number, phase in enumerate(phases, 1)),
     )
+    _check_experts(plan.phases, experts)
+    return plan
 
 
-def plan_in(text: str, *, plan_id: str, goal: str) -> Plan:
+def plan_in(text: str, *, plan_id: str, goal: str, experts: Sequence[str] = ()) -> Plan:
     """Find the plan in a model's answer: a JSON object, bare, fenced or between words.
 
     An answer without a plan in it becomes a plan of one phase with the answer as its instructions:
@@ -57,10 +67,11 @@ def plan_in(text: str, *, plan_id: str, goal: str) -> Plan:
     """
     content = _object_in(text)
     if content is not None:
-        return plan_from(content, plan_id=plan_id, goal=goal)
+        return plan_from(content, plan_id=plan_id, goal=goal, experts=experts)
     if not text.strip():
         raise PlanRefused("the answer was empty")
     phase = Phase(id="p1", title=goal[:80] or "Do the task", instructions=text.strip())
+    _check_experts([phase], experts)
     return Plan(id=plan_id, goal=goal, phases=(phase,))
 
 
@@ -115,6 +126,13 @@ def _phase(number: int, content: object) -> Phase:
     except ValidationError as error:
         where = ", ".join(str(problem["loc"][-1]) for problem in error.errors())
         raise PlanRefused(f"phase {number} has a wrong value for: {where}") from None
+
+
+def _check_experts(phases: Iterable[Phase], experts: Sequence[str]) -> None:
+    for phase in phases if experts else ():
+        if phase.expert not in experts:
+            wrong = f"has an unknown expert {phase.expert!r}" if phase.expert else "has no expert"
+            raise PlanRefused(f"phase {phase.id!r} {wrong}; there are: {', '.join(experts)}")
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -34,13 +34,17 @@ def shows(settings: Tools, tool: Tool) -> bool:
 
 def check_profile(settings: Tools) -> None:
     """Raise ``SettingsError`` for a profile that is not there, naming those that are."""
+    try:
+        check_named(settings.profile, settings)
+    except SettingsError as error:
+        raise SettingsError(f"setting 'tools.profile': {error}") from None
+
+
+def check_named(profile: str | None, settings: Tools) -> None:
+    """Raise ``SettingsError`` for the name of a profile that is not there; None is no name."""
     known = list(dict.fromkeys((*BUILTIN_PROFILES, *settings.profiles)))
-    profile = settings.profile
     if profile is None or profile in known:
         return
     close = get_close_matches(profile, known, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise SettingsError(
-        f"setting 'tools.profile': there is no profile {profile!r}{hint} There are: "
-        f"{', '.join(known)}"
-    )
+    raise SettingsError(f"there is no profile {profile!r}{hint} There are: {', '.join(known)}")

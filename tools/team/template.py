@@ -1,6 +1,8 @@
 """What a team is: its experts, and what each is there for."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Expert(BaseModel):
@@ -26,7 +28,19 @@ class Template(BaseModel):
 
     name: str
     about: str = ""
-    experts: tuple[Expert, ...]
+    experts: tuple[Expert, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        names = [each.name for each in self.experts]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"experts there are twice: {', '.join(twice)}")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its experts."""
+        return tuple(each.name for each in self.experts)
 
     def expert(self, name: str | None) -> Expert | None:
         """Return the expert of a name."""
