@@ -1,11 +1,16 @@
 """What a snapshot knows of one name in a directory."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 Kind = Literal["file", "link", "directory", "repository", "special", "unread"]
 """``repository`` is a ``.git``, which is never looked into; ``special`` a socket, pipe or device;
-``unread`` a file that is too large or may not be read: known to be there, and not kept."""
+``unread`` a file that is too large, or a file or directory that may not be read: known to be there,
+and not kept."""
+
+HERE: Final = "."
+"""The name in a root's tree that stands for the workspace itself: a directory with a mode and no
+content. No file can have this name."""
 
 
 @dataclass(frozen=True, slots=True)

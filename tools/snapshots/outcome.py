@@ -7,13 +7,18 @@ from daruma.state.errors import DarumaError
 
 What = Literal["added", "changed", "deleted"]
 
+By = Literal["work", "others", "undo"]
+"""Who made the changes that lead to a snapshot: the thread's work, somebody else, an undo."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One state of a workspace. ``root`` is equal for equal states (of one set of ignore rules).
 
     ``at`` is Unix time in seconds; ``unkept`` are paths that are known to be there and whose
-    content is not kept, since they are too large or may not be read.
+    content is not kept, since they are too large or may not be read. ``number`` grows with every
+    snapshot of a store; ``by`` says who made the changes since the thread's one before it;
+    ``rules`` is the digest of the ignore rules.
     """
 
     id: str
@@ -22,6 +27,9 @@ class Snapshot:
     root: str
     at: float
     unkept: tuple[str, ...] = ()
+    by: By = "work"
+    rules: str = ""
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,25 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from daruma.state.data_dir import data_dir
-from daruma.tools.snapshots.outcome import Change, Snapshot
+from daruma.tools.snapshots.beneath import workspace_opened
+from daruma.tools.snapshots.contents import Contents
+from daruma.tools.snapshots.difference import Difference, as_changes, differences
+from daruma.tools.snapshots.freezing import frozen
+from daruma.tools.snapshots.ignored import Rules, decoded
+from daruma.tools.snapshots.materialising import materialise
+from daruma.tools.snapshots.outcome import By, Change, Snapshot, SnapshotUnavailable
+from daruma.tools.snapshots.reading import Reader
+from daruma.tools.snapshots.recorded import Recorded
+from daruma.tools.snapshots.replacing import seen_again
 from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.walk import Walk
 
-By = Literal["work", "others", "undo"]
-"""Who made the changes that lead to a snapshot: the thread's work, somebody else, an undo."""
+__all__ = ["By", "Snapshots", "Taken", "store_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,9 @@ def store_of(workspace: Path) -> Path:
 class Snapshots:
     """Takes snapshots of a workspace for a thread, compares them, and puts them back.
 
-    All methods block: call them in a thread. Several threads and processes may use one store.
+    All methods block: call them in a thread. Several threads and processes may use one store. All
+    raise SnapshotUnavailable: a workspace or snapshot that is not there, a store that can not be
+    used. What lies outside (ignored files) is never read, nor ever touched.
     """
 
     def __init__(
@@ -58,3 +68,91 @@ class Snapshots:
         self.store = store
         self.exclude = tuple(exclude)
         self.now = now
+
+    def take(self, label: str, *, by: By, fresh: bool = False) -> Taken:
+        """Keep the workspace as it is. ``fresh`` reads the ignore rules anew, as at a task's start.
+
+        Otherwise those of the thread's last snapshot hold, so that the work can not hide files.
+        """
+        with self.store.locked() as contents, workspace_opened(self.workspace) as top:
+            return self.taken(contents, top, label, by=by, fresh=fresh)
+
+    def taken(self, contents: Contents, top: int, label: str, *, by: By, fresh: bool) -> Taken:
+        """Do what `take` does in a store and a workspace that are open."""
+        recorded = self.recorded(contents)
+        last, base = recorded.last(), recorded.last(undone=False)
+        rules = self.rules(contents, last, top, fresh=fresh)
+        root, unkept = self.seen(contents, top, rules)
+        digest = contents.put_blob(rules.encoded())
+        snapshot = recorded.add(
+            label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept)
+        )
+        changes = as_changes(self.between(contents, base, snapshot)) if base else ()
+        return Taken(snapshot, changes)
+
+    def note(self, paths: Iterable[str], label: str) -> None:
+        """Note that the work has changed exactly these files: only they are read again."""
+        with self.store.locked() as contents, workspace_opened(self.workspace) as top:
+            recorded = self.recorded(contents)
+            last = recorded.last()
+            if last is None:
+                return
+            rules, root = decoded(contents.blob(last.rules)), last.root
+            for path in paths:
+                root = seen_again(contents, root, top, Path(path).parts, rules)
+            if root != last.root:
+                recorded.add(
+                    label, "work", root=root, rules=last.rules, at=self.now(), unkept=last.unkept
+                )
+
+    def kept(self) -> tuple[Snapshot, ...]:
+        """Return the snapshots of this thread and workspace, oldest first."""
+        with self.store.locked() as contents:
+            return tuple(self.recorded(contents).all())
+
+    def changes(self, before: str, after: str | None = None) -> tuple[Change, ...]:
+        """Return what differs between two snapshots, or a snapshot and the workspace as it is."""
+        with self.store.locked() as contents:
+            recorded = self.recorded(contents)
+            old = recorded.named(before)
+            if after is not None:
+                return as_changes(self.between(contents, old, recorded.named(after)))
+            with workspace_opened(self.workspace) as top:
+                root, _ = self.seen(contents, top, decoded(contents.blob(old.rules)))
+            return as_changes(differences(contents.tree, old.root, root))
+
+    def prune(self, *, older_than: float, keep: Collection[str] = ()) -> int:
+        """Delete snapshots older than so many seconds, but those of ``keep``; return how many."""
+        raise NotImplementedError
+
+    def materialise(self, snapshot: str, folder: Path) -> None:
+        """Write a snapshot's files into a new or empty folder: modes, links, empty directories."""
+        with self.store.locked() as contents:
+            materialise(contents, self.recorded(contents).named(snapshot).root, folder)
+
+    def recorded(self, contents: Contents) -> Recorded:
+        """Return the rows of this thread's snapshots in an open store."""
+        return Recorded(contents, os.fsencode(os.path.realpath(self.workspace)), self.thread)
+
+    def rules(
+        self, contents: Contents, last: Snapshot | None, top: int, *, fresh: bool = False
+    ) -> Rules:
+        """Return the ignore rules of the thread's last snapshot, or those that hold now."""
+        if last is None or fresh:
+            return frozen(top, self.exclude)
+        return decoded(contents.blob(last.rules))
+
+    def seen(self, contents: Contents, top: int, rules: Rules) -> tuple[str, list[str]]:
+        """Keep what an open workspace holds; return the root's id and what could not be kept."""
+        walk = Walk(top, rules, Reader(contents.put_blob))
+        try:
+            return walk.root(contents.put_tree), walk.unkept
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise SnapshotUnavailable(f"{self.workspace}: {why}: no snapshot of it") from error
+
+    def between(
+        self, contents: Contents, before: Snapshot, after: Snapshot
+    ) -> Iterator[Difference]:
+        """Yield what differs between two snapshots, but what either leaves alone."""
+        return differences(contents.tree, before.root, after.root)

@@ -1,0 +1,102 @@
+"""Looking at a whole workspace: every name that is not outside, and all that it stands for."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from daruma.tools.files.file_hashes import by_status
+from daruma.tools.files.paths import Parts
+from daruma.tools.snapshots.beneath import GONE, directory_opened
+from daruma.tools.snapshots.entry import HERE, Entry, Tree
+from daruma.tools.snapshots.ignored import Rules
+from daruma.tools.snapshots.path_text import told
+from daruma.tools.snapshots.reading import Reader
+
+TEMPORARY: Final = ".daruma-restore-"
+"""What names of files begin with that are only there while a workspace is put back."""
+
+
+@dataclass
+class Walk:
+    """One look at what lies beneath the open directory ``top``; nothing is followed out of it.
+
+    Names that vanish meanwhile are as if they had never been. ``unkept`` are the paths whose
+    content could not be kept.
+    """
+
+    top: int
+    rules: Rules
+    reader: Reader
+    unkept: list[str] = field(default_factory=list)
+    _trees: dict[Parts, Tree] = field(default_factory=dict)
+    _modes: dict[Parts, int] = field(default_factory=dict)
+
+    def root(self, put_tree: Callable[[Tree], str]) -> str:
+        """Look, keep every directory, and return the id of the workspace's own. Raises OSError."""
+        self._look()
+        for path in reversed([*self._trees][1:]):  # what lies in a directory comes before it
+            id_ = put_tree(self._trees.pop(path))
+            self._trees[path[:-1]][path[-1]] = Entry("directory", self._modes[path], id_)
+        return put_tree(self._trees[()])
+
+    def _look(self) -> None:
+        mode = stat.S_IMODE(os.fstat(self.top).st_mode)
+        waiting: list[Parts] = [()]
+        while waiting:
+            path = waiting.pop()
+            try:
+                waiting += self._directory(path)
+            except GONE:
+                continue
+        self._trees[()][HERE] = Entry("directory", mode, "")
+
+    def _directory(self, path: Parts) -> list[Parts]:
+        try:
+            with directory_opened(self.top, path) as fd:
+                self._modes[path] = stat.S_IMODE(os.fstat(fd).st_mode)
+                tree = self._trees[path] = Tree()
+                return [*self._entries(fd, path, tree)]
+        except PermissionError:
+            if not path:
+                raise
+            self._unreadable(path)
+            return []
+
+    def _entries(self, fd: int, path: Parts, tree: Tree) -> Iterator[Parts]:
+        with os.scandir(fd) as found:
+            for each in found:
+                entry = self._entry(fd, path, each)
+                if isinstance(entry, Entry):
+                    self._put(tree, (*path, each.name), entry)
+                elif entry:
+                    yield (*path, each.name)
+
+    def _entry(self, fd: int, path: Parts, each: "os.DirEntry[str]") -> Entry | bool | None:
+        """Return what a name is, True for a directory to look into, None for nothing."""
+        inside = (*path, each.name)
+        directory = each.is_dir(follow_symlinks=False)
+        if each.name.startswith(TEMPORARY) or self.rules.outside(inside, directory=directory):
+            return None
+        if self.rules.repository(inside):
+            return Entry("repository", 0, "")
+        if directory:
+            return True
+        try:
+            status = each.stat(follow_symlinks=False)
+        except GONE:
+            return None
+        return self.reader.entry(fd, each.name, status)
+
+    def _put(self, tree: Tree, path: Parts, entry: Entry) -> None:
+        tree[path[-1]] = entry
+        if entry.kind == "unread":
+            self.unkept.append(told(path))
+
+    def _unreadable(self, path: Parts) -> None:
+        with directory_opened(self.top, path[:-1]) as fd:
+            status = os.stat(path[-1], dir_fd=fd, follow_symlinks=False)
+        mode = stat.S_IMODE(status.st_mode)
+        self._trees.pop(path, None)
+        self._put(self._trees[path[:-1]], path, Entry("unread", mode, by_status(status).decode()))
