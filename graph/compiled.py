@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.door import admit, refuse_secrets
+from daruma.graph.first_look import FirstLook
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
 from daruma.state.channels import Input, Output, State
@@ -66,7 +67,9 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if snapshot:
             admitted = once(self.checkpointer, admitted, snapshot)
         raised = Raised()
-        yield from raised.over(super().stream(admitted, raised.noted(config), **options))
+        yield from raised.over(
+            super().stream(admitted, FirstLook().noted(raised.noted(config)), **options)
+        )
 
     @override
     async def astream(
@@ -86,7 +89,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if snapshot:
             admitted = await aonce(self.checkpointer, admitted, snapshot)
         raised = Raised()
-        parts = super().astream(admitted, raised.noted(config), **options)
+        parts = super().astream(admitted, FirstLook().noted(raised.noted(config)), **options)
         async with closing(raised.aover(parts)) as told:
             async for part in told:
                 yield part

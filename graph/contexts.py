@@ -1,6 +1,7 @@
 """Giving nodes what they work with: the graph's own live things, under the run's settings."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,12 +10,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
+from daruma.graph.first_look import FirstLook
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
 from daruma.graph.raising import Raised
 from daruma.graph.team_check import check_team
 from daruma.graph.tiers import Node, Noting, run_node
-from daruma.state.channels import Update
+from daruma.state.channels import State, Update
+from daruma.state.drifted import reduce_drifted
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings
 from daruma.state.settings_llm import LLM
@@ -63,7 +66,12 @@ class Contexts:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
 
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
-            return await run_node(node, state, self._context(runtime, config), Raised.of(config))
+            context, look = self._context(runtime, config), FirstLook.of(config)
+            found = await look.at(node.__name__, state, context) if look else None
+            if found and isinstance(state, State):
+                state = replace(state, drifted=reduce_drifted(state.drifted, found))
+            update = await run_node(node, state, context, Raised.of(config))
+            return Update(**{**update, "drifted": found}) if found else update
 
         call.__name__ = call.__qualname__ = node.__name__
         return call

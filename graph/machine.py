@@ -69,7 +69,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_spec_review,
         {"confirmed": "begin", "rejected": "plan", "parked": "spec_review"},
     ),
-    "begin": (routes.after_begin, {"begun": "main"}),
+    "begin": (routes.after_begin, {"begun": "main", "refused": "settle"}),
     "main": (
         routes.after_main,
         {
@@ -117,7 +117,8 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         {"next": "begin", "failed": "emergency"},
     ),
     "emergency": (routes.after_emergency, {"stated": "finish"}),
-    "finish": (routes.after_finish, {"ended": END}),
+    "finish": (routes.after_finish, {"ended": END, "held": "hold"}),
+    "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
 }
 
 IN_A_PHASE = ("main", "repair", "gate", "verify", "reflect", "recovery", "consult")

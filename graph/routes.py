@@ -48,7 +48,9 @@ def after_spec_review(state: State) -> Literal["confirmed", "rejected", "parked"
     return "parked" if state.plan.parked else "confirmed"
 
 
-def after_begin(_: State) -> Literal["begun"]:
+def after_begin(state: State) -> Literal["begun", "refused"]:
+    if state.failure:
+        return "refused"
     return "begun"
 
 
@@ -119,7 +121,7 @@ def after_settle(state: State) -> Literal["next", "undone", "completed", "failed
     if state.plan is None:
         return "completed" if work_status(state) == "completed" else "failed"
     closed = state.plan.phase(state.plan.current)
-    if closed and closed.status == "failed" and closed.rollback_command:
+    if closed and phases.to_undo(closed):
         return "undone"
     return _onward(state.plan)
 
@@ -134,8 +136,14 @@ def after_emergency(_: State) -> Literal["stated"]:
     return "stated"
 
 
-def after_finish(_: State) -> Literal["ended"]:
-    return "ended"
+def after_finish(state: State) -> Literal["ended", "held"]:
+    return "held" if state.failure and state.failure.code == "rollback_failed" else "ended"
+
+
+def after_hold(state: State) -> Literal["again", "next", "failed"]:
+    if state.failure or state.plan is None:
+        return "again"
+    return "next" if _onward(state.plan) == "next" else "failed"
 
 
 def _called(state: State) -> Literal["act", "broken", "gated", "answered"]:

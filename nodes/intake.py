@@ -9,9 +9,8 @@ from daruma.state.settings import Settings
 from daruma.state.task import Limits, Task
 from daruma.state.task_events import task_started
 from daruma.tools.context import Context
-from daruma.tools.files.threads import in_thread
-from daruma.tools.team.template_file import TemplateRefused
-from daruma.tools.team.templates import template_named
+from daruma.tools.drift import drifted
+from daruma.tools.savepoints import Written, write_savepoint
 
 
 async def intake(state: State, context: Context) -> Update:
@@ -33,16 +32,27 @@ async def intake(state: State, context: Context) -> Update:
         started_at=context.now(),
     )
     context.emit(task_started(task))
+    refusal = _refusal(task, state)
+    written = await _kept(task, context) if refusal is None else Written([])
     return {
         "task": task,
         "plan": None,
         "calls": (),
         "verification": None,
-        "failure": _refusal(task, state) or unknown,
+        "savepoints": written.savepoints,
+        "drifted": drifted(task, written.changes, context),
+        "failure": refusal,
         "origin": None,
         "action": None,
         "error": None,
     }
+
+
+async def _kept(task: Task, context: Context) -> Written:
+    """Keep the workspace as it is before the task; who only chats changes nothing in it."""
+    if task.mode == "direct_chat":
+        return Written([])
+    return await write_savepoint(task, "task", context, by="others")
 
 
 def limits_of(settings: Settings, mode: Mode) -> Limits:

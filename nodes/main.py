@@ -21,6 +21,7 @@ from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
+from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
 from daruma.tools.results import tool_result
@@ -48,7 +49,7 @@ async def main(state: State, context: Context) -> Update:
     try:
         answer = await context.ask(
             "main",
-            [SystemMessage(prompt(state)), *state.messages],
+            [SystemMessage(prompt(state)), *state.messages, *drift_note(state)],
             call=budget.spent(state.steps, "think"),
             tools=offer.tools,
             emit=context.emit,

@@ -6,10 +6,14 @@ from daruma.state.ending import work_failure, work_status
 from daruma.state.events import PhaseCompleted
 from daruma.state.phase_events import phase_failed
 from daruma.tools.context import Context
+from daruma.tools.savepoints import write_savepoint
 
 
 async def settle(state: State, context: Context) -> Update:
-    """Mark the current phase as ended. A task without phases has nothing to close."""
+    """Mark the current phase as ended, and write a savepoint, unless it is to be undone first.
+
+    A task without phases has nothing to close.
+    """
     if state.plan is None or state.plan.current is None:
         return {}
     status = work_status(state)
@@ -19,4 +23,9 @@ async def settle(state: State, context: Context) -> Update:
         context.emit(PhaseCompleted(phase_id=state.plan.current))
     else:
         context.emit(phase_failed(state.plan, closed))
-    return {"plan": closed, "failure": None, "origin": None, "calls": ()}
+    ended = closed.phase(closed.current)
+    update: Update = {"plan": closed, "failure": None, "origin": None, "calls": ()}
+    if ended and not phases.to_undo(ended):
+        written = await write_savepoint(state.task, "done", context, phase_id=ended.id)
+        update["savepoints"] = written.savepoints
+    return update

@@ -10,6 +10,8 @@ from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.offer import offer_of
 from daruma.tools.permission import check_permission
 from daruma.tools.results import storable, tool_result
+from daruma.tools.snapshots.kept import kept
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.time_limit import run_within
 
 
@@ -42,7 +44,11 @@ async def _run(dispatch: Dispatch, context: Context) -> tuple[ToolTaskStatus, st
     try:
         await check_permission(call, known, workspace, context)
         at = await context.surroundings(workspace)
-        return "done", await run_within(context.settings.tools.timeout, known, call.args, at)
+        async with kept(known, call.args, context.snapshots(workspace)):
+            limit = context.settings.tools.timeout
+            return "done", await run_within(limit, known, call.args, at)
+    except SnapshotUnavailable as error:
+        return "failed", f"Error: not run, as it could not be undone: {error}"
     except ToolError as error:
         status: ToolTaskStatus = "unknown" if isinstance(error, OutcomeUnknown) else "failed"
         return status, f"Error: {error}"

@@ -13,6 +13,8 @@ from daruma.tools.commands.command_event import command_run
 from daruma.tools.context import Context
 from daruma.tools.errors import FileUnavailable, ToolError
 from daruma.tools.sandbox.level import SandboxUnavailable
+from daruma.tools.snapshots.around import around
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
 
 
 async def verify(state: State, context: Context) -> Update:
@@ -20,7 +22,7 @@ async def verify(state: State, context: Context) -> Update:
     at = context.now()
     try:
         verification = await _check(state, context)
-    except (ToolError, SandboxUnavailable, OSError) as error:
+    except (ToolError, SandboxUnavailable, SnapshotUnavailable, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
         failure = Failure(code=_code(error), node="verify", message=str(error))
         step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
@@ -45,8 +47,11 @@ async def _check(state: State, context: Context) -> Verification:
     commands = (*await recognised_commands(opened.root), *declared(state, context))
     commands = tuple(dict.fromkeys(commands))
     context.emit(VerificationStarted(commands=commands))
-    sandbox = await context.open_sandbox() if commands else None
-    checks = await run_checks(commands, opened.root, timeout, sandbox) if sandbox else []
+    checks = []
+    if commands:
+        sandbox = await context.open_sandbox()
+        async with around(context.snapshots(workspace), "verification"):
+            checks = await run_checks(commands, opened.root, timeout, sandbox)
     for check in checks:
         context.emit(command_run("verification", check))
     note = "" if checks else "nothing to verify: no checks are known for this workspace"
@@ -56,7 +61,7 @@ async def _check(state: State, context: Context) -> Verification:
 def _code(error: Exception) -> Code:
     if isinstance(error, SandboxUnavailable):
         return "sandbox_violation"
-    gone = isinstance(error, FileUnavailable | OSError)
+    gone = isinstance(error, FileUnavailable | SnapshotUnavailable | OSError)
     return "workspace_conflict" if gone else "verification_failed"
 
 

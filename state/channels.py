@@ -7,6 +7,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel, EphemeralValue
 from typing_extensions import TypedDict  # Pydantic makes schemas of this one on Python 3.11 too
 
+from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
 from daruma.state.messages import Messages, reduce_messages
@@ -48,7 +49,7 @@ class State:
     plan: Plan | None = None
     steps: StepsChannel = field(default_factory=list)
     savepoints: SavepointsChannel = field(default_factory=list)
-    drifted: tuple[str, ...] = ()
+    drifted: Annotated[Drifted | None, reduce_drifted] = None
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
     verification: Verification | None = None
     failure: Failure | None = None
@@ -71,7 +72,7 @@ class Update(TypedDict, total=False):
     plan: Plan | None
     steps: list[Step]
     savepoints: list[Savepoint]
-    drifted: tuple[str, ...]
+    drifted: Drifted | None
     calls: tuple[ToolTask, ...] | ToolTask
     verification: Verification | None
     failure: Failure | None

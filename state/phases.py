@@ -54,6 +54,16 @@ def dependents(plan: Plan, phase_id: str) -> tuple[Phase, ...]:
     return tuple(phase for phase in plan.phases if phase.id in reached - {phase_id})
 
 
+def to_undo(phase: Phase) -> bool:
+    """Whether an ended phase has to go through validation and rollback (RO-01, RO-02).
+
+    One that never began has nothing to undo; one that is blocked can go on from where it stands.
+    """
+    began = phase.failure is None or phase.failure.node != "begin"
+    asks = phase.rollback_command or phase.rollback or phase.validation_command
+    return phase.status == "failed" and phase.outcome != "blocked" and began and bool(asks)
+
+
 def first_failed(plan: Plan) -> Phase | None:
     """Return the phase whose own failure came first in time, not one that fell with it."""
     return plan.phase(plan.first_failed)

@@ -59,9 +59,9 @@ def _of_workspace(state: State) -> tuple[str, ...]:
     """Say what a reader must know of the workspace: who else changed it, what has no snapshot."""
     of_task = [each for each in state.savepoints if each.task_id == state.task_id]
     notes = [f"savepoint {each.id}: {each.note}" for each in of_task if each.note]
-    if state.drifted:
+    if state.drifted and state.drifted.task_id == state.task_id:
         notes.insert(
-            0, f"changed by somebody else, before or during the task: {named(state.drifted)}"
+            0, f"changed by somebody else, before or during the task: {named(state.drifted.paths)}"
         )
     return tuple(dict.fromkeys(notes))
 

@@ -4,6 +4,7 @@ Their full names are part of the storage format: renaming or moving one needs a 
 """
 
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
+from daruma.state.drifted import Drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import Failure
@@ -23,6 +24,7 @@ STORED_TYPES: tuple[type, ...] = (
     Audit,
     Check,
     Dispatch,
+    Drifted,
     EmergencyError,
     Failover,
     Failure,

@@ -18,6 +18,7 @@ VERSIONS = {
     "daruma.state.plan.Plan": 1,
     "daruma.state.result.TaskResult": 1,
     "daruma.state.savepoint.Savepoint": 1,
+    "daruma.state.drifted.Drifted": 1,
     "daruma.state.failover.Attempt": 1,
     "daruma.state.failover.Failover": 1,
     "daruma.state.recovery.Recovered": 1,
