@@ -27,7 +27,8 @@ class Seen:
 def seen(env: Mapping[str, str]) -> Seen:
     """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
     given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
-    return _seen(given, _homes(), (data_dir(), *_pointed_at()))
+    own = tuple(place for place in (data_dir(), *_pointed_at()) if _exists(place))
+    return _seen(given, _homes(), own)
 
 
 @lru_cache(maxsize=16)  # hundreds of looks at the disk, for an answer that hardly ever changes
