@@ -14,8 +14,12 @@ from daruma.graph.door import admit, refuse_secrets
 from daruma.graph.first_look import FirstLook
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
+from daruma.graph.undoing import Conflicts, savepoints_of, undone
 from daruma.state.channels import Input, Output, State
+from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
+from daruma.tools.files.threads import in_thread
+from daruma.tools.snapshots.outcome import Restored
 
 
 class Machine(CompiledStateGraph[State, Settings, Input, Output]):
@@ -116,6 +120,42 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         )
         return newest(config)
 
+    def undo(
+        self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
+    ) -> Restored:
+        """Put the files of a thread's workspace back; the thread's state stays as it is (RO-07).
+
+        ``to`` is the id of a savepoint, such as ``2/p1``, or of a snapshot, such as
+        ``Restored.before``, which undoes an undo. None means the start of the newest task; with a
+        ``checkpoint_id`` in the config, the newest savepoint of that checkpoint. ``conflicts`` says
+        what becomes of files that both the thread's work and somebody else changed.
+
+        Raises :class:`~daruma.graph.undoing.UndoRefused` where that state can not be had,
+        :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts, before anything is
+        changed.
+        """
+        given = self._thread(config)
+        return undone(self.get_state(given), to, conflicts, travelled=_travelled(given))
+
+    async def aundo(
+        self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
+    ) -> Restored:
+        """Do the same, asynchronously."""
+        given = self._thread(config)
+        past = await self.aget_state(given)
+        return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
+
+    def savepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
+        """Return the states that a thread's files can be put back to, oldest first.
+
+        Raises :class:`~daruma.graph.undoing.UndoRefused` where there is no such thread.
+        """
+        return savepoints_of(self.get_state(self._thread(config)))
+
+    async def asavepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
+        """Do the same, asynchronously."""
+        return savepoints_of(await self.aget_state(self._thread(config)))
+
     def _remembers(self, config: RunnableConfig | None) -> bool:
         configurable = self._thread(config).get("configurable", {})
         return bool(self.checkpointer) and "thread_id" in configurable
@@ -140,6 +180,10 @@ def newest(config: RunnableConfig | None) -> RunnableConfig:
     given = dict((config or {}).get("configurable", {}))
     kept = {k: v for k, v in given.items() if k not in ("checkpoint_id", "checkpoint_map")}
     return RunnableConfig(configurable=kept)
+
+
+def _travelled(config: RunnableConfig) -> bool:
+    return bool(config.get("configurable", {}).get("checkpoint_id"))
 
 
 def _kept(config: RunnableConfig) -> RunnableConfig:

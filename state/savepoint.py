@@ -41,6 +41,12 @@ def latest(savepoints: Iterable[Savepoint], id_: str) -> Savepoint | None:
     return next((each for each in reversed([*savepoints]) if each.id == id_), None)
 
 
+def newest_of_each(savepoints: Iterable[Savepoint]) -> tuple[Savepoint, ...]:
+    """Return one savepoint of each id, the one that was taken last, in the order of time."""
+    newest = {each.id: each for each in savepoints}
+    return tuple(sorted(newest.values(), key=lambda each: each.at))
+
+
 def append_savepoints(
     savepoints: list[Savepoint], writes: Sequence[list[Savepoint]]
 ) -> list[Savepoint]:

@@ -16,6 +16,7 @@ from daruma.graph.command_line.faults import FAILED, USAGE, complaint, failed, k
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.run import resume, retry, run
 from daruma.graph.command_line.show import graph, show, threads
+from daruma.graph.command_line.undo import undo
 
 app = typer.Typer(
     name="daruma",
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, run, resume, retry, answer, threads, show, graph, doctor):
+for command in (demo, run, resume, retry, answer, undo, threads, show, graph, doctor):
     app.command(cls=BareDecisions if command is answer else None)(command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -1,13 +1,13 @@
 """Asking a person on the terminal, while nothing is running and no connection is open."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.assent import decision_on
 from daruma.graph.command_line.paper import Line, Paper
-from daruma.graph.command_line.questions import question_lines
+from daruma.graph.command_line.questions import options_of, question_lines
 from daruma.graph.command_line.session import Stop
 
 Read = Callable[[str], str]
@@ -37,7 +37,7 @@ def _ask(value: Mapping[str, Any], paper: Paper, read: Read, *, known: bool) -> 
         return {"decisions": [_decide(each, paper, read) for each in value["approvals"]]}
     paper.put(*question_lines(value, known=known))
     if value["type"] == "question":
-        return {"answer": _text("Your answer (empty: later)", read)}
+        return {"answer": _answer(options_of(value), read)}
     if value["type"] == "recovery_request":
         return _recover(read)
     if value["type"] != "spec_review_request":
@@ -70,6 +70,17 @@ def _choice(prompt: str, letters: str, read: Read) -> str:
             raise Later
         if answer and answer in letters:
             return answer
+
+
+def _answer(options: Sequence[str], read: Read) -> str:
+    """Return what is typed; of options, the only one that begins with it."""
+    if not options:
+        return _text("Your answer (empty: later)", read)
+    while True:
+        said = _text(f"{', '.join(options)} (empty: later)", read).casefold()
+        meant = [each for each in options if each.casefold().startswith(said)]
+        if len(meant) == 1:
+            return meant[0]
 
 
 def _text(prompt: str, read: Read) -> str:

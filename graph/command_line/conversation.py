@@ -18,6 +18,7 @@ from daruma.graph.command_line.progress import Progress
 from daruma.graph.command_line.questions import how_to_answer, question_lines
 from daruma.graph.command_line.session import Go, Replies, Session, Start, Stop
 from daruma.graph.command_line.summary import print_summary
+from daruma.state.result import TaskResult
 
 WAITING = 3
 _EXIT_CODES = {"completed": 0, "parked": WAITING, "cancelled": 130}
@@ -46,6 +47,7 @@ class Conversation:
     def __post_init__(self) -> None:
         self.paper = Paper(Console(stderr=self.json, highlight=False))
         self._plan_known = self._asked = False
+        self._told: TaskResult | None = None
 
     def hold(self, session: Session, start: Start) -> int:
         """Run a thread until it ends or waits, and return the exit code."""
@@ -79,20 +81,26 @@ class Conversation:
         self._asked = (
             not self.json and sys.stdin is not None and sys.stdin.isatty() and self.paper.terminal
         )
+        if self._asked and stop.questions:
+            self._sum_up(stop)  # of a thread that is parked or held
         return ask(stop, self.paper, known=self._plan_known) if self._asked else {}
 
     def _tell(self, stop: Stop) -> None:
         if self.json:
             typer.echo(json.dumps(as_json(stop)))
-        if stop.result:
-            print_summary(self.paper, stop.thread, stop.result)
-        elif stop.questions:
+        self._sum_up(stop)
+        if stop.questions:
             for question in () if self._asked else stop.questions:
                 self.paper.put(*question_lines(question.value, known=self._plan_known))
             commands = how_to_answer(stop.thread, stop.questions)
             self.paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
-        else:
+        elif not stop.result:
             self.paper.put(Line("bad", f"unfinished: go on with {resume_command(stop.thread)}"))
+
+    def _sum_up(self, stop: Stop) -> None:
+        if stop.result and stop.result is not self._told:
+            print_summary(self.paper, stop.thread, stop.result, stop.savepoints)
+        self._told = stop.result
 
     def _tell_cancelled(self, session: Session) -> None:
         again = f"go on with {resume_command(session.thread)}"
@@ -101,10 +109,9 @@ class Conversation:
 
 def as_json(stop: Stop) -> dict[str, Any]:
     """Return where a thread stands as JSON-able values."""
-    if stop.result:
-        return {"thread": stop.thread, **stop.result.to_dict()}
     questions = [{"id": each.id, "value": each.value} for each in stop.questions]
-    return {"thread": stop.thread, "interrupts": questions}
+    waiting = {"interrupts": questions} if questions or not stop.result else {}
+    return {"thread": stop.thread, **(stop.result.to_dict() if stop.result else {}), **waiting}
 
 
 def _going(replies: Replies) -> Start:

@@ -1,8 +1,10 @@
 """What each event says on paper; events that only begin something say nothing yet."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from daruma.graph.command_line import rollback_lines, team_lines
 from daruma.graph.command_line.audit_lines import audit_lines
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.plan_lines import plan_lines
@@ -18,13 +20,28 @@ Event = Mapping[str, Any]
 
 _SUCCESS = "exit code: 0"
 
+_PAST = {
+    "confirm": "confirmed",
+    "approve": "approved",
+    "reject": "rejected",
+    "deny": "denied",
+    "edit": "edited",
+    "timeout": "parked: nobody confirmed it in time",
+}
+
 
 def lines_of(event: Event, call: str = "") -> list[Line]:
-    """Return the lines for an event; ``call`` is the title of the tool call that it ends."""
+    """Return the lines for an event; ``call`` is the title of the tool call that it ends.
+
+    What a team member does has the id of its phase before it.
+    """
     if event["type"] == "tool_completed":
-        return [_tool(event, call)]
-    tell = _TELLERS.get(event["type"])
-    return tell(event) if tell else []
+        lines = [_tool(event, call)]
+    else:
+        tell = _TELLERS.get(event["type"])
+        lines = tell(event) if tell else []
+    member = event.get("member")
+    return [replace(line, text=f"{member}: {line.text}") for line in lines] if member else lines
 
 
 def _task(event: Event) -> list[Line]:
@@ -45,10 +62,9 @@ def _plan(event: Event) -> list[Line]:
 def _decided(what: str) -> Callable[[Event], list[Line]]:
     def tell(event: Event) -> list[Line]:
         decision = event["decision"]
-        done = {"confirm": "confirmed", "approve": "approved", "reject": "rejected"}
-        past = done.get(decision, "denied" if decision == "deny" else "edited")
+        past = _PAST.get(decision, decision)
         name = event.get("approval_id", "")
-        mark: Mark = "bad" if decision in ("reject", "deny") else "ok"
+        mark: Mark = "bad" if decision in ("reject", "deny", "timeout") else "ok"
         return [Line(mark, f"{what} {name}".strip() + f" {past}")]
 
     return tell
@@ -109,9 +125,15 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "phase_started": _phase,
     "phase_completed": lambda _: [Line("ok", "phase completed")],
     "phase_failed": _phase_failed,
-    "phase_rollback_started": lambda _: [Line("head", "Rollback")],
-    "phase_rollback_completed": lambda _: [Line("ok", "rolled back")],
-    "phase_rollback_failed": lambda event: [Line("bad", f"not rolled back: {event['reason']}")],
+    "phase_rollback_started": rollback_lines.begun_lines,
+    "phase_rollback_completed": rollback_lines.rolled_back_lines,
+    "phase_rollback_failed": rollback_lines.failed_lines,
+    "rollback_decided": rollback_lines.decided_lines,
+    "savepoint_written": rollback_lines.savepoint_lines,
+    "workspace_drifted": rollback_lines.drift_lines,
+    "member_started": team_lines.taken_up_lines,
+    "member_completed": team_lines.ended_lines,
+    "merge_completed": team_lines.merged_lines,
     "command_run": _command,
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,

@@ -56,4 +56,5 @@ class GoingOn:
 
 
 def _name(event: Event) -> str:
-    return str(event.get("call_id") or event.get("node") or "")
+    name = str(event.get("call_id") or event.get("node") or "")
+    return f"{event.get('member', '')} {name}"

@@ -25,6 +25,9 @@ def _details(phase: Mapping[str, Any]) -> list[str]:
         "by": expert,
         "checked with": phase.get("validation_command"),
         "undone with": phase.get("rollback_command"),
+        "if it fails": "all files are put back" if phase.get("rollback") else None,
+        "settles the conflicts of": phase.get("settles"),
+        "in conflict": ", ".join(phase.get("conflicts", ())),
     }
     instructions = [phase["instructions"]] if phase.get("instructions") else []
     return instructions + [f"{label}: {text}" for label, text in told.items() if text]

@@ -88,7 +88,8 @@ class Progress:
         if kind == "tool_completed" and event["ok"]:
             self._paper.put(*change_lines(self._calls.get(event["call_id"], {})))
         if kind in OPENS:
-            self._going_on.open(event, self._title(event))
+            member = f"{event['member']}: " if event.get("member") else ""
+            self._going_on.open(event, member + self._title(event))
 
     def _state(self, values: Mapping[str, Any]) -> None:
         before, self._spent = self._spent, spent_of(values)

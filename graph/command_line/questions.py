@@ -10,6 +10,7 @@ from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.paper import Line
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.recovery_lines import recovery_lines
+from daruma.graph.command_line.rollback_lines import DECISIONS
 from daruma.graph.command_line.shown_digest import as_shown
 
 
@@ -17,14 +18,28 @@ def question_lines(value: Mapping[str, Any], *, known: bool = False) -> list[Lin
     """Return a question as lines; a ``known`` plan has just been shown and is not shown again."""
     if value["type"] == "spec_review_request":
         shown = [] if known else [Line("line", value["goal"]), *plan_lines(value["phases"])]
-        return [Line("head", "Is this plan right?"), *shown]
+        parked = "parked: it waits, without a deadline" if value.get("parked") else ""
+        return [Line("head", "Is this plan right?", parked), *shown]
     if value["type"] == "approval_request":
         lines = [approval_lines(approval) for approval in value["approvals"]]
         return [Line("head", "May this run?"), *(line for some in lines for line in some)]
     if value["type"] == "recovery_request":
         return [Line("head", "May this be done about a failure?"), *recovery_lines(value)]
     context = [Line("note", value["context"])] if value.get("context") else []
-    return [Line("head", str(value.get("question", value["type"]))), *context]
+    choices = [
+        Line("line", f"{each}: {DECISIONS.get(each, '')}".strip(": ")) for each in options_of(value)
+    ]
+    return [Line("head", str(value.get("question", value["type"]))), *context, *choices]
+
+
+def options_of(value: Mapping[str, Any]) -> list[str]:
+    """Return what a question can be answered with; none where any words will do."""
+    return [str(each) for each in value.get("options") or ()]
+
+
+def is_held(value: Mapping[str, Any]) -> bool:
+    """Whether a question holds its thread after a rollback that failed."""
+    return set(options_of(value)) == set(DECISIONS)
 
 
 def how_to_answer(thread: str, questions: Collection[Interrupt]) -> list[str]:
@@ -40,7 +55,8 @@ def _options(value: Mapping[str, Any]) -> list[str]:
     if value["type"] == "spec_review_request":
         return ["--confirm", "--reject 'what to change'"]
     if value["type"] == "question":
-        return ["--text 'your answer'"]
+        given = [f"--text {shlex.quote(each)}" for each in options_of(value)]
+        return given or ["--text 'your answer'"]
     if value["type"] == "recovery_request":
         pinned = f"--approve {shlex.quote(value['id'])}"  # a later recovery is another one
         return [pinned, "--deny --reason 'why not'", "--text 'what to do instead'"]

@@ -1,5 +1,6 @@
 """``daruma run`` and ``daruma resume``: a new task, and going on with one."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,9 +89,15 @@ def retry(
 
 
 def unfinished(snapshot: "StateSnapshot") -> "Go | None":
-    """Go on with work that was interrupted; a result, or an open question, is nothing to run."""
-    from daruma.graph.command_line.session import Go
+    """Go on with work that was interrupted; a result, or an open question, is nothing to run.
 
+    A review whose deadline has passed is parked.
+    """
+    from daruma.graph.command_line.session import Go
+    from daruma.graph.parking import overdue
+
+    if overdue(snapshot, time.time()):
+        return Go(None)
     result = snapshot.values.get("result")
     if result is not None and result.status == "blocked":
         return Go(None)  # what was denied is asked for again

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt, StateSnapshot
@@ -17,6 +17,7 @@ from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.graph.storage.settings_seen import agree, seen
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
 from daruma.state.settings_errors import SettingsError
 from daruma.tools.mcp import mcp_tools
 
@@ -62,11 +63,22 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a thread stands when nothing is running: at its result, or at open questions."""
+    """Where a thread stands when nothing is running: at its result, or at open questions.
+
+    It has both while it is parked or held. ``savepoints`` are the states that it can go back to.
+    """
 
     thread: str
     result: TaskResult | None
     questions: tuple[Interrupt, ...]
+    savepoints: tuple[Savepoint, ...] = ()
+
+    @classmethod
+    def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
+        """Read it off a thread's state."""
+        values = snapshot.values
+        kept = tuple(values.get("savepoints", ()))
+        return cls(thread, values.get("result"), questions_of(snapshot), kept)
 
 
 @dataclass
@@ -161,7 +173,7 @@ class Session:
 
     async def _stop(self, graph: Machine) -> Stop:
         snapshot = await graph.aget_state(self._config())
-        return Stop(self.thread, snapshot.values.get("result"), questions_of(snapshot))
+        return Stop.at(self.thread, snapshot)
 
     def _config(self) -> RunnableConfig:
         return RunnableConfig(configurable={"thread_id": self.thread})

@@ -1,5 +1,8 @@
 """How a task ended, on one screen: what was done, how it was checked, what it took."""
 
+import shlex
+from collections.abc import Sequence
+
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -7,6 +10,7 @@ from rich.text import Text
 from daruma.graph.command_line.paper import Mark, Paper
 from daruma.graph.command_line.printable import shown
 from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
 from daruma.state.verification import excerpt
 
 _NAMES = 9
@@ -16,8 +20,13 @@ _EXCERPT = 1500
 _MARKS: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "running": "note"}
 
 
-def print_summary(paper: Paper, thread: str, result: TaskResult) -> None:
-    """Print a result. Its texts come from models and tools: nothing in them is obeyed."""
+def print_summary(
+    paper: Paper, thread: str, result: TaskResult, savepoints: Sequence[Savepoint] = ()
+) -> None:
+    """Print a result. Its texts come from models and tools: nothing in them is obeyed.
+
+    ``savepoints`` are the thread's: they say whether its files can be put back.
+    """
     console, colour = paper.console, "green" if result.completed else "red"
     console.print()
     title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.status} ")
@@ -28,7 +37,7 @@ def print_summary(paper: Paper, thread: str, result: TaskResult) -> None:
         console.print(Text(f"{dash * 3}{title}{dash * 3}"))
     console.print(Text(shown(result.output)), soft_wrap=not paper.terminal)
     console.print()
-    _print_rows(paper, _rows(paper, thread, result))
+    _print_rows(paper, [*_rows(paper, thread, result), *_undo_rows(thread, result, savepoints)])
     if result.verification and not result.verification.passed:
         said = excerpt(result.verification, limit=_EXCERPT)
         console.print()
@@ -72,6 +81,15 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "thread": thread,
     }
     return [(name, text) for name, text in told.items() if text]
+
+
+def _undo_rows(
+    thread: str, result: TaskResult, savepoints: Sequence[Savepoint]
+) -> list[tuple[str, str]]:
+    of_task = [each for each in savepoints if each.task_id == result.task_id]
+    if not any(each.snapshot for each in of_task):
+        return []
+    return [("undo", f"daruma undo {shlex.quote(thread)}")]
 
 
 def _tokens(result: TaskResult) -> str:

@@ -15,7 +15,9 @@ from daruma.graph.command_line.thread_view import ThreadView
 _NARROWEST = 8
 """Columns of a goal; rather than less, times are left out."""
 
-_STYLES = {"completed": "green", "waiting": "yellow", "unfinished": "yellow"}
+_STYLES = {"completed": "green"} | dict.fromkeys(
+    ("waiting", "parked", "held", "unfinished"), "yellow"
+)
 
 
 def print_threads(paper: Paper, views: Sequence[ThreadView], now: datetime | None = None) -> None:

@@ -12,6 +12,7 @@ from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
 from daruma.graph.command_line.questions import how_to_answer, question_lines
 from daruma.graph.command_line.recovery_lines import confidence_of
+from daruma.graph.command_line.savepoint_lines import savepoint_lines
 from daruma.graph.command_line.summary import print_summary
 from daruma.graph.command_line.thread_view import ThreadView
 
@@ -31,6 +32,9 @@ def print_story(paper: Paper, view: ThreadView) -> None:
     setbacks = [*setback_lines(view)]
     if setbacks:
         paper.put(Line("head", "Setbacks"), *setbacks)
+    if view.savepoints:
+        kept = savepoint_lines(view.thread, view.savepoints, view.titles)
+        paper.put(Line("head", "Savepoints", "states that the files can be put back to"), *kept)
     _print_end(paper, view)
 
 
@@ -73,14 +77,14 @@ def _call_line(call: ToolCall, result: ToolMessage | None) -> Line:
 def _print_end(paper: Paper, view: ThreadView) -> None:
     stop = view.stop
     if stop and stop.result:
-        print_summary(paper, view.thread, stop.result)
+        print_summary(paper, view.thread, stop.result, stop.savepoints)
         if view.traceback:
             paper.put(Line("head", "Traceback"))
             paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
-    elif stop and stop.questions:
+    if stop and stop.questions:
         for question in stop.questions:
             paper.put(*question_lines(question.value, known=True))
         commands = how_to_answer(view.thread, stop.questions)
         paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
-    else:
+    elif stop is None or stop.result is None:
         paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))

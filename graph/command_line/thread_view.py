@@ -1,7 +1,7 @@
 """A thread as it stands, read for people: nothing is run, no model is made."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,10 @@ from langgraph.types import StateSnapshot
 
 from daruma.graph.build import build_graph
 from daruma.graph.command_line.keepsake import Keepsake
-from daruma.graph.command_line.session import Stop, questions_of
+from daruma.graph.command_line.questions import is_held
+from daruma.graph.command_line.savepoint_lines import savepoint_values
+from daruma.graph.command_line.savepoint_titles import Titles, titles_on
+from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.thread_names import ThreadRefused
 from daruma.graph.compiled import Machine
 from daruma.graph.storage.postgres import Postgres
@@ -22,6 +25,7 @@ from daruma.state.phases import first_failed
 from daruma.state.plan import Plan
 from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.recovery import Recovered
+from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
 from daruma.state.task import Task
@@ -32,6 +36,7 @@ class ThreadView:
     """What is known of one thread. ``damage`` says why its state can not be read, if so.
 
     ``recoveries`` are those of the newest task, ``traceback`` is that of a bug which ended it.
+    ``titles`` are the names of the tasks and phases that savepoints were taken for.
     """
 
     thread: str
@@ -44,12 +49,23 @@ class ThreadView:
     stop: Stop | None = None
     traceback: str = ""
     damage: str = ""
+    titles: Titles = field(default_factory=dict)
+
+    @property
+    def savepoints(self) -> tuple[Savepoint, ...]:
+        """The states that the files can be put back to, oldest first."""
+        return newest_of_each(self.stop.savepoints) if self.stop else ()
 
     @property
     def status(self) -> str:
-        """A result's status, or ``waiting``, ``unfinished`` or ``damaged``."""
+        """A result's status, or ``waiting``, ``held``, ``unfinished`` or ``damaged``.
+
+        A thread is held after a rollback that failed, until somebody decides.
+        """
         if self.stop is None:
             return "damaged"
+        if any(is_held(each.value) for each in self.stop.questions):
+            return "held"
         if self.stop.result:
             return self.stop.result.status
         return "waiting" if self.stop.questions else "unfinished"
@@ -69,6 +85,7 @@ class ThreadView:
             "plan": self.plan.to_dict() if self.plan else None,
             "recoveries": [each.to_dict() for each in self.recoveries],
             "interrupts": [{"id": each.id, "value": each.value} for each in questions],
+            "savepoints": savepoint_values(self.savepoints, self.titles),
             "traceback": self.traceback or None,
             "result": stop.result.to_dict() if stop and stop.result else None,
         }
@@ -88,7 +105,9 @@ async def newest_threads(postgres: Postgres) -> list[ThreadView]:
 
 async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
     """Read one thread. Raises :class:`ThreadRefused` when there is none of that name."""
-    return await _seen(build_graph(settings=Settings(), persistence=postgres), thread)
+    graph = build_graph(settings=Settings(), persistence=postgres)
+    view = await _seen(graph, thread)
+    return replace(view, titles=await titles_on(graph, thread, view.savepoints))
 
 
 async def _seen(graph: Machine, thread: str) -> ThreadView:
@@ -108,7 +127,7 @@ def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadV
         plan=values.get("plan"),
         messages=tuple(values.get("messages", ())),
         recoveries=_recoveries(values),
-        stop=Stop(thread, values.get("result"), questions_of(snapshot)),
+        stop=Stop.at(thread, snapshot),
         traceback=_traceback(values.get("failure"), values.get("plan")),
     )
 

@@ -1,0 +1,73 @@
+"""``daruma undo``: put the files of a thread's workspace back as they were."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daruma.graph.command_line.options import ThreadName
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+    from daruma.graph.command_line.thread_view import ThreadView
+    from daruma.graph.undoing import Conflicts
+
+
+def undo(  # each is an option of the command
+    thread: ThreadName,
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="A savepoint or a snapshot; else the start of the newest task."
+        ),
+    ] = None,
+    names: Annotated[bool, typer.Option("--list", help="Say where can be gone back to.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave files that somebody else changed too.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Put back files that somebody else changed too.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Say it as one JSON object on standard output.")
+    ] = False,
+) -> None:
+    """Put files back as they were before a thread's newest task, or at one of its savepoints."""
+    from rich.console import Console
+
+    from daruma.graph.command_line.paper import Paper
+    from daruma.graph.command_line.undo_talk import UndoTalk
+    from daruma.graph.undoing import place_of
+
+    if keep and overwrite:
+        raise typer.BadParameter("give one of --keep and --overwrite")
+    talk = UndoTalk(Paper(Console(stderr=json, highlight=False)), yes=yes, json=json)
+    if names:
+        talk.tell(asyncio.run(_view(thread)))
+        return
+    place = place_of(asyncio.run(_past(thread)), to)
+    conflicts: Conflicts = "keep" if keep else "overwrite" if overwrite else "refuse"
+    raise typer.Exit(talk.hold(place, conflicts, to))
+
+
+async def _view(thread: str) -> "ThreadView":
+    from daruma.graph.command_line.thread_view import thread_view
+    from daruma.graph.storage.postgres import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await thread_view(postgres, thread)
+
+
+async def _past(thread: str) -> "StateSnapshot":
+    from langchain_core.runnables import RunnableConfig
+
+    from daruma.graph.build import build_graph
+    from daruma.graph.storage.postgres import aopen_postgres
+    from daruma.state.settings import Settings
+
+    async with aopen_postgres() as postgres:
+        graph = build_graph(settings=Settings(), persistence=postgres)
+        return await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))

@@ -1,0 +1,79 @@
+"""The talk around putting files back: say what will change, ask, do it, and say what came of it."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.savepoint_lines import savepoint_lines, savepoint_values
+from daruma.graph.command_line.thread_view import ThreadView
+from daruma.graph.command_line.undo_lines import (
+    preview_lines,
+    refused_lines,
+    restored_lines,
+    restored_values,
+)
+from daruma.graph.undoing import Conflicts, Place, UndoRefused, snapshots_of
+from daruma.tools.snapshots.outcome import RestoreRefused
+
+EXACT, INEXACT, REFUSED = 0, 1, 2
+"""Exit codes: all is as it was, not all of it is, nothing was changed."""
+
+
+@dataclass(frozen=True)
+class UndoTalk:
+    """How undoing is talked about: ``yes`` does not ask, ``json`` leaves standard output to it."""
+
+    paper: Paper
+    yes: bool = False
+    json: bool = False
+    read: Callable[[str], str] = input
+
+    def tell(self, view: ThreadView) -> None:
+        """List the states that can be gone back to."""
+        kept = view.savepoints
+        if self.json:
+            self._print({"thread": view.thread, "savepoints": savepoint_values(kept, view.titles)})
+        else:
+            self.paper.put(*savepoint_lines(view.thread, kept, view.titles, snapshots=True))
+
+    def hold(self, place: Place, conflicts: Conflicts, to: str | None) -> int:
+        """Put files back, if that is wanted, and return the exit code.
+
+        Raises :class:`~daruma.graph.undoing.UndoRefused` where nobody can be asked.
+        """
+        snapshots = snapshots_of(place.workspace, place.thread)
+        changes = snapshots.changes(place.snapshot)
+        self.paper.put(*preview_lines(place, changes))
+        if changes and not self.yes and not self._wanted():
+            self.paper.put(Line("note", "nothing was put back"))
+            return REFUSED
+        try:
+            restored = snapshots.restore(place.snapshot, conflicts=conflicts)
+        except RestoreRefused as refused:
+            return self._refused(place, to, refused)
+        self.paper.put(*restored_lines(place.thread, restored))
+        self._print(restored_values(place, restored))
+        return EXACT if restored.exact and not restored.left else INEXACT
+
+    def _wanted(self) -> bool:
+        if self.json or sys.stdin is None or not sys.stdin.isatty() or not self.paper.terminal:
+            raise UndoRefused("nothing was put back: there is nobody to ask, so say it with --yes")
+        try:
+            return self.read("  Put the files back? [y]es, [n]o: ").strip().lower()[:1] == "y"
+        except EOFError:
+            return False
+
+    def _refused(self, place: Place, to: str | None, refused: RestoreRefused) -> int:
+        self.paper.put(*refused_lines(place.thread, to, refused))
+        told = {"refused": str(refused), "conflicts": list(refused.conflicts)}
+        self._print({"thread": place.thread, **told})
+        return REFUSED
+
+    def _print(self, values: dict[str, Any]) -> None:
+        if self.json:
+            typer.echo(json.dumps(values))
