@@ -7,6 +7,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel, EphemeralValue
 from typing_extensions import TypedDict  # Pydantic makes schemas of this one on Python 3.11 too
 
+from daruma.state.assignment import Report, reduce_reports
 from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
@@ -51,6 +52,7 @@ class State:
     savepoints: SavepointsChannel = field(default_factory=list)
     drifted: Annotated[Drifted | None, reduce_drifted] = None
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
+    reports: Annotated[tuple[Report, ...], reduce_reports] = ()
     verification: Verification | None = None
     failure: Failure | None = None
     origin: Failure | None = None
@@ -74,6 +76,7 @@ class Update(TypedDict, total=False):
     savepoints: list[Savepoint]
     drifted: Drifted | None
     calls: tuple[ToolTask, ...] | ToolTask
+    reports: tuple[Report, ...] | Report
     verification: Verification | None
     failure: Failure | None
     origin: Failure | None

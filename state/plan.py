@@ -32,7 +32,8 @@ class Phase:
 
     ``rollback`` "snapshot" puts the workspace back as it was before the phase, should it fail.
     ``conflicts`` are the files in which a team member's work met other work; ``settles`` names the
-    phase whose conflicts this one is there to settle.
+    phase whose conflicts this one is there to settle. ``answer`` is what a team member said when it
+    was done.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Phase:
     rollback: Literal["snapshot"] | None = None
     conflicts: tuple[str, ...] = ()
     settles: str | None = None
+    answer: str = ""
     status: PhaseStatus = "pending"
     outcome: Status | None = None
     failure: Failure | None = None
@@ -60,6 +62,7 @@ class Phase:
             "rollback": self.rollback,
             "conflicts": list(self.conflicts) or None,
             "settles": self.settles,
+            "answer": self.answer or None,
             "outcome": self.outcome,
             "error": self.failure.message if self.failure else None,
             "verification": self.verification.summary if self.verification else None,

@@ -26,7 +26,7 @@ _FIELDS = frozenset(
     }
 )
 
-_SHOWN = frozenset({"status", "outcome", "error", "verification", "conflicts", "settles"})
+_SHOWN = frozenset({"status", "outcome", "error", "verification", "conflicts", "settles", "answer"})
 """What a plan under review shows beside; an edit may give it back, and it changes nothing."""
 
 

@@ -3,6 +3,7 @@
 Their full names are part of the storage format: renaming or moving one needs a migration.
 """
 
+from daruma.state.assignment import Assignment, Report
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
 from daruma.state.drifted import Drifted
 from daruma.state.emergency import EmergencyError
@@ -20,6 +21,7 @@ from daruma.state.verification import Check, Verification
 
 STORED_TYPES: tuple[type, ...] = (
     ArgumentRepair,
+    Assignment,
     Attempt,
     Audit,
     Check,
@@ -36,6 +38,7 @@ STORED_TYPES: tuple[type, ...] = (
     Recovered,
     RecoveryAction,
     RepairRound,
+    Report,
     Savepoint,
     Step,
     Task,

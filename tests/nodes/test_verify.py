@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from tests.parts import a_context, a_phase, a_plan, a_task, no_sandbox, settings, taken
 
-from daruma.nodes.verify import declared, verify
+from daruma.nodes.verify import verify
 from daruma.state.channels import State
 from daruma.state.events import Event
 
 STARTED, COMPLETED = "verification_started", "verification_completed"
+from daruma.tools.checking import declared
 
 
 @pytest.fixture(autouse=True)

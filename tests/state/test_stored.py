@@ -19,6 +19,8 @@ VERSIONS = {
     "daruma.state.result.TaskResult": 1,
     "daruma.state.savepoint.Savepoint": 1,
     "daruma.state.drifted.Drifted": 1,
+    "daruma.state.assignment.Assignment": 1,
+    "daruma.state.assignment.Report": 1,
     "daruma.state.failover.Attempt": 1,
     "daruma.state.failover.Failover": 1,
     "daruma.state.recovery.Recovered": 1,

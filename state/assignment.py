@@ -1,0 +1,81 @@
+"""What a team member is given, and what it brings back (PL-06)."""
+
+from typing import TYPE_CHECKING
+
+from daruma.state.plan import Phase, Plan
+from daruma.state.record import record
+from daruma.state.savepoint import savepoint_id
+from daruma.state.step import Step
+from daruma.state.task import Task
+
+if TYPE_CHECKING:
+    from daruma.state.channels import State
+
+
+@record
+class Assignment:
+    """One phase for one member. ``known`` says what the phases before it came to.
+
+    ``snapshot`` is the state of the task's workspace that the member's worktree is made from.
+    """
+
+    task: Task
+    phase: Phase
+    plan_id: str
+    number: int
+    of: int
+    known: str = ""
+    snapshot: str | None = None
+    schema_version: int = 1
+
+
+@record
+class Report:
+    """What became of a phase. ``phase`` is closed, ``steps`` are those that its member spent.
+
+    ``snapshot`` is the state that the member left its worktree in, ``drawn_from`` the one that it
+    was made from; None where there is no workspace.
+    """
+
+    phase: Phase
+    steps: tuple[Step, ...] = ()
+    snapshot: str | None = None
+    drawn_from: str | None = None
+    notes: tuple[str, ...] = ()
+    schema_version: int = 1
+
+
+def reduce_reports(
+    reports: tuple[Report, ...], write: tuple[Report, ...] | Report
+) -> tuple[Report, ...]:
+    """Reduce the ``reports`` channel: one report joins the others, a tuple takes their place."""
+    if not isinstance(write, Report):
+        return tuple(write)
+    others = (report for report in reports if report.phase.id != write.phase.id)
+    return (*others, write)
+
+
+def assignments(state: "State") -> list[object]:
+    """Return what the members are sent: one assignment for each phase that is running."""
+    if state.task is None or state.plan is None:
+        return []
+    snapshots = {each.id: each.snapshot for each in state.savepoints}
+    return [
+        Assignment(
+            task=state.task,
+            phase=phase,
+            plan_id=state.plan.id,
+            number=number,
+            of=len(state.plan.phases),
+            known=known(state.plan, phase),
+            snapshot=snapshots.get(savepoint_id(state.task.id, phase.id, "phase")),
+        )
+        for number, phase in enumerate(state.plan.phases, 1)
+        if phase.status == "running"
+    ]
+
+
+def known(plan: Plan, phase: Phase) -> str:
+    """Say what the phases that a phase depends on came to."""
+    before = (plan.phase(id_) for id_ in phase.depends_on)
+    return "\n\n".join(f"Done before, {p.id}: {p.title}\n{p.answer}".strip() for p in before if p)
