@@ -29,7 +29,10 @@ class DemoRefused(DarumaError):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One scenario: ``repo/`` with the bug, and ``script.yaml``, whose first line is its title."""
+    """One scenario: ``repo/`` with the bug, and ``script.yaml``, whose first line is its title.
+
+    What lies in ``untracked/``, if it is there, git does not know of.
+    """
 
     folder: Path
 
@@ -78,6 +81,8 @@ def prepare(scenario: Scenario) -> Path:
         scenario.folder / "repo", repository, ignore=shutil.ignore_patterns("__pycache__")
     )
     asyncio.run(_commit(repository))
+    if (notes := scenario.folder / "untracked").is_dir():
+        shutil.copytree(notes, repository, dirs_exist_ok=True)
     return repository
 
 

@@ -24,11 +24,21 @@ ASIDES = {
 _REVIEW = (
     "Nothing is done before a person has seen the plan. Here the demo answers for you: confirm."
 )
+_APPROVAL = "A command is asked about before it runs. Here the demo answers for you: approve."
+_ROLLED_BACK = (
+    "One phase failed, so the task counts as failed (exit code 1). But the mess is gone: edits, new"
+    " files, modes, and the note that git did not know of are as they were, and the phase that did"
+    " not depend on it is done."
+)
 _ENDS = {
     0: "It fell and got up again: the work counts as done because the checks say so.",
     1: "Its budget is spent and the checks are still red. Daruma says so, in words, in the status"
     " and in the exit code (1), rather than claim a success.",
 }
+
+
+_NEXT = {"seven-falls": "rollback", "rollback": "gives-up"}
+"""Which scenario to see after another."""
 
 
 def beginning(scenario: Scenario, repository: Path) -> list[Line]:
@@ -47,7 +57,8 @@ def reviewer(paper: Paper) -> Callable[[Stop], Replies]:
     def answer(stop: Stop) -> Replies:
         replies = yes_to(stop.questions)
         if replies:
-            paper.put(Line("aside", _REVIEW))
+            reviewed = any(q.value["type"] == "spec_review_request" for q in stop.questions)
+            paper.put(Line("aside", _REVIEW if reviewed else _APPROVAL))
         return replies
 
     return answer
@@ -58,12 +69,14 @@ def ending(thread: str, scenario: Scenario, code: int) -> list[Line]:
     if code not in _ENDS:
         return []
     name = shlex.quote(thread)
-    other = "seven-falls" if scenario.name != "seven-falls" else "gives-up"
+    other = _NEXT.get(scenario.name, "seven-falls")
+    rolled_back = scenario.name == "rollback" and code == 1
     return [
         Line("head", "That was it"),
-        Line("aside", _ENDS[code]),
+        Line("aside", _ROLLED_BACK if rolled_back else _ENDS[code]),
         Line("head", "Try next"),
         Line("line", f"daruma show {name}", "all that was said and done"),
+        Line("line", f"daruma undo {name} --list", "every state that the files can be put back to"),
         Line("line", "daruma graph", "the machine that you saw walking"),
         Line("line", f"daruma demo {other}", "another story"),
         Line(

@@ -21,7 +21,7 @@ from daruma.graph.command_line.diagnosis import program_path
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.tools.commands.checks import commands_for
 
-NAMES = ["fix", "gives-up", "seven-falls"]
+NAMES = ["fix", "gives-up", "rollback", "seven-falls"]
 
 
 @pytest.fixture
@@ -92,6 +92,25 @@ def test_seven_falls_are_got_up_from(daruma: Daruma) -> None:
     assert said.json["budgets"]["reflect"] == 1
 
 
+def test_a_mess_is_put_back_and_the_others_go_on(daruma: Daruma) -> None:
+    """RO-06: edits, new files, modes and an untracked note; the task ends failed all the same."""
+    said = daruma.run("demo", "rollback", "--json")
+
+    repository = Path(re.findall(r"repository: (\S+)", said.err)[0])
+    changed = subprocess.run(
+        ["git", "status", "--short"], cwd=repository, check=True, capture_output=True, text=True
+    )
+    phases = {each["id"]: each["status"] for each in said.json["phases"]}
+    assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
+    assert phases == {"p1": "completed", "p2": "failed", "p3": "completed"}
+    assert changed.stdout == " M README.md\n M bill/split.py\n?? notes.txt\n"
+    assert (repository / "notes.txt").read_text().startswith("Ask Ann")
+    assert (repository / "README.md").stat().st_mode & 0o777 != 0o600
+    assert "[share + 1] * rest" in (repository / "bill" / "split.py").read_text()
+    assert "rolled back: the files are exactly as before the phase" in said.err
+    assert f"daruma undo {said.json['thread']} --list" in said.err
+
+
 def test_the_scenarios_are_listed(daruma: Daruma) -> None:
     """Each by its name and a line that says what will be seen."""
     lines = daruma("demo", "--list").out.splitlines()
@@ -102,7 +121,9 @@ def test_the_scenarios_are_listed(daruma: Daruma) -> None:
 
 def test_an_unknown_scenario_names_those_that_there_are() -> None:
     """And copies nothing."""
-    with pytest.raises(DemoRefused, match="'cook'; there are: fix, gives-up, seven-falls"):
+    with pytest.raises(
+        DemoRefused, match="'cook'; there are: fix, gives-up, rollback, seven-falls"
+    ):
         scenario_named("cook")
 
 

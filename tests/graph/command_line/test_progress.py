@@ -49,6 +49,8 @@ SPECIAL: Mapping[str, Any] = {
     "confidence": 0.6,
     "input_tokens": 1,
     "output_tokens": 1,
+    "exact": False,
+    "total": 2,
 }
 
 
@@ -71,6 +73,7 @@ def an_event(kind: str, text: str) -> dict[str, Any]:
         "audit": audit.to_dict(),
         "progress": {"percent": 50, "reasoning": text},
         "parameters": {text: text},
+        **dict.fromkeys(("paths", "left", "conflicts"), (text,)),
         "plan": {"id": "p", "goal": text, "phases": [phase.to_dict()]},
     }
     names = (field.name for field in fields(EVENTS[kind]))
