@@ -17,7 +17,7 @@ def seen_again(contents: Contents, root: str, top: int, path: Parts, rules: Rule
     Directories above it that the root did not have come with it, empty but for it. A path that is
     outside of snapshots, or a directory, changes nothing.
     """
-    if any(_closed(rules, path[:size], len(path)) for size in range(1, len(path) + 1)):
+    if rules.repository(path) or not rules.covers(path, directory=False):
         return root
     found = [_found(top, path[:size], contents) for size in range(1, len(path) + 1)]
     if found[-1] and found[-1].kind == "directory":
@@ -34,10 +34,6 @@ def replaced(contents: Contents, root: str, path: Parts, found: list[Entry | Non
         now = Entry("directory", now.mode, replaced(contents, inside, path[1:], found[1:]))
     changed = {each: entry for each, entry in tree.items() if each != name}
     return contents.put_tree({**changed, name: now} if now else changed)
-
-
-def _closed(rules: Rules, path: Parts, whole: int) -> bool:
-    return rules.outside(path, directory=len(path) < whole) or rules.repository(path)
 
 
 def _found(top: int, path: Parts, contents: Contents) -> Entry | None:

@@ -139,7 +139,7 @@ class Snapshots:
     ) -> Rules:
         """Return the ignore rules of the thread's last snapshot, or those that hold now."""
         if last is None or fresh:
-            return frozen(top, self.exclude)
+            return frozen(top, self.workspace, self.exclude)
         return decoded(contents.blob(last.rules))
 
     def seen(self, contents: Contents, top: int, rules: Rules) -> tuple[str, list[str]]:
