@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Assignment:
     """One phase for one member. ``known`` says what the phases before it came to.
 
-    ``snapshot`` is the state of the task's workspace that the member's worktree is made from.
+    ``snapshot`` is the state of the task's workspace that the member's worktree is made from,
+    ``unmerged`` the work that it is to settle, if any: the snapshots that this began and ended with.
     """
 
     task: Task
@@ -26,6 +27,7 @@ class Assignment:
     of: int
     known: str = ""
     snapshot: str | None = None
+    unmerged: tuple[str, str] | None = None
     schema_version: int = 1
 
 
@@ -69,6 +71,7 @@ def assignments(state: "State") -> list[object]:
             of=len(state.plan.phases),
             known=known(state.plan, phase),
             snapshot=snapshots.get(savepoint_id(state.task.id, phase.id, "phase")),
+            unmerged=settled.unmerged if (settled := state.plan.phase(phase.settles)) else None,
         )
         for number, phase in enumerate(state.plan.phases, 1)
         if phase.status == "running"

@@ -33,7 +33,7 @@ class Phase:
     ``rollback`` "snapshot" puts the workspace back as it was before the phase, should it fail.
     ``conflicts`` are the files in which a team member's work met other work; ``settles`` names the
     phase whose conflicts this one is there to settle. ``answer`` is what a team member said when it
-    was done.
+    was done; ``unmerged`` are the snapshots that its work began and ended with, if it conflicts.
     """
 
     id: str
@@ -46,6 +46,7 @@ class Phase:
     rollback: Literal["snapshot"] | None = None
     conflicts: tuple[str, ...] = ()
     settles: str | None = None
+    unmerged: tuple[str, str] | None = None
     answer: str = ""
     status: PhaseStatus = "pending"
     outcome: Status | None = None
@@ -112,6 +113,9 @@ def check_phases(phases: Iterable[Phase]) -> None:
     """
     phases = tuple(phases)
     _check_ids([phase.id for phase in phases])
+    proposed = sum(phase.settles is None for phase in phases)
+    if proposed > MAX_PHASES:
+        raise PlanRefused(f"the plan has {proposed} phases; {MAX_PHASES} is the most")
     for phase in phases:
         if unknown := sorted(set(phase.depends_on) - {other.id for other in phases}):
             raise PlanRefused(f"phase {phase.id!r} depends on unknown phases: {', '.join(unknown)}")
@@ -124,7 +128,5 @@ def check_phases(phases: Iterable[Phase]) -> None:
 def _check_ids(ids: list[str]) -> None:
     if not ids:
         raise PlanRefused("the plan has no phases")
-    if len(ids) > MAX_PHASES:
-        raise PlanRefused(f"the plan has {len(ids)} phases; {MAX_PHASES} is the most")
     if twice := sorted({phase_id for phase_id in ids if ids.count(phase_id) > 1}):
         raise PlanRefused(f"phase ids are used more than once: {', '.join(twice)}")

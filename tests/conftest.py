@@ -30,6 +30,16 @@ def _heard() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_data_dir() -> Iterator[None]:
+    """What Daruma keeps outside of workspaces goes into a folder that ends with the session."""
+    folder = Path(tempfile.mkdtemp(prefix="daruma-data-"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DARUMA_DATA_DIR", str(folder))
+        yield
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(autouse=True)
 def _closed_circuits() -> None:
     """A port that a failing server had may be the next server's: its circuit must not be open."""

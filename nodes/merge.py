@@ -1,0 +1,134 @@
+"""Bring together what team members did: into the plan, the record, and the workspace."""
+
+from dataclasses import dataclass, replace
+
+from langchain_core.messages import AIMessage
+
+from daruma.state import phases
+from daruma.state.assignment import Report
+from daruma.state.channels import State, Update
+from daruma.state.errors import DarumaError
+from daruma.state.events import MergeCompleted, PhaseCompleted, VerificationCompleted
+from daruma.state.failure import Failure
+from daruma.state.phase_events import phase_failed
+from daruma.state.plan import Phase, Plan
+from daruma.state.savepoint import Savepoint
+from daruma.state.settling import with_conflicts, with_red_checks
+from daruma.state.verification import Verification, excerpt
+from daruma.tools.checking import checked
+from daruma.tools.context import Context
+from daruma.tools.errors import ToolError
+from daruma.tools.files.threads import in_thread
+from daruma.tools.savepoints import write_savepoint
+from daruma.tools.team.joining import Joined, join
+
+
+@dataclass(frozen=True)
+class Round:
+    """What members did at the same time: the plan after it, whose work met, what is left to say."""
+
+    plan: Plan
+    met: tuple[str, ...] = ()
+    savepoints: tuple[Savepoint, ...] = ()
+    verification: Verification | None = None
+
+
+async def merge(state: State, context: Context) -> Update:
+    """Close each phase as its member did; merge the work of those that completed theirs.
+
+    Work in conflict stays out, and a phase that settles it comes into the plan. Where work of
+    several met without a conflict, the checks are run on the whole.
+    """
+    if state.plan is None:
+        raise LookupError("there is no plan to merge work into")
+    order = [phase.id for phase in state.plan.phases]
+    reports = sorted(state.reports, key=lambda report: order.index(report.phase.id))
+    round_ = Round(state.plan)
+    for report in reports:
+        round_ = await _joined(round_, report, state, context)
+    if len(round_.met) > 1 and state.task and state.task.verify:
+        round_ = await _checked(round_, state, context)
+    said = "\n\n".join(f"{r.phase.title}: {r.phase.answer}" for r in reports if r.phase.answer)
+    names = "+".join(report.phase.id for report in reports)
+    return {
+        "plan": round_.plan,
+        "reports": (),
+        "steps": [step for report in reports for step in report.steps],
+        "savepoints": list(round_.savepoints),
+        "messages": [AIMessage(said, id=f"{state.plan.id}:merge:{names}")] if said else [],
+        "verification": round_.verification,
+        "failure": None,
+        "origin": None,
+    }
+
+
+async def _joined(round_: Round, report: Report, state: State, context: Context) -> Round:
+    """Merge one member's work, and close its phase."""
+    phase = report.phase
+    failure, joined = phase.failure, Joined()
+    if phase.status == "completed":
+        try:
+            joined = await _merged(report, state, context)
+        except (ToolError, DarumaError) as error:
+            failure = Failure(code="workspace_conflict", node="merge", message=str(error))
+    if joined.conflicts and phase.settles:
+        message = f"what was settled conflicts with other work: {', '.join(joined.conflicts)}"
+        failure = Failure(code="workspace_conflict", node="merge", message=message)
+    plan = _closed(round_.plan, phase, failure, context)
+    if failure is None and joined.conflicts and report.drawn_from and report.snapshot:
+        unmerged = (report.drawn_from, report.snapshot)
+        plan = with_conflicts(plan, phase.id, joined.conflicts, unmerged)
+    written = await write_savepoint(
+        state.task, "done", context, phase_id=phase.id, note="; ".join(report.notes)
+    )
+    return Round(
+        plan=plan,
+        met=(*round_.met, phase.id) if joined.paths else round_.met,
+        savepoints=(*round_.savepoints, *written.savepoints),
+        verification=phase.verification if failure is None else round_.verification,
+    )
+
+
+async def _merged(report: Report, state: State, context: Context) -> Joined:
+    snapshots = context.snapshots(state.task.workspace if state.task else None)
+    if snapshots is None or report.drawn_from is None or report.snapshot is None:
+        return Joined()
+    label = f"merging {report.phase.id}"
+    joined = await in_thread(join, snapshots, report.drawn_from, report.snapshot, label)
+    context.emit(
+        MergeCompleted(phase_id=report.phase.id, paths=joined.paths, conflicts=joined.conflicts)
+    )
+    return joined
+
+
+def _closed(plan: Plan, phase: Phase, failure: Failure | None, context: Context) -> Plan:
+    outcome = phase.outcome or "failed"
+    if failure and outcome == "completed":
+        outcome = "failed"
+    current = replace(plan, current=phase.id)
+    closed = phases.close(current, phase.id, outcome, failure, phase.verification)
+    kept = tuple(
+        replace(each, answer=phase.answer) if each.id == phase.id else each
+        for each in closed.phases
+    )
+    closed = replace(closed, phases=kept)
+    if outcome == "completed":
+        context.emit(PhaseCompleted(phase_id=phase.id))
+    else:
+        context.emit(phase_failed(current, closed))
+    return closed
+
+
+async def _checked(round_: Round, state: State, context: Context) -> Round:
+    """Run the checks on the whole: what is right on each side may be wrong together."""
+    try:
+        found = await checked(replace(state, plan=round_.plan), context)
+    except (ToolError, DarumaError, OSError) as error:
+        context.emit(VerificationCompleted(passed=False, summary=str(error)))
+        found = Verification(note=f"the checks of the whole could not be run: {error}")
+        return replace(round_, verification=found)
+    context.emit(VerificationCompleted(passed=found.passed, summary=found.summary))
+    if found.passed:
+        return replace(round_, verification=found)
+    plan = with_red_checks(round_.plan, round_.met, excerpt(found))
+    return replace(round_, plan=plan, verification=found)

@@ -1,0 +1,48 @@
+"""Giving a member a worktree to work in, drawn from the state of the workspace at its start."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from daruma.state.assignment import Assignment
+from daruma.tools.context import Context
+from daruma.tools.errors import ToolError
+from daruma.tools.files.threads import in_thread
+from daruma.tools.snapshots.around import begun
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.team.joining import lay_out
+from daruma.tools.team.worktree import make, worktree_folder
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A worktree; ``began`` is its first snapshot, ``note`` says what is missing in it."""
+
+    folder: Path
+    began: str
+    snapshots: Snapshots
+    note: str = ""
+
+
+async def drawn(given: Assignment, context: Context) -> Drawn | None:
+    """Make the worktree of a phase, or find it as it was left; None for a task without workspace.
+
+    What is to be settled in it is laid out, once. Raises :class:`ToolError`, and what snapshots and
+    worktrees raise.
+    """
+    workspace, phase = given.task.workspace, given.phase
+    if workspace is None:
+        return None
+    snapshots = context.snapshots(workspace)
+    if snapshots is None or given.snapshot is None:
+        raise ToolError(
+            f"phase {phase.id!r} has no worktree: a team works on snapshots of the workspace, and "
+            "there is none (rollback.snapshots)"
+        )
+    thread = f"{context.thread_id}\0{given.plan_id}"
+    folder = worktree_folder(Path(workspace), thread, phase.id)
+    made = await make(Path(workspace), given.snapshot, folder, snapshots)
+    own = Snapshots(folder, context.thread_id, snapshots.store, exclude=snapshots.exclude)
+    began = (await begun(own, f"the work on {phase.id} from {given.snapshot}")).snapshot.id
+    if given.unmerged and phase.settles:
+        await in_thread(lay_out, own, began, *given.unmerged, phase.settles)
+    return Drawn(folder, began, own, made.note)

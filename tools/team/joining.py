@@ -1,0 +1,69 @@
+"""Bringing a member's work from its worktree into the workspace; all of it, or none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from daruma.tools.team.changes import flat
+from daruma.tools.team.merging import Merge, merged, with_markers
+
+from daruma.tools.snapshots.entry import Entry
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.snapshots.snapshots import Snapshots
+
+_MARKED: Final = "conflicts to settle"
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The paths that came into the workspace, or those in conflict, each with the reason."""
+
+    paths: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+
+def join(workspace: Snapshots, began: str, ended: str, label: str) -> Joined:
+    """Bring what changed between two snapshots of a worktree into the workspace.
+
+    Done again it changes nothing. Blocks. Raises
+    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`, also for a workspace that could
+    not be brought to what was meant.
+    """
+    now = workspace.take(f"before {label}", by="work", opens=True).snapshot.id
+    merge = _merge(workspace, now, began, ended, None)
+    if merge.conflicts:
+        return Joined(conflicts=tuple(f"{each.path} ({each.why})" for each in merge.conflicts))
+    _apply(workspace, merge.goal, label)
+    return Joined(paths=tuple(sorted(merge.goal)))
+
+
+def lay_out(worktree: Snapshots, here: str, began: str, ended: str, phase: str) -> None:
+    """Bring conflicting work into the worktree in which it is settled, with markers; once.
+
+    ``here`` is the snapshot that this worktree began with. Blocks.
+    """
+    label = f"{_MARKED}: {phase} from {here}"
+    if any(each.label == label for each in worktree.kept()):
+        return
+    merge = _merge(worktree, here, began, ended, phase)
+    _apply(worktree, merge.goal, label)
+
+
+def _merge(snapshots: Snapshots, mine: str, began: str, ended: str, phase: str | None) -> Merge:
+    with snapshots.store.locked() as contents:
+        recorded = snapshots.recorded(contents)
+        roots = [recorded.named(each).root for each in (began, mine, ended)]
+        base, own, theirs = (flat(contents.tree, root) for root in roots)
+        if phase is None:
+            merge = merged(base, own, theirs, contents.blob)
+        else:
+            merge = with_markers(base, own, theirs, contents.blob, phase)
+        for data in merge.contents.values():
+            contents.put_blob(data)
+    return merge
+
+
+def _apply(snapshots: Snapshots, goal: Mapping[str, Entry | None], label: str) -> None:
+    done = snapshots.apply(goal, label, by="work")
+    if not done.exact:
+        raise SnapshotUnavailable(f"{label}: these could not be written: {', '.join(done.left)}")
