@@ -114,7 +114,8 @@ def _of_workspace(state: State, workspace: str) -> list[Savepoint]:
 def _of_savepoint(savepoint: Savepoint, thread: str) -> Place:
     if savepoint.snapshot is None:
         raise UndoRefused(
-            f"savepoint {savepoint.id!r} has no snapshot: {savepoint.note or 'none was taken'}"
+            f"savepoint {savepoint.id!r} can not be gone back to: "
+            + (savepoint.note or "it has no snapshot")
         )
     if not Path(savepoint.workspace).is_dir():
         raise UndoRefused(
@@ -142,10 +143,9 @@ def _kept(workspace: str, thread: str) -> frozenset[str]:
 
 def _unknown(to: str, savepoints: Sequence[Savepoint]) -> str:
     near = get_close_matches(to, [each.id for each in savepoints], n=1)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    return (
-        f"there is no savepoint or snapshot {to!r} on this machine{meant}; {_there_are(savepoints)}"
-    )
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    missing = f"no savepoint or snapshot {to!r} is on this machine"
+    return f"{missing}; {meant}{_there_are(savepoints)}"
 
 
 def _there_are(savepoints: Sequence[Savepoint]) -> str:

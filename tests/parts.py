@@ -17,6 +17,7 @@ from daruma.state.failure import Code, Failure
 from daruma.state.mode import Mode
 from daruma.state.plan import Phase, Plan
 from daruma.state.recovery import Recovered, Strategy
+from daruma.state.savepoint import Savepoint, When
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
@@ -73,6 +74,23 @@ def a_plan(*phases: Phase, current: str | None = None) -> Plan:
 def a_call(id_: str = "c1", status: ToolTaskStatus = "ready", **changes: Any) -> ToolTask:
     call = ToolTask(id=id_, message_id="m1", name="shout", requested_name="shout", args={})
     return replace(call, status=status, **changes)
+
+
+def a_savepoint(id_: str, **changes: Any) -> Savepoint:
+    """A savepoint of ``id_``, as in ``1/p1/done``, with a snapshot unless told otherwise."""
+    number, _, rest = id_.partition("/")
+    phase, _, done = rest.partition("/")
+    when: When = "done" if done else "phase" if phase else "task"
+    made = Savepoint(
+        id=id_,
+        task_id=f"t/{number}",
+        phase_id=phase or None,
+        when=when,
+        workspace="/ws",
+        snapshot=f"snapshot of {id_}",
+        at=float(number),
+    )
+    return replace(made, **changes)
 
 
 def a_failure(code: Code = "llm_failure", node: str = "main", message: str = "broken") -> Failure:

@@ -26,10 +26,7 @@ def question_lines(value: Mapping[str, Any], *, known: bool = False) -> list[Lin
     if value["type"] == "recovery_request":
         return [Line("head", "May this be done about a failure?"), *recovery_lines(value)]
     context = [Line("note", value["context"])] if value.get("context") else []
-    choices = [
-        Line("line", f"{each}: {DECISIONS.get(each, '')}".strip(": ")) for each in options_of(value)
-    ]
-    return [Line("head", str(value.get("question", value["type"]))), *context, *choices]
+    return [Line("head", str(value.get("question", value["type"]))), *context]
 
 
 def options_of(value: Mapping[str, Any]) -> list[str]:
@@ -39,7 +36,8 @@ def options_of(value: Mapping[str, Any]) -> list[str]:
 
 def is_held(value: Mapping[str, Any]) -> bool:
     """Whether a question holds its thread after a rollback that failed."""
-    return set(options_of(value)) == set(DECISIONS)
+    options = set(options_of(value))
+    return {"retry", "keep"} <= options <= DECISIONS.keys()
 
 
 def how_to_answer(thread: str, questions: Collection[Interrupt]) -> list[str]:

@@ -28,10 +28,10 @@ def drift_lines(event: Event) -> list[Line]:
 
 
 def savepoint_lines(event: Event) -> list[Line]:
-    """Tell of a state that can not be gone back to; one that can be is nothing to tell."""
+    """Tell what is to be known of a state that is kept; mostly that is nothing."""
     if not event["note"]:
         return []
-    return [Line("note", f"no snapshot at savepoint {event['savepoint_id']}: {event['note']}")]
+    return [Line("note", f"savepoint {event['savepoint_id']}: {event['note']}")]
 
 
 def begun_lines(event: Event) -> list[Line]:

@@ -47,7 +47,6 @@ def _line(savepoint: Savepoint, titles: Titles, *, snapshots: bool) -> Line:
     title = one_line(titles.get((savepoint.task_id, savepoint.phase_id), which), 60)
     when = "after" if savepoint.when == "done" else "before"
     at = datetime.fromtimestamp(savepoint.at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    lacks = f"no snapshot: {savepoint.note}" if savepoint.snapshot is None else savepoint.note
     kept = savepoint.snapshot if snapshots else None
-    tail = " · ".join(one_line(part) for part in (at, kept, lacks) if part)
+    tail = " · ".join(one_line(part) for part in (at, kept, savepoint.note) if part)
     return Line("ok" if savepoint.snapshot else "bad", f"{savepoint.id}  {when} {title}", tail)
