@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -82,9 +83,11 @@ def _look_at_link(git: Path) -> None:
     """Accept a worktree of git's own if the repository that it names knows of it."""
     named = Path(git.read_text(encoding="utf-8", errors="surrogateescape")[:4096].strip()[8:])
     own = Path(os.path.realpath(git.parent / named))
-    back = (own / "gitdir").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    back = ""
+    with suppress(OSError):
+        back = (own / "gitdir").read_text(encoding="utf-8", errors="surrogateescape").strip()
     inside = own.is_relative_to(os.path.realpath(git.parent))  # where commands can write
-    if inside or os.path.realpath(back) != os.path.realpath(git):
+    if inside or not back or os.path.realpath(back) != os.path.realpath(git):
         raise _NotCopied("the repository that .git names does not know of this folder")
 
 

@@ -1,9 +1,7 @@
 """The folders that team members work in: each has the files of a snapshot, and a git of its own."""
 
-import hashlib
 import json
 import os
-import re
 import shutil
 import stat
 from contextlib import suppress
@@ -11,13 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.tools.files.threads import in_thread
 from daruma.tools.team.git_copy import copy_repository
-
-_LONGEST: Final = 40
-"""Characters of a phase's id that stand in the name of its folder."""
 
 _TRIES: Final = 16
 
@@ -39,13 +33,6 @@ class Worktree:
 
     folder: Path
     note: str = ""
-
-
-def worktree_folder(workspace: Path, thread: str, phase: str) -> Path:
-    """Return where the member that carries out a phase works, whatever the phase is called."""
-    readable = re.sub(r"[^A-Za-z0-9-]+", "_", phase)[:_LONGEST]
-    top = data_dir() / "worktrees" / _digest(os.path.realpath(workspace))
-    return top / _digest(thread)[:16] / f"{readable}-{_digest(phase)[:8]}"
 
 
 async def make(workspace: Path, snapshot: str, folder: Path, snapshots: Materialising) -> Worktree:
@@ -94,8 +81,8 @@ def _made(folder: Path, snapshot: str) -> Worktree | None:
 
 def _fill(folder: Path, snapshot: str, snapshots: Materialising) -> None:
     for attempt in range(_TRIES):
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o755)
             break
         except FileNotFoundError:  # the end of another worktree took the empty folder around it
@@ -137,7 +124,3 @@ def _open_up(folder: Path) -> None:
 
 def _mark_of(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.made")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]
