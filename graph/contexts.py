@@ -40,13 +40,18 @@ class Contexts:
     """
 
     def __init__(
-        self, model: BaseChatModel | str | None, tools: Registry, settings: Settings
+        self,
+        model: BaseChatModel | str | None,
+        tools: Registry,
+        settings: Settings,
+        member_of: Callable[["Contexts"], Machine] | None = None,
     ) -> None:
         check_model(model)
         self._model = model
         self._tools = tools
         self.settings = settings
         self._askers: dict[str, Asker] = {}
+        self._member = cache(partial(member_of or _nobody, self))
         self.check(settings)
         require_mechanism(settings.sandbox.require)
 
@@ -98,6 +103,10 @@ class Contexts:
             )
             self._askers.setdefault(key, Asker(models))
         return self._askers[key]
+
+
+def _nobody(_: Contexts) -> Machine:
+    raise LookupError("these contexts are of no machine that has members")
 
 
 def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:
