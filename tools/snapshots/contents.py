@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -40,13 +40,17 @@ class Contents:
     def put_blob(self, data: bytes) -> str:
         """Keep a content and return its SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
-        small = zlib.compress(data, 1) if len(data) >= _WORTH_PACKING else data
-        packed = len(small) < len(data)
-        self.database.execute(
-            "INSERT OR IGNORE INTO blobs VALUES (?, ?, ?)",
-            (digest, packed, small if packed else data),
-        )
+        self.put_packed([(digest, *packed(data))])
         return digest
+
+    def put_packed(self, rows: Iterable[tuple[str, bool, bytes]]) -> None:
+        """Keep contents that are packed already."""
+        self.database.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?, ?)", rows)
+
+    def has_blob(self, digest: str) -> bool:
+        """Say whether a content is kept."""
+        found = self.database.execute("SELECT 1 FROM blobs WHERE hash = ?", (digest,))
+        return found.fetchone() is not None
 
     def blob(self, digest: str) -> bytes:
         """Return a content. Raises KeyError for one that is not kept."""
@@ -55,7 +59,10 @@ class Contents:
         ).fetchone()
         if row is None:
             raise KeyError(digest)
-        return zlib.decompress(row[1]) if row[0] else bytes(row[1])
+        data = zlib.decompress(row[1]) if row[0] else bytes(row[1])
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise zlib.error
+        return data
 
     def put_tree(self, tree: Tree) -> str:
         """Keep a directory and return its id, which is equal for equal directories only."""
@@ -73,3 +80,11 @@ class Contents:
         return {
             name: Entry(kind, mode, content) for name, kind, mode, content in json.loads(row[0])
         }
+
+
+def packed(data: bytes) -> tuple[bool, bytes]:
+    """Return a content as it is kept: whether it was made smaller, and what is written."""
+    if len(data) < _WORTH_PACKING:
+        return False, data
+    small = zlib.compress(data, 1)
+    return (True, small) if len(small) < len(data) else (False, data)

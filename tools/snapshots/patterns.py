@@ -13,6 +13,10 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 _GLOB = re.compile(r"[*?\[\\]")
 _GROUP = re.compile(r"\(\?P<\w+>")
+_ODD_BRACKET = re.compile(r"(?<!\\)\[[^\]]*(?:[\[\\/]|--|&&|~~|\|\|)[^\]]*\]")
+"""Named classes, backslashes and the like in brackets: the library takes them for its own syntax,
+so that these patterns fit nothing here."""
+
 _NEVER = re.compile(r"(?!)")
 
 
@@ -76,22 +80,24 @@ class _Group:
 
 
 def _regex(body: str) -> Iterator[str]:
+    if _ODD_BRACKET.search(body):
+        return
     try:
         regex, _ = GitIgnoreSpecPattern.pattern_to_regex(_itself(body))
-    except GitIgnorePatternError:
+        if regex is not None:
+            re.compile(regex)
+            yield _GROUP.sub("(?:", regex)
+    except (GitIgnorePatternError, re.error):
         return
-    if regex is not None:
-        yield _GROUP.sub("(?:", regex)
 
 
 def _itself(body: str) -> str:
     """Return a pattern whose regex fits in full what the pattern means, and not what is above."""
     ending = "/" if body.endswith("/") else ""
     stem = body.removesuffix("/")
-    if stem in {"*", "**"}:
-        stem = "[!/]*"
-    if stem.endswith("/**"):
-        stem += "/*"
+    above, slash, last = stem.rpartition("/")
+    if last in {"*", "**"}:
+        stem = above + slash + {"*": "?*", "**": "**/?*"}[last]
     if stem[-1:].isspace():  # the library would strip it; plain spaces that count are escaped
         stem = stem[:-1].removesuffix("\\") + f"[{stem[-1]}]"
     if stem[:1] in {"#", "!"}:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from daruma.tools.files.file_hashes import by_status
+from daruma.tools.files.paths import Parts
 from daruma.tools.snapshots.beneath import GONE
 from daruma.tools.snapshots.entry import Entry
+from daruma.tools.snapshots.statuses import Statuses
 
 LARGEST: Final = 128 * 1024 * 1024
 """Bytes; the content of larger files is not kept."""
@@ -18,49 +20,72 @@ _TRIES: Final = 3
 
 
 class Reader:
-    """Reads what is no directory, each content into ``put``, which returns its digest."""
+    """Reads what is no directory, each content into ``put``, which returns its digest.
 
-    def __init__(self, put: Callable[[bytes], str], *, largest: int = LARGEST) -> None:
+    What ``statuses`` knows is not read again.
+    """
+
+    def __init__(
+        self,
+        put: Callable[[bytes], str],
+        *,
+        statuses: Statuses | None = None,
+        largest: int = LARGEST,
+    ) -> None:
         self.put = put
+        self.statuses = statuses
         self.largest = largest
 
-    def entry(self, folder: int, name: str, status: os.stat_result) -> Entry | None:
-        """Return what a name in an open directory stands for; None if it has vanished."""
-        mode = stat.S_IMODE(status.st_mode)
+    def entry(self, folder: int, path: Parts, status: os.stat_result) -> Entry | None:
+        """Return what a path, in its open directory, stands for; None if it has vanished."""
         try:
             if stat.S_ISLNK(status.st_mode):
-                return Entry("link", 0, os.readlink(name, dir_fd=folder))
+                return Entry("link", 0, os.readlink(path[-1], dir_fd=folder))
             if not stat.S_ISREG(status.st_mode):
                 return special(status)
-            return self._file(folder, name, status)
+            return self._file(folder, path, status)
         except GONE:
             return None
         except OSError:
-            return Entry("unread", mode, by_status(status).decode())
+            return unread(status)
 
-    def _file(self, folder: int, name: str, status: os.stat_result) -> Entry | None:
+    def _file(self, folder: int, path: Parts, status: os.stat_result) -> Entry | None:
+        if self.statuses and (known := self.statuses.known(path, status)):
+            return Entry("file", stat.S_IMODE(status.st_mode), known)
         if status.st_size > self.largest:
-            return Entry("unread", stat.S_IMODE(status.st_mode), by_status(status).decode())
-        fd = os.open(name, _READ, dir_fd=folder)
+            return unread(status)
+        fd = os.open(path[-1], _READ, dir_fd=folder)
         try:
-            before = os.fstat(fd)
-            if not stat.S_ISREG(before.st_mode):
-                return special(before)
-            data = self._content(fd)
+            return self._opened(fd, path)
         finally:
             os.close(fd)
-        if data is None:
-            return Entry("unread", stat.S_IMODE(before.st_mode), by_status(before).decode())
-        return Entry("file", stat.S_IMODE(before.st_mode), self.put(data))
 
-    def _content(self, fd: int) -> bytes | None:
+    def _opened(self, fd: int, path: Parts) -> Entry:
+        before = os.fstat(fd)
+        if not stat.S_ISREG(before.st_mode):
+            return special(before)
+        data, steady = self._content(fd, before)
+        if data is None:
+            return unread(before)
+        digest = self.put(data)
+        if steady and self.statuses:
+            self.statuses.keep(path, before, digest)
+        return Entry("file", stat.S_IMODE(before.st_mode), digest)
+
+    def _content(self, fd: int, before: os.stat_result) -> tuple[bytes | None, bool]:
+        """Return what an open file holds, and whether it was left alone all the while."""
         for _ in range(_TRIES):
-            before = os.fstat(fd)
             data = _whole(fd, before.st_size, self.largest)
-            if data is None or by_status(before) == by_status(os.fstat(fd)):
-                break
+            if by_status(before) == by_status(os.fstat(fd)):
+                return data, True
             os.lseek(fd, 0, os.SEEK_SET)
-        return data
+            before = os.fstat(fd)
+        return data, False
+
+
+def unread(status: os.stat_result) -> Entry:
+    """Return the entry of what is there and not kept."""
+    return Entry("unread", stat.S_IMODE(status.st_mode), by_status(status).decode())
 
 
 def special(status: os.stat_result) -> Entry:

@@ -15,9 +15,11 @@ from daruma.tools.snapshots.freezing import frozen
 from daruma.tools.snapshots.ignored import Rules, decoded
 from daruma.tools.snapshots.materialising import materialise
 from daruma.tools.snapshots.outcome import By, Change, Snapshot, SnapshotUnavailable
+from daruma.tools.snapshots.packing import packing
 from daruma.tools.snapshots.reading import Reader
 from daruma.tools.snapshots.recorded import Recorded
 from daruma.tools.snapshots.replacing import seen_again
+from daruma.tools.snapshots.statuses import Statuses
 from daruma.tools.snapshots.store import Store
 from daruma.tools.snapshots.walk import Walk
 
@@ -132,7 +134,11 @@ class Snapshots:
 
     def recorded(self, contents: Contents) -> Recorded:
         """Return the rows of this thread's snapshots in an open store."""
-        return Recorded(contents, os.fsencode(os.path.realpath(self.workspace)), self.thread)
+        return Recorded(contents, self.place(), self.thread)
+
+    def place(self) -> bytes:
+        """Return where the workspace really is."""
+        return os.fsencode(os.path.realpath(self.workspace))
 
     def rules(
         self, contents: Contents, last: Snapshot | None, top: int, *, fresh: bool = False
@@ -144,12 +150,16 @@ class Snapshots:
 
     def seen(self, contents: Contents, top: int, rules: Rules) -> tuple[str, list[str]]:
         """Keep what an open workspace holds; return the root's id and what could not be kept."""
-        walk = Walk(top, rules, Reader(contents.put_blob))
+        statuses = Statuses(contents, self.place())
         try:
-            return walk.root(contents.put_tree), walk.unkept
+            with packing(contents) as packed:
+                walk = Walk(top, rules, Reader(packed.put, statuses=statuses))
+                root = walk.root(contents.put_tree)
         except OSError as error:
             why = os.strerror(error.errno or 0)
             raise SnapshotUnavailable(f"{self.workspace}: {why}: no snapshot of it") from error
+        statuses.save()
+        return root, walk.unkept
 
     def between(
         self, contents: Contents, before: Snapshot, after: Snapshot

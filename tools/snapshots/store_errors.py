@@ -3,6 +3,7 @@
 import errno
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,9 +29,11 @@ def explained_use(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise SnapshotUnavailable(_about_database(error, path)) from error
+    except zlib.error as error:
+        raise damaged(path, "a content is not what was kept") from error
 
 
-def damaged(path: Path | str, why: str) -> SnapshotUnavailable:
+def damaged(path: Path, why: str) -> SnapshotUnavailable:
     """Return the error of a store that can not be relied on."""
     return SnapshotUnavailable(
         f"the snapshots in {path} are damaged ({why}): move the file away to begin anew"

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from daruma.tools.files.file_hashes import by_status
 from daruma.tools.files.paths import Parts
 from daruma.tools.snapshots.beneath import GONE, directory_opened
 from daruma.tools.snapshots.entry import HERE, Entry, Tree
 from daruma.tools.snapshots.ignored import Rules
 from daruma.tools.snapshots.path_text import told
-from daruma.tools.snapshots.reading import Reader
+from daruma.tools.snapshots.reading import Reader, unread
 
 TEMPORARY: Final = ".daruma-restore-"
 """What names of files begin with that are only there while a workspace is put back."""
@@ -87,7 +86,7 @@ class Walk:
             status = each.stat(follow_symlinks=False)
         except GONE:
             return None
-        return self.reader.entry(fd, each.name, status)
+        return self.reader.entry(fd, inside, status)
 
     def _put(self, tree: Tree, path: Parts, entry: Entry) -> None:
         tree[path[-1]] = entry
@@ -97,6 +96,5 @@ class Walk:
     def _unreadable(self, path: Parts) -> None:
         with directory_opened(self.top, path[:-1]) as fd:
             status = os.stat(path[-1], dir_fd=fd, follow_symlinks=False)
-        mode = stat.S_IMODE(status.st_mode)
         self._trees.pop(path, None)
-        self._put(self._trees[path[:-1]], path, Entry("unread", mode, by_status(status).decode()))
+        self._put(self._trees[path[:-1]], path, unread(status))
