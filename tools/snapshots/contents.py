@@ -45,7 +45,12 @@ class Contents:
 
     def put_packed(self, rows: Iterable[tuple[str, bool, bytes]]) -> None:
         """Keep contents that are packed already."""
-        self.database.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?, ?)", rows)
+        # One that is kept already is in use again: it must not be deleted as forgotten meanwhile.
+        self.database.executemany(
+            "INSERT INTO blobs (hash, packed, data) VALUES (?, ?, ?)"
+            " ON CONFLICT (hash) DO UPDATE SET put_at = excluded.put_at",
+            rows,
+        )
 
     def has_blob(self, digest: str) -> bool:
         """Say whether a content is kept."""
@@ -69,7 +74,7 @@ class Contents:
         plain = [[name, e.kind, e.mode, e.content] for name, e in sorted(tree.items())]
         data = json.dumps(plain, separators=(",", ":")).encode()
         id_ = hashlib.sha256(data).hexdigest()
-        self.database.execute("INSERT OR IGNORE INTO trees VALUES (?, ?)", (id_, data))
+        self.database.execute("INSERT OR IGNORE INTO trees (id, data) VALUES (?, ?)", (id_, data))
         return id_
 
     def tree(self, id_: str) -> Tree:

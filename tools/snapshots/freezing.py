@@ -26,7 +26,8 @@ def frozen(top: int, workspace: Path, exclude: Sequence[str] = ()) -> Rules:
     freezing = _Freezing(top, Path(os.path.realpath(workspace)))
     freezing.outer()
     lines = lines_of(os.fsencode("\n".join(exclude)))
-    freezing.scopes.add(Source("", (*lines, *freezing.own_data()), last=True))
+    if last := (*lines, *freezing.own_data()):
+        freezing.scopes.add(Source("", last, last=True))
     freezing.inner()
     scopes = freezing.scopes
     return Rules(tuple(scopes.sources), frozenset(freezing.found), frozenset(scopes.tracked))
@@ -51,7 +52,8 @@ class _Freezing:
         if any(_ignores_all(each) for each in sources):
             sources, repository = [Source("", self.everywhere)], None
         for source in sources:
-            self.scopes.add(source)
+            if source.lines:
+                self.scopes.add(source)
         if repository:
             self.scopes.track(tracked_but_ignored(self.workspace))
 

@@ -3,19 +3,21 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from daruma.state.data_dir import data_dir
 from daruma.tools.snapshots.beneath import workspace_opened
+from daruma.tools.snapshots.comparing import between
 from daruma.tools.snapshots.contents import Contents
-from daruma.tools.snapshots.difference import Difference, as_changes, differences
+from daruma.tools.snapshots.difference import as_changes, differences
 from daruma.tools.snapshots.freezing import frozen
 from daruma.tools.snapshots.ignored import Rules, decoded
 from daruma.tools.snapshots.materialising import materialise
 from daruma.tools.snapshots.outcome import By, Change, Snapshot, SnapshotUnavailable
 from daruma.tools.snapshots.packing import packing
+from daruma.tools.snapshots.pruning import prune
 from daruma.tools.snapshots.reading import Reader
 from daruma.tools.snapshots.recorded import Recorded
 from daruma.tools.snapshots.replacing import seen_again
@@ -89,7 +91,7 @@ class Snapshots:
         snapshot = recorded.add(
             label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept)
         )
-        changes = as_changes(self.between(contents, base, snapshot)) if base else ()
+        changes = as_changes(between(contents, base, snapshot)) if base else ()
         return Taken(snapshot, changes)
 
     def note(self, paths: Iterable[str], label: str) -> None:
@@ -118,14 +120,19 @@ class Snapshots:
             recorded = self.recorded(contents)
             old = recorded.named(before)
             if after is not None:
-                return as_changes(self.between(contents, old, recorded.named(after)))
+                return as_changes(between(contents, old, recorded.named(after)))
             with workspace_opened(self.workspace) as top:
                 root, _ = self.seen(contents, top, decoded(contents.blob(old.rules)))
             return as_changes(differences(contents.tree, old.root, root))
 
     def prune(self, *, older_than: float, keep: Collection[str] = ()) -> int:
-        """Delete snapshots older than so many seconds, but those of ``keep``; return how many."""
-        raise NotImplementedError
+        """Delete snapshots older than so many seconds, but those of ``keep``; return how many.
+
+        Those of all threads of the store are meant. What only they held goes too, and the file
+        shrinks.
+        """
+        with self.store.locked() as contents:
+            return prune(contents, before=self.now() - older_than, keep=keep)
 
     def materialise(self, snapshot: str, folder: Path) -> None:
         """Write a snapshot's files into a new or empty folder: modes, links, empty directories."""
@@ -160,9 +167,3 @@ class Snapshots:
             raise SnapshotUnavailable(f"{self.workspace}: {why}: no snapshot of it") from error
         statuses.save()
         return root, walk.unkept
-
-    def between(
-        self, contents: Contents, before: Snapshot, after: Snapshot
-    ) -> Iterator[Difference]:
-        """Yield what differs between two snapshots, but what either leaves alone."""
-        return differences(contents.tree, before.root, after.root)

@@ -49,4 +49,5 @@ class Statuses:
 
 
 def _told(status: os.stat_result) -> str:
-    return f"{status.st_dev},{status.st_ino},{status.st_size},{status.st_mtime_ns},{status.st_ctime_ns}"
+    times = f"{status.st_mtime_ns},{status.st_ctime_ns}"
+    return f"{status.st_dev},{status.st_ino},{status.st_size},{times}"

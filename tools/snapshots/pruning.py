@@ -1,0 +1,68 @@
+"""Deleting old snapshots, and all that only they held."""
+
+from collections.abc import Collection
+from typing import Final
+
+from daruma.tools.snapshots.contents import Contents
+
+GRACE: Final = 3600
+"""Seconds for which contents stay that no snapshot holds: somebody may be about to use them."""
+
+
+def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> int:
+    """Delete snapshots taken before a Unix time, but those of ``keep``; return how many.
+
+    While a restore that was cut short is not finished, all stay: it may need any of them.
+    """
+    database = contents.database
+    if _unfinished(contents):
+        return 0
+    old = database.execute("SELECT id FROM snapshots WHERE at < ?", (before,)).fetchall()
+    gone = [row for row in old if row[0] not in keep]
+    database.executemany("DELETE FROM snapshots WHERE id = ?", gone)
+    _sweep(contents)
+    return len(gone)
+
+
+def _sweep(contents: Contents) -> None:
+    database = contents.database
+    roots = {root for (root,) in database.execute("SELECT root FROM snapshots")}
+    rules = {digest for (digest,) in database.execute("SELECT rules FROM snapshots")}
+    trees, blobs = _reached(contents, roots)
+    _delete(contents, "trees", "id", trees)
+    _delete(contents, "blobs", "hash", blobs | rules)
+    database.execute(
+        "DELETE FROM statuses WHERE hash NOT IN (SELECT hash FROM blobs)"
+        " OR workspace NOT IN (SELECT workspace FROM snapshots)"
+    )
+    database.execute("PRAGMA incremental_vacuum").fetchall()  # one page for each row that is read
+
+
+def _reached(contents: Contents, roots: set[str]) -> tuple[set[str], set[str]]:
+    """Return the ids of all directories and contents that lie beneath the roots."""
+    trees, waiting = set(roots), [*roots]
+    blobs: set[str] = set()
+    while waiting:
+        for entry in contents.tree(waiting.pop()).values():
+            if entry.kind == "file":
+                blobs.add(entry.content)
+            elif entry.kind == "directory" and entry.content and entry.content not in trees:
+                trees.add(entry.content)
+                waiting.append(entry.content)
+    return trees, blobs
+
+
+def _delete(contents: Contents, table: str, key: str, live: set[str]) -> None:
+    rows = contents.database.execute(
+        f"SELECT {key} FROM {table} WHERE put_at < strftime('%s', 'now') - ?",  # noqa: S608 - constants
+        (GRACE,),
+    )
+    dead = [row for row in rows.fetchall() if row[0] not in live]
+    contents.database.executemany(f"DELETE FROM {table} WHERE {key} = ?", dead)  # noqa: S608 - constants
+
+
+def _unfinished(contents: Contents) -> bool:
+    tables = contents.database.execute("SELECT 1 FROM sqlite_master WHERE name = 'intents'")
+    if tables.fetchone() is None:
+        return False
+    return contents.database.execute("SELECT 1 FROM intents").fetchone() is not None
