@@ -60,9 +60,7 @@ def _of_workspace(state: State) -> tuple[str, ...]:
     of_task = [each for each in state.savepoints if each.task_id == state.task_id]
     notes = [f"savepoint {each.id}: {each.note}" for each in of_task if each.note]
     if state.drifted and state.drifted.task_id == state.task_id:
-        notes.insert(
-            0, f"changed by somebody else, before or during the task: {named(state.drifted.paths)}"
-        )
+        notes.insert(0, f"files that somebody else changed meanwhile: {named(state.drifted.paths)}")
     return tuple(dict.fromkeys(notes))
 
 

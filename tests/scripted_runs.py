@@ -27,6 +27,7 @@ CLOSERS: Mapping[str, tuple[str, ...]] = {
     "phase_started": ("phase_completed", "phase_failed"),
     "phase_rollback_started": ("phase_rollback_completed", "phase_rollback_failed"),
     "recovery_started": ("recovery_completed",),
+    "member_started": ("member_completed",),
 }
 """What closes each event that opens something (PL-04)."""
 

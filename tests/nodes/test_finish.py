@@ -24,9 +24,11 @@ from tests.scripted_runs import illegal
 from daruma.nodes.finish import finish
 from daruma.state.audit import Audit
 from daruma.state.channels import Update
+from daruma.state.drifted import Drifted
 from daruma.state.emergency import emergency_of
 from daruma.state.events import Event, TaskCompleted
 from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
 from daruma.state.status import Status
 from daruma.state.verification import Check, Verification
 
@@ -130,11 +132,28 @@ async def test_the_result_holds_what_was_spent() -> None:
 
 
 async def test_what_a_reader_must_know_is_noted() -> None:
-    """MO-06: a team whose phases did not run in parallel is told; so is an empty verification."""
-    found = await result(task=a_task("team_collab"), verification=Verification(note="nothing run"))
+    """An empty verification; files that others changed, of this task only; a bad savepoint."""
+    bad = Savepoint(
+        id="1/a", task_id="t/1", when="phase", workspace="/w", snapshot=None, note="full", at=0.0
+    )
+    found = await result(
+        verification=Verification(note="nothing run"),
+        drifted=Drifted(task_id="t/1", paths=("a.py", "b.py")),
+        savepoints=[bad, replace(bad, task_id="t/0", note="old")],
+    )
 
-    assert "one after another" in found.notes[0]
-    assert found.notes[1] == "nothing run"
+    assert found.notes == (
+        "nothing run",
+        "files that somebody else changed meanwhile: a.py, b.py",
+        "savepoint 1/a: full",
+    )
+
+
+async def test_what_others_changed_before_another_task_is_no_note() -> None:
+    """RO-07: it was told then."""
+    found = await result(drifted=Drifted(task_id="t/0", paths=("a.py",)))
+
+    assert found.notes == ()
 
 
 async def test_the_end_is_told() -> None:

@@ -53,6 +53,8 @@ async def test_the_old_task_is_cleared_away() -> None:
         "plan": None,
         "calls": (),
         "verification": None,
+        "savepoints": [],
+        "drifted": None,
         "failure": None,
         "origin": None,
         "action": None,

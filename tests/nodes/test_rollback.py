@@ -12,6 +12,7 @@ from daruma.state.channels import State
 from daruma.state.events import Event
 
 OPENED, CLOSED, FAILED = (f"phase_rollback_{how}" for how in ("started", "completed", "failed"))
+KEPT = "savepoint_written"
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +40,27 @@ async def test_it_is_undone_unless_the_validation_passes(
     given = settings(rollback={"default_timeout": 0.3})
     update = await rollback(state(work, validation, "rm left"), a_context(given=given))
 
-    assert update == {}
+    assert update["failure"] is None
     assert (work / "left").exists() is not undone
+
+
+async def test_a_savepoint_follows(work: Path) -> None:
+    """RO-02: what comes next builds on what is there now."""
+    update = await rollback(state(work, None, "rm left"), a_context())
+
+    (savepoint,) = update["savepoints"]
+    assert (savepoint.id, savepoint.when, savepoint.phase_id) == ("1/a/done", "done", "a")
+    assert savepoint.snapshot is not None
+
+
+async def test_a_phase_without_a_rollback_is_left_as_it_is(work: Path) -> None:
+    """RO-01: its validation is run and told, and nothing is undone."""
+    events: list[Event] = []
+    update = await rollback(state(work, "false", None), a_context(events=events))
+
+    assert [event.type for event in events] == ["command_run", "savepoint_written"]
+    assert len(update["savepoints"]) == 1
+    assert (work / "left").exists()
 
 
 @pytest.mark.parametrize(
@@ -69,10 +89,10 @@ async def test_a_rollback_that_can_not_be_run_has_failed(work: Path) -> None:
 @pytest.mark.parametrize(
     ("validation", "command", "told"),
     [
-        ("true", "true", ["command_run"]),
-        ("false", "true", ["command_run", OPENED, "command_run", CLOSED]),
+        ("true", "true", ["command_run", KEPT]),
+        ("false", "true", ["command_run", OPENED, "command_run", CLOSED, KEPT]),
         (None, "false", [OPENED, "command_run", FAILED]),
-        (" ", "true", [OPENED, "command_run", CLOSED]),
+        (" ", "true", [OPENED, "command_run", CLOSED, KEPT]),
     ],
 )
 async def test_what_is_run_is_told(
@@ -85,10 +105,11 @@ async def test_what_is_run_is_told(
     assert [event.type for event in events] == told
 
 
-async def test_without_a_command_it_is_a_bug(work: Path) -> None:
-    """RO-01: the table never leads here then."""
+async def test_without_a_failed_phase_it_is_a_bug(work: Path) -> None:
+    """The table never leads here then."""
+    running = a_plan(a_phase("a", status="running", rollback_command="true"), current="a")
     with pytest.raises(LookupError):
-        await rollback(state(work, "false", None), a_context())
+        await rollback(replace(state(work, None, None), plan=running), a_context())
 
 
 async def test_a_rollback_without_its_sandbox_has_failed(work: Path) -> None:

@@ -10,7 +10,8 @@ from daruma.tools.files.threads import in_thread
 from daruma.tools.snapshots.around import begun
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.team.joining import lay_out
-from daruma.tools.team.worktree import make, worktree_folder
+from daruma.tools.team.worktree import make
+from daruma.tools.team.worktree_folder import worktree_folder
 
 
 @dataclass(frozen=True)
