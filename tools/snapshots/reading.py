@@ -36,14 +36,19 @@ class Reader:
         self.statuses = statuses
         self.largest = largest
 
-    def entry(self, folder: int, path: Parts, status: os.stat_result) -> Entry | None:
-        """Return what a path, in its open directory, stands for; None if it has vanished."""
+    def entry(
+        self, folder: int, name: str, status: os.stat_result, above: Parts = ()
+    ) -> Entry | None:
+        """Return what a name in an open directory stands for; None if it has vanished.
+
+        ``above`` is the directory's path, by which ``statuses`` know the file.
+        """
         try:
             if stat.S_ISLNK(status.st_mode):
-                return Entry("link", 0, os.readlink(path[-1], dir_fd=folder))
+                return Entry("link", 0, os.readlink(name, dir_fd=folder))
             if not stat.S_ISREG(status.st_mode):
                 return special(status)
-            return self._file(folder, path, status)
+            return self._file(folder, (*above, name), status)
         except GONE:
             return None
         except OSError:

@@ -42,6 +42,6 @@ def _found(top: int, path: Parts, contents: Contents) -> Entry | None:
             status = os.stat(path[-1], dir_fd=fd, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
                 return Entry("directory", stat.S_IMODE(status.st_mode), "")
-            return Reader(contents.put_blob).entry(fd, path, status)
+            return Reader(contents.put_blob).entry(fd, path[-1], status)
     except GONE:
         return None

@@ -86,7 +86,7 @@ class Walk:
             status = each.stat(follow_symlinks=False)
         except GONE:
             return None
-        return self.reader.entry(fd, inside, status)
+        return self.reader.entry(fd, each.name, status, path)
 
     def _put(self, tree: Tree, path: Parts, entry: Entry) -> None:
         tree[path[-1]] = entry
