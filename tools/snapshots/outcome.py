@@ -11,6 +11,10 @@ By = Literal["work", "others", "undo"]
 """Who made the changes that lead to a snapshot: the thread's work, somebody else, an undo."""
 
 
+Conflicts = Literal["refuse", "keep", "overwrite"]
+"""What is done about paths that the work and somebody else have changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One state of a workspace. ``root`` is equal for equal states (of one set of ignore rules).

@@ -3,21 +3,29 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from daruma.state.data_dir import data_dir
+from daruma.tools.snapshots.applying import Applying
 from daruma.tools.snapshots.beneath import workspace_opened
 from daruma.tools.snapshots.comparing import between
 from daruma.tools.snapshots.contents import Contents
-from daruma.tools.snapshots.difference import as_changes, differences
+from daruma.tools.snapshots.difference import Difference, as_changes, differences
+from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.freezing import frozen
 from daruma.tools.snapshots.ignored import Rules, decoded
 from daruma.tools.snapshots.materialising import materialise
-from daruma.tools.snapshots.outcome import By, Change, Snapshot, SnapshotUnavailable
-from daruma.tools.snapshots.packing import packing
-from daruma.tools.snapshots.pruning import prune
+from daruma.tools.snapshots.outcome import (
+    By,
+    Change,
+    Conflicts,
+    Restored,
+    Snapshot,
+    SnapshotUnavailable,
+)
+from daruma.tools.snapshots.putting_back import PuttingBack
 from daruma.tools.snapshots.reading import Reader
 from daruma.tools.snapshots.recorded import Recorded
 from daruma.tools.snapshots.replacing import seen_again
@@ -34,6 +42,10 @@ class Taken:
 
     snapshot: Snapshot
     changes: tuple[Change, ...] = ()
+
+
+def no_step() -> None:
+    """Do nothing between two operations of a restore."""
 
 
 def store_of(workspace: Path) -> Path:
@@ -66,12 +78,16 @@ class Snapshots:
         *,
         exclude: Sequence[str] = (),
         now: Callable[[], float] = time.time,
+        step: Callable[[], None] = no_step,
+        way: type[Applying] = Applying,
     ) -> None:
         self.workspace = workspace
         self.thread = thread
         self.store = store
         self.exclude = tuple(exclude)
         self.now = now
+        self.step = step
+        self.way = way
 
     def take(self, label: str, *, by: By, fresh: bool = False) -> Taken:
         """Keep the workspace as it is. ``fresh`` reads the ignore rules anew, as at a task's start.
@@ -79,6 +95,7 @@ class Snapshots:
         Otherwise those of the thread's last snapshot hold, so that the work can not hide files.
         """
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
+            PuttingBack(self, contents, top).recover()
             return self.taken(contents, top, label, by=by, fresh=fresh)
 
     def taken(self, contents: Contents, top: int, label: str, *, by: By, fresh: bool) -> Taken:
@@ -97,6 +114,7 @@ class Snapshots:
     def note(self, paths: Iterable[str], label: str) -> None:
         """Note that the work has changed exactly these files: only they are read again."""
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
+            PuttingBack(self, contents, top).recover()
             recorded = self.recorded(contents)
             last = recorded.last()
             if last is None:
@@ -138,6 +156,35 @@ class Snapshots:
         """Write a snapshot's files into a new or empty folder: modes, links, empty directories."""
         with self.store.locked() as contents:
             materialise(contents, self.recorded(contents).named(snapshot).root, folder)
+
+    def restore(
+        self,
+        target: str,
+        *,
+        last: By = "others",
+        conflicts: Conflicts = "refuse",
+        by: By = "undo",
+    ) -> Restored:
+        """Put back what the work has changed since a snapshot of this thread.
+
+        ``last`` says who made the changes since the thread's last snapshot. What somebody else has
+        changed is kept; what both have changed is a conflict. Raises RestoreRefused; nothing was
+        changed then.
+        """
+        with self.store.locked() as contents, workspace_opened(self.workspace) as top:
+            putting_back = PuttingBack(self, contents, top)
+            return putting_back.restore(target, last=last, conflicts=conflicts, by=by)
+
+    def recover(self) -> Restored | None:
+        """Finish a restore of this workspace that a crash has cut short, if there is one."""
+        with self.store.locked() as contents, workspace_opened(self.workspace) as top:
+            return PuttingBack(self, contents, top).recover()
+
+    def apply(self, goal: Mapping[str, Entry | None], label: str, *, by: By) -> Restored:
+        """Put single paths to entries whose contents are in the store; None deletes."""
+        parts = {tuple(path.split("/")): entry for path, entry in goal.items()}
+        with self.store.locked() as contents, workspace_opened(self.workspace) as top:
+            return PuttingBack(self, contents, top).apply(parts, label, by=by)
 
     def recorded(self, contents: Contents) -> Recorded:
         """Return the rows of this thread's snapshots in an open store."""
