@@ -28,7 +28,8 @@ def decided(base: Flat, mine: Flat, theirs: Flat, read: Read, labels: tuple[str,
         elif done.entry != of.mine:
             taken[path] = done
     goal = completed({path: each.entry for path, each in taken.items()}, mine, theirs)
-    for path, why in _in_the_way(after(mine, goal)):
+    wanted = goal | {path: theirs[path] for path in clashes if path in theirs}
+    for path, why in _in_the_way(after(mine, wanted)):
         clashes.setdefault(path, Clash(why))
     return Decisions({p: taken.get(p) or Taken(entry) for p, entry in goal.items()}, clashes)
 
