@@ -49,6 +49,11 @@ def question() -> Interrupt:
     return Interrupt(value, id="i1")
 
 
+def held() -> Interrupt:
+    """The question after a rollback that failed."""
+    return Interrupt(question().value | {"options": ["retry", "restore", "keep"]}, id="i1")
+
+
 def recovery() -> Interrupt:
     action = RecoveryAction(strategy="retry", tool_name="shout", confidence=0.6).to_dict()
     value = {"id": "t/1:recovery:0", "failure": "it fell", "action": action, "deadline": None}
@@ -221,6 +226,15 @@ def test_the_commands_that_answer_can_be_pasted() -> None:
     assert "daruma answer 'my thread' --approve 'a; rm -rf /@digest of a;'" in commands
 
 
+def test_where_there_are_options_each_has_its_command() -> None:
+    """RO-03: what can be done after a failed rollback."""
+    assert how_to_answer("t", [held()]) == [
+        "daruma answer t --text retry",
+        "daruma answer t --text restore",
+        "daruma answer t --text keep",
+    ]
+
+
 def test_the_commands_that_answer_say_what_was_shown() -> None:
     """TL-13: a yes to one call is not one to another that has its id by then."""
     (command, *_) = how_to_answer("t", [approvals("a")])
@@ -241,6 +255,8 @@ TYPED: dict[str, tuple[Interrupt, list[str], Any]] = {
     "rejected": (review(), ["r", "shorter"], {"decision": "reject", "feedback": "shorter"}),
     "asked until it is understood": (review(), ["", "what?", "C"], {"decision": "confirm"}),
     "answered": (question(), ["wait"], {"answer": "wait"}),
+    "chosen": (held(), ["keep"], {"answer": "keep"}),
+    "chosen by its beginning": (held(), ["re", "maybe", "RES"], {"answer": "restore"}),
     "recovered": (recovery(), ["a"], {"decision": "approve"}),
     "not recovered": (recovery(), ["d", "no"], {"decision": "deny", "reason": "no"}),
     "recovered otherwise": (
@@ -277,6 +293,7 @@ LATER: list[tuple[Interrupt, list[str]]] = [
     (review(), ["r", ""]),
     (approvals("a", "b"), ["a", "l"]),
     (question(), [""]),
+    (held(), ["re", ""]),
     (recovery(), ["l"]),
     (recovery(), ["i", ""]),
     (review(), []),

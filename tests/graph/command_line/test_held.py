@@ -27,7 +27,7 @@ def run(held: Daruma) -> list[str]:
     said = held("run", "Do it", *model, "--workspace", "ws", "--thread", "t", "--yes", "--json")
     assert said.code == 1, said.err
     assert said.json["status"] == "failed"
-    assert said.json["error_struct"]["code"] == "rollback_failed"
+    assert said.json["error_struct"]["error_code"] == "rollback_failed"
     return [line.strip() for line in said.err.splitlines()]
 
 
