@@ -8,6 +8,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.errors import GraphBubbleUp
@@ -45,6 +46,7 @@ class Asker:
     ) -> None:
         self._models, self._limits, self._circuits = models, models.requests, models.circuits
         self._sleep, self._luck, self._clock = sleep, luck, clock
+        self._member = ""
 
     async def __call__(
         self,
@@ -60,11 +62,17 @@ class Asker:
         """Ask for one answer and tell how it went. Raises :class:`ModelFailed`."""
         chain = self._chain(role)
         request = Request(messages, tools, sampling)
-        this = Pursuit(node, call, role, chain, request, began=self._clock())
+        this = Pursuit(node, call, role, chain, request, began=self._clock(), member=self._member)
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
             told.usage = usage_of(message, role if this.place == 0 else "fallback", this.model)
         return answer_of(message, told.usage, this.failover(used=this.model))
+
+    def of_member(self, phase_id: str) -> "Asker":
+        """Return what the team member that carries out a phase asks with: the same, by its name."""
+        asker = copy(self)
+        asker._member = phase_id
+        return asker
 
     def _chain(self, role: Role) -> tuple[str, ...]:
         try:

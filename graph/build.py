@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,8 @@ def build_graph(
     saver = own if checkpointer is None else strict(checkpointer)
     contexts = Contexts(model, Registry(tools), settings)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
-    return Machine.of(compiled, settings, contexts.check)
+    member = cache(partial(member_of, contexts))
+    return Machine.of(compiled, settings, contexts.check, member)
 
 
 def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
 from daruma.graph.first_look import FirstLook
+from daruma.graph.members import Carrying, Member
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
 from daruma.graph.raising import Raised
@@ -40,18 +41,13 @@ class Contexts:
     """
 
     def __init__(
-        self,
-        model: BaseChatModel | str | None,
-        tools: Registry,
-        settings: Settings,
-        member_of: Callable[["Contexts"], Machine] | None = None,
+        self, model: BaseChatModel | str | None, tools: Registry, settings: Settings
     ) -> None:
         check_model(model)
         self._model = model
         self._tools = tools
         self.settings = settings
         self._askers: dict[str, Asker] = {}
-        self._member = cache(partial(member_of or _nobody, self))
         self.check(settings)
         require_mechanism(settings.sandbox.require)
 
@@ -84,13 +80,18 @@ class Contexts:
     def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self.settings
+        member, emit = Member.of(config), emitter(runtime)
+        asker = self._asker(settings.llm)
+        if member:
+            asker, emit = asker.of_member(member.phase_id), member.tell
         return Context(
             settings=settings,
-            ask=Noting(self._asker(settings.llm), Raised.of(config)),
+            ask=Noting(asker, Raised.of(config)),
             tools=self._tools,
             open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=str(config.get("configurable", {}).get("thread_id", "local")),
-            emit=emitter(runtime),
+            emit=emit,
+            carry_out=Carrying(config, emit),
         )
 
     def _asker(self, llm: LLM) -> Asker:
@@ -103,10 +104,6 @@ class Contexts:
             )
             self._askers.setdefault(key, Asker(models))
         return self._askers[key]
-
-
-def _nobody(_: Contexts) -> Machine:
-    raise LookupError("these contexts are of no machine that has members")
 
 
 def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:

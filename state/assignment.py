@@ -17,7 +17,7 @@ class Assignment:
     """One phase for one member. ``known`` says what the phases before it came to.
 
     ``snapshot`` is the state of the task's workspace that the member's worktree is made from,
-    ``unmerged`` the work that it is to settle, if any: the snapshots that this began and ended with.
+    ``unmerged`` the work that it is to settle, if any: its first and its last snapshot.
     """
 
     task: Task

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from daruma.tools.team.changes import flat
-from daruma.tools.team.merging import Merge, merged, with_markers
-
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.team.changes import flat
+from daruma.tools.team.merging import Merge, merged, with_markers
 
 _MARKED: Final = "conflicts to settle"
 

@@ -1,0 +1,89 @@
+"""Running the machine once more for a team member, within a run of the machine (PL-06)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+
+from daruma.state.channels import State
+from daruma.state.events import (
+    Event,
+    PhaseCompleted,
+    PhaseFailed,
+    TaskCompleted,
+    TaskStarted,
+)
+from daruma.state.settings import Settings
+
+MemberMachine = CompiledStateGraph[State, Settings, State, State]
+
+_MACHINE = "__pregel_daruma_members"
+_KEY = "__pregel_daruma_member"
+"""Where a run's config holds these; LangGraph neither stores nor shows such keys."""
+
+_TASKS_OWN = (TaskStarted, TaskCompleted, PhaseCompleted, PhaseFailed)
+"""What the task says itself, once a member's work is merged."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """The machine that members run; it hangs on the run, since it knows what runs it."""
+
+    machine: Callable[[], MemberMachine]
+
+    @classmethod
+    def of(cls, config: RunnableConfig) -> "Members":
+        """Return that of the run which a node is called in. Raises LookupError outside of any."""
+        found = config.get("configurable", {}).get(_MACHINE)
+        if not isinstance(found, cls):
+            raise LookupError("there is no run of a machine that has members")
+        return found
+
+    def noted(self, config: RunnableConfig) -> RunnableConfig:
+        """Return the config of a run that these are of."""
+        configurable = config.get("configurable", {}) | {_MACHINE: self}
+        return RunnableConfig(**{**config, "configurable": configurable})
+
+
+@dataclass(frozen=True)
+class Member:
+    """The member that a node works for: its phase, and where its events go."""
+
+    phase_id: str
+    emit: Callable[[Event], None]
+
+    @classmethod
+    def of(cls, config: RunnableConfig) -> "Member | None":
+        """Return that of the run which a node is called in; None in the task's own."""
+        found = config.get("configurable", {}).get(_KEY)
+        return found if isinstance(found, cls) else None
+
+    def noted(self, config: RunnableConfig) -> RunnableConfig:
+        """Return the config of a run that is this member's."""
+        configurable = config.get("configurable", {}) | {_KEY: self}
+        return RunnableConfig(**{**config, "configurable": configurable})
+
+    def tell(self, event: Event) -> None:
+        """Send an event to whoever watches the task, with the member's name on it."""
+        if not isinstance(event, _TASKS_OWN):
+            self.emit(replace(event, member=self.phase_id))
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """A :class:`~daruma.tools.context.CarryOut` within a node of a run."""
+
+    config: RunnableConfig
+    emit: Callable[[Event], None]
+
+    async def __call__(self, state: State, settings: Settings, /) -> State:
+        """Run a member's machine; where it was interrupted or killed, it goes on from there."""
+        phase = state.plan.current if state.plan else None
+        config = Member(phase or "", self.emit).noted(self.config)
+        given = {each.name: getattr(state, each.name) for each in fields(state)}
+        given = {name: value for name, value in given.items() if value not in (None, (), [])}
+        machine: Any = Members.of(self.config).machine()
+        ended = await machine.ainvoke(given, config, context=settings)
+        return State(**ended)
