@@ -35,7 +35,9 @@ def _sweep(contents: Contents) -> None:
         "DELETE FROM statuses WHERE hash NOT IN (SELECT hash FROM blobs)"
         " OR workspace NOT IN (SELECT workspace FROM snapshots)"
     )
-    database.execute("PRAGMA incremental_vacuum").fetchall()  # one page for each row that is read
+    # As one statement of Python's it would free a single page.
+    database.execute("COMMIT")
+    database.executescript("PRAGMA incremental_vacuum; BEGIN IMMEDIATE")
 
 
 def _reached(contents: Contents, roots: set[str]) -> tuple[set[str], set[str]]:

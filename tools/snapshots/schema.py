@@ -13,12 +13,15 @@ _TABLES: Final = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN IMMEDIATE;
 CREATE TABLE blobs (
-    hash TEXT PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL,
-    put_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER))
+    hash TEXT PRIMARY KEY,
+    packed INTEGER NOT NULL,
+    put_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER)),
+    data BLOB NOT NULL
 );
 CREATE TABLE trees (
-    id TEXT PRIMARY KEY, data BLOB NOT NULL,
-    put_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER))
+    id TEXT PRIMARY KEY,
+    put_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER)),
+    data BLOB NOT NULL
 );
 CREATE TABLE snapshots (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, thread TEXT NOT NULL,

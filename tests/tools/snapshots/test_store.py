@@ -1,0 +1,139 @@
+"""A store is whole or says why not, and how to go on."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.snapshots.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store that is not there yet."""
+    return Store(tmp_path / "kept" / "store.sqlite3")
+
+
+def test_what_a_failing_block_wrote_is_gone(store: Store) -> None:
+    """A store is never half-written; what was committed before stays."""
+    put: list[str] = []
+
+    def fail() -> None:
+        with store.locked() as contents:
+            put.append(contents.put_blob(b"first"))
+            contents.commit()
+            put.append(contents.put_blob(b"second"))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+
+    with store.locked() as contents:
+        assert [contents.has_blob(each) for each in put] == [True, False]
+
+
+def test_a_store_is_for_its_owner_alone(store: Store) -> None:
+    """It holds what a workspace holds, secrets too."""
+    with store.locked():
+        pass
+
+    modes = [each.stat().st_mode & 0o077 for each in (store.path, store.path.parent)]
+    assert modes == [0, 0]
+
+
+def test_a_file_that_is_no_store_is_told(store: Store) -> None:
+    """The file's name, and that moving it away helps."""
+    store.path.parent.mkdir()
+    store.path.write_bytes(b"no database" * 1000)
+
+    with pytest.raises(SnapshotUnavailable, match=r"store\.sqlite3 are damaged .*move the file"):
+        store.locked().__enter__()
+
+
+def test_a_store_of_another_version_is_told(store: Store) -> None:
+    """It is not touched: the Daruma that wrote it can still read it."""
+    with store.locked() as contents:
+        contents.database.execute("PRAGMA user_version = 99")
+    before = store.path.read_bytes()
+
+    with pytest.raises(SnapshotUnavailable, match=r"format 99, .*move the file away"):
+        store.locked().__enter__()
+
+    assert store.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("data", [b"short", b"long" * 1000], ids=["plain", "packed"])
+def test_a_content_that_has_rotted_is_told(store: Store, data: bytes) -> None:
+    """Nothing wrong is ever handed out."""
+    with store.locked() as contents:
+        digest = contents.put_blob(data)
+        other = contents.put_blob(data + b"x")
+        sql = "UPDATE blobs SET data = (SELECT data FROM blobs WHERE hash = ?) WHERE hash = ?"
+        contents.database.execute(sql, (other, digest))
+
+    with pytest.raises(SnapshotUnavailable, match="damaged"), store.locked() as contents:
+        contents.blob(digest)
+
+
+def test_a_store_that_can_not_be_made_is_told(tmp_path: Path) -> None:
+    """A file where the folder should be."""
+    (tmp_path / "kept").write_text("")
+
+    with pytest.raises(SnapshotUnavailable, match=r"DARUMA_DATA_DIR"):
+        Store(tmp_path / "kept" / "store.sqlite3").locked().__enter__()
+
+
+def test_a_full_disk_is_told_and_changes_nothing(store: Store) -> None:
+    """What was there before is there afterwards."""
+    with store.locked() as contents:
+        digest = contents.put_blob(b"before")
+
+    def fill() -> None:
+        with store.locked() as contents:
+            (pages,) = contents.database.execute("PRAGMA page_count").fetchone()
+            contents.database.execute(f"PRAGMA max_page_count = {pages}")
+            contents.put_blob(os.urandom(1_000_000))
+
+    with pytest.raises(SnapshotUnavailable, match="no room"):
+        fill()
+
+    with store.locked() as contents:
+        assert contents.blob(digest) == b"before"
+        assert contents.database.execute("SELECT count(*) FROM blobs").fetchone() == (1,)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from daruma.tools.snapshots.store import Store
+with Store(Path(sys.argv[1])).locked() as contents:
+    for number in range(200):
+        contents.put_blob(os.urandom(50_000))
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_writer_leaves_the_store_whole(store: Store) -> None:
+    """The next one finds what was there before, and no lock."""
+    with store.locked() as contents:
+        digest = contents.put_blob(b"before")
+
+    done = subprocess.run([sys.executable, "-c", KILLED, str(store.path)], check=False)
+
+    assert done.returncode == -9
+    with store.locked() as contents:
+        assert contents.blob(digest) == b"before"
+        assert contents.database.execute("SELECT count(*) FROM blobs").fetchone() == (1,)
+        assert contents.database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_no_error_of_the_database_gets_out(store: Store) -> None:
+    """Callers know one error."""
+    with pytest.raises(SnapshotUnavailable, match="can not be used"), store.locked() as contents:
+        contents.database.execute("SELECT * FROM nothing")
+
+    assert sqlite3.connect(store.path).execute("PRAGMA quick_check").fetchone() == ("ok",)
