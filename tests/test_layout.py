@@ -111,6 +111,8 @@ def test_a_wheel_installs_nothing_but_daruma(wheel: Path) -> None:
     assert {name.split("/")[0].split("-")[0] for name in names} == {"daruma", "daruma_agent"}
     assert {"daruma/py.typed", "daruma/nodes/main.py", "daruma/state/channels.py"} <= set(names)
     assert "daruma/graph/command_line/scenarios/fix/script.yaml" in names
+    teams = {name.rpartition("/")[2] for name in names if "/tools/team/templates/" in name}
+    assert teams == {"coding.yaml", "research.yaml"}
     assert len(names) == len(set(names))
 
 

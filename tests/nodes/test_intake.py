@@ -1,6 +1,7 @@
 """A new request is read once: mode, goal, workspace, and the limits it runs under."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,7 +81,10 @@ async def test_the_workspace_stays_with_the_thread() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("@plan  ", "the message is empty"), ("@team:web x", "no team template 'web'")],
+    [
+        ("@plan  ", "the message is empty"),
+        ("@team:cod x", "no team template 'cod'; did you mean 'coding'? There are: coding, resea"),
+    ],
 )
 async def test_what_can_not_be_done_is_refused(text: str, said: str) -> None:
     """MO-06: nothing falls silently back to something else."""
@@ -89,6 +93,40 @@ async def test_what_can_not_be_done_is_refused(text: str, said: str) -> None:
     assert failure is not None
     assert failure.code == "bad_request"
     assert said in failure.message
+
+
+@pytest.mark.parametrize(
+    ("text", "template"),
+    [("@team:research x", "research"), ("@team x", "coding"), ("@plan x", None), ("x", None)],
+)
+async def test_a_task_of_a_team_knows_its_template(text: str, template: str | None) -> None:
+    """MO-06: without a name it is that of the settings; other modes have none."""
+    update = await read(text)
+
+    assert update["failure"] is None
+    assert update["task"] is not None
+    assert update["task"].template == template
+
+
+async def test_a_team_that_can_not_be_used_is_refused(tmp_path: Path) -> None:
+    """MO-06: with the file, the key and what is wrong, whether it is named or in the settings."""
+    (tmp_path / "web.yaml").write_text("experts: [{name: a, about: b, profile: none}]")
+    team = {"folders": [str(tmp_path)], "template": "web"}
+
+    for text in ("@team:web x", "@team x"):
+        failure = (await read(text, team=team))["failure"]
+        assert failure is not None
+        assert failure.code == "bad_request"
+        assert "web.yaml: key 'experts.0.profile': there is no profile 'none'" in failure.message
+
+
+async def test_a_template_means_nothing_where_the_input_names_another_mode() -> None:
+    """MO-02: the input goes before the prefix."""
+    update = await read("@team:none x", State(mode="react"))
+
+    assert update["failure"] is None
+    assert update["task"] is not None
+    assert update["task"].template is None
 
 
 @pytest.mark.parametrize(

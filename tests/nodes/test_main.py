@@ -304,3 +304,11 @@ async def test_a_loop_with_the_last_step_is_left_to_the_checks(
 
     assert bool(stopped["failure"]) is fails
     assert (await main(checked, context))["failure"] is not None
+
+
+def test_a_member_is_told_its_role() -> None:
+    """PL-06: after the task; others are told of none."""
+    told = prompt(state(task=a_task(workspace="/w", role="You are the tester.\n")))
+
+    assert told.endswith("Task: Do it\n\nYou are the tester.")
+    assert prompt(state()).endswith("Task: Do it")

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from tests.parts import Says, a_context, a_task, taken
+from tests.parts import Says, a_context, a_task, settings, taken
 
 from daruma.nodes.plan import plan
 from daruma.state import budget
@@ -107,3 +108,70 @@ async def test_a_plan_that_was_cut_off_is_no_plan() -> None:
 
     assert "plan" not in update
     assert "cut off" in update["messages"][1].text
+
+
+async def test_a_team_is_asked_to_name_its_experts() -> None:
+    """PL-06: with what each is for, and what else matters when phases run side by side."""
+    ask = Says('{"phases": [{"id": "a", "expert": "analyst"}]}')
+    given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab", template="research"))
+    update = await plan(given, a_context(ask=ask))
+
+    prompt = ask.requests[0][0].text
+    assert "\n  analyst: Compares, calculates and judges what was gathered.\n" in prompt
+    assert "at the same time" in prompt
+    assert update["plan"] is not None
+    assert update["plan"].phases[0].expert == "analyst"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ('{"phases": [{"id": "a"}]}', "phase 'a' has no expert"),
+        ('{"phases": [{"id": "a", "expert": "cook"}]}', "phase 'a' has an unknown expert 'cook'"),
+        ("Just do it.", "phase 'p1' has no expert"),
+    ],
+)
+async def test_a_team_plan_has_to_name_experts(answer: str, said: str) -> None:
+    """PL-06: else the model is asked again, with the names there are."""
+    given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab"))
+    update = await plan(given, a_context(answer))
+
+    assert "plan" not in update
+    note = update["messages"][1].text
+    assert f"{said}; there are: developer, tester, writer" in note
+
+
+async def test_without_a_team_experts_mean_nothing() -> None:
+    """In `plan_exec` there is nobody to be named."""
+    ask = Says('{"phases": [{"id": "a", "expert": "cook"}]}')
+    update = await plan(state(), a_context(ask=ask))
+
+    assert update["plan"] is not None
+    assert "expert" not in ask.requests[0][0].text
+
+
+async def test_a_team_that_is_gone_is_a_failure() -> None:
+    """Its file may have been removed since the task began; no model is asked."""
+    ask = Says(GOOD)
+    given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab", template="gone"))
+    failure = (await plan(given, a_context(ask=ask)))["failure"]
+
+    assert failure is not None
+    assert failure.code == "bad_request"
+    assert "no team template 'gone'" in failure.message
+    assert ask.requests == []
+
+
+@pytest.mark.parametrize(
+    ("workspace", "snapshots", "told"),
+    [("/w", True, True), ("/w", False, False), (None, True, False)],
+)
+async def test_a_rollback_by_snapshot_is_offered_where_there_can_be_one(
+    workspace: str | None, snapshots: bool, told: bool
+) -> None:
+    """RO-06: it takes files, and settings that keep snapshots."""
+    ask = Says(GOOD)
+    given = State(messages=[HumanMessage("x")], task=a_task("plan_exec", workspace=workspace))
+    await plan(given, a_context(ask=ask, given=settings(rollback={"snapshots": snapshots})))
+
+    assert ('`"rollback": "snapshot"`' in ask.requests[0][0].text) is told

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import pytest
 from tests.parts import a_context, a_phase, a_plan, a_task, asked, settings, taken
 
 from daruma.nodes.spec_review import review_request, spec_review
 from daruma.state.channels import State
 from daruma.state.events import Event, SpecReviewCompleted
+from daruma.state.interrupts import ReplyRefused
 
 REVIEW_ID = "t/1/plan-1:spec_review"
 
@@ -67,3 +69,38 @@ async def test_the_timeout_is_a_setting() -> None:
     question, _ = await asked(spec_review, values, {"decision": "confirm"}, context)
 
     assert question["deadline"] == 5.0
+
+
+def team_values(**changes: Any) -> dict[str, Any]:
+    plan = a_plan(a_phase("a", expert="writer"))
+    return {"task": a_task("team_collab", **changes), "plan": plan}
+
+
+async def test_the_question_names_the_experts_of_a_team() -> None:
+    """PL-06: who edits the plan has to know whom there is; in other modes there is nobody."""
+    question, _ = await asked(spec_review, team_values(), {"decision": "confirm"})
+    alone, _ = await review({"decision": "confirm"})
+
+    assert question["experts"] == ["developer", "tester", "writer"]
+    assert "experts" not in alone
+
+
+async def test_an_edited_plan_of_a_team_names_its_experts() -> None:
+    """PL-06: else the reply does not fit, and the question stays open."""
+    edit = {"decision": "edit", "plan": {"phases": [{"id": "b", "expert": "tester"}]}}
+    _, after = await asked(spec_review, team_values(), edit)
+    edit["plan"] = {"phases": [{"id": "b"}]}
+
+    assert after["plan"].phases[0].expert == "tester"
+    with pytest.raises(ReplyRefused, match=r"'b' has no expert; there are: developer, tester, wri"):
+        await asked(spec_review, team_values(), edit)
+
+
+async def test_a_review_outlives_the_file_of_its_team() -> None:
+    """Then those whom the plan names are the experts there are."""
+    question, after = await asked(
+        spec_review, team_values(template="gone"), {"decision": "confirm"}
+    )
+
+    assert question["experts"] == ["writer"]
+    assert after["plan"].phases[0].expert == "writer"

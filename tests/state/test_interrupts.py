@@ -22,6 +22,7 @@ from daruma.state.interrupts import (
 
 REVIEW = {"type": "spec_review_request", "id": "p:spec_review", "spec_review_id": "p:spec_review"}
 REVIEW |= {"goal": "Do it", "phases": [], "deadline": None}  # type: ignore[dict-item]  # as JSON has it
+TEAM: Any = {**REVIEW, "experts": ["a", "b"]}
 QUESTION = {"type": "question", "id": "q", "question": "What now?", "context": ""}
 RECOVERY = {"type": "recovery_request", "id": "r", "failure": "it fell", "action": {}}
 FIRST, SECOND = (approval_of(a_call(id_, args={"text": id_}), "/w") for id_ in ("c1", "c2"))
@@ -40,6 +41,7 @@ def decided(id_: str = "c1", **changes: Any) -> dict[str, Any]:
         (REVIEW, {"decision": "confirm", "spec_review_id": "p:spec_review"}, Confirm),
         (REVIEW, {"decision": "reject", "feedback": "smaller"}, Reject),
         (REVIEW, {"decision": "edit", "plan": {"phases": ["one"]}}, Edit),
+        (TEAM, {"decision": "edit", "plan": {"phases": [{"expert": "a"}]}}, Edit),
         (QUESTION, {"answer": "go on"}, Answer),
         (RECOVERY, {"decision": "approve"}, Approve),
         (RECOVERY, {"decision": "deny"}, Deny),
@@ -67,6 +69,7 @@ def test_a_reply_that_fits_is_read(question: Any, reply: Any, kind: type) -> Non
             {"decision": "confirm", "spec_review_id": "other"},
             "the open review is 'p:spec_review', not 'other'",
         ),
+        (TEAM, {"decision": "edit", "plan": {"phases": ["x"]}}, "no expert; there are: a, b"),
         (REVIEW, {"decision": "edit", "plan": {"phases": []}}, "can not be run: the plan has no"),
         (
             REVIEW,

@@ -188,3 +188,15 @@ def test_a_person_s_unknown_key_is_refused() -> None:
 
     with pytest.raises(PlanRefused, match="did you mean 'rollback_command'"):
         plan_from(edited, plan_id="p", goal="g", strict=True)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_phases_of_a_team_name_its_experts(strict: bool) -> None:
+    """PL-06: one that does not is refused with the names there are."""
+    phases = [{"id": "a", "expert": "writer"}, {"id": "b", "expert": "cook"}]
+    given = {"phases": phases}
+
+    with pytest.raises(PlanRefused, match="'b' has an unknown expert 'cook'; there are: writer, t"):
+        plan_from(given, plan_id="p", goal="g", experts=("writer", "t"), strict=strict)
+    plan = plan_from(given, plan_id="p", goal="g", experts=("writer", "cook"), strict=strict)
+    assert plan_from(given, plan_id="p", goal="g", strict=strict) == plan

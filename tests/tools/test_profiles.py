@@ -6,7 +6,7 @@ import pytest
 
 from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_tools import Tools
-from daruma.tools.profiles import check_profile, shows
+from daruma.tools.profiles import check_named, check_profile, shows
 from daruma.tools.tool import Effect, Tool
 
 
@@ -85,3 +85,13 @@ def test_a_profile_that_is_not_there_is_an_error(profile: str, hint: str) -> Non
         check_profile(settings)
     with pytest.raises(SettingsError):
         shows(settings, TOOLS[0])
+
+
+def test_a_profile_can_be_asked_for_by_its_name() -> None:
+    """An expert's, which is no setting; the error says of none where it stands."""
+    settings = Tools(profiles={"mine": ()})
+
+    for name in ("mine", "read_only", None):
+        check_named(name, settings)
+    with pytest.raises(SettingsError, match=r"^there is no profile 'mien'; did you mean 'mine'"):
+        check_named("mien", settings)
