@@ -15,12 +15,12 @@ from daruma.graph.first_look import FirstLook
 from daruma.graph.members import MemberMachine, Members
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
-from daruma.graph.undoing import Conflicts, savepoints_of, undone
+from daruma.graph.undoing import savepoints_of, undone
 from daruma.state.channels import Input, Output, State
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.tools.files.threads import in_thread
-from daruma.tools.snapshots.outcome import Restored
+from daruma.tools.snapshots.outcome import Conflicts, Restored
 
 
 class Machine(CompiledStateGraph[State, Settings, Input, Output]):

@@ -7,19 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from langgraph.types import StateSnapshot
 
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
-from daruma.tools.snapshots.outcome import Restored
+from daruma.tools.snapshots.outcome import Conflicts, Restored
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
 from daruma.tools.snapshots.store import Store
-
-Conflicts: TypeAlias = Literal["refuse", "keep", "overwrite"]
-"""What becomes of files that both the work and somebody else changed."""
 
 
 class UndoRefused(DarumaError):

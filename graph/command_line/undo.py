@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from daruma.graph.command_line.thread_view import ThreadView
-    from daruma.graph.undoing import Conflicts
+    from daruma.tools.snapshots.outcome import Conflicts
 
 
 def undo(  # each is an option of the command

@@ -13,23 +13,18 @@ from daruma.tools.snapshots.outcome import Change, Restored, RestoreRefused
 _SHOWN = 20
 """Files that are named; of more, their number is told."""
 
-_MARKS: dict[str, tuple[Mark, str]] = {
-    "added": ("minus", "deleted"),
-    "changed": ("note", "changed"),
-    "deleted": ("plus", "added"),
-}
-"""What an undo does about what happened to a file, with the mark that it is told under."""
+_MARKS: dict[str, Mark] = {"added": "plus", "changed": "note", "deleted": "minus"}
 
 
 def preview_lines(place: Place, changes: Sequence[Change]) -> list[Line]:
-    """Say what putting back would do; ``changes`` is what differs from that state by now."""
+    """Say what putting back would do to which file."""
     head = Line("head", f"Back to {name_of(place)}", place.workspace)
     if not changes:
-        return [head, Line("note", "nothing differs from it")]
+        return [head, Line("note", "nothing is to be put back")]
     shown = [_line(each) for each in changes[:_SHOWN]]
     more = len(changes) - len(shown)
     rest = [Line("note", f"and {more} more")] if more else []
-    return [head, *shown, *rest, Line("note", "files that only somebody else changed stay")]
+    return [head, *shown, *rest]
 
 
 def name_of(place: Place) -> str:
@@ -82,5 +77,4 @@ def restored_values(place: Place, restored: Restored) -> dict[str, Any]:
 
 
 def _line(change: Change) -> Line:
-    mark, done = _MARKS[change.what]
-    return Line(mark, one_line(change.path, 300), done)
+    return Line(_MARKS[change.what], one_line(change.path, 300), change.what)

@@ -17,8 +17,9 @@ from daruma.graph.command_line.undo_lines import (
     restored_lines,
     restored_values,
 )
-from daruma.graph.undoing import Conflicts, Place, UndoRefused, snapshots_of
-from daruma.tools.snapshots.outcome import RestoreRefused
+from daruma.graph.undoing import Place, UndoRefused, snapshots_of
+from daruma.tools.snapshots.outcome import Conflicts, RestoreRefused
+from daruma.tools.snapshots.previewing import preview
 
 EXACT, INEXACT, REFUSED = 0, 1, 2
 """Exit codes: all is as it was, not all of it is, nothing was changed."""
@@ -47,9 +48,10 @@ class UndoTalk:
         Raises :class:`~daruma.graph.undoing.UndoRefused` where nobody can be asked.
         """
         snapshots = snapshots_of(place.workspace, place.thread)
-        changes = snapshots.changes(place.snapshot)
-        self.paper.put(*preview_lines(place, changes))
-        if changes and not self.yes and not self._wanted():
+        foreseen = preview(snapshots, place.snapshot, conflicts=conflicts)
+        self.paper.put(*preview_lines(place, foreseen.changes))
+        refused = foreseen.conflicts and conflicts == "refuse"  # then there is nothing to ask
+        if foreseen.changes and not refused and not self.yes and not self._wanted():
             self.paper.put(Line("note", "nothing was put back"))
             return REFUSED
         try:

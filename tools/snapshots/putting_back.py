@@ -54,6 +54,12 @@ class PuttingBack:
             raise refused(plan)
         return self._carried_out(f"put back {target.label}", by, target, before, plan)
 
+    def foreseen(self, target_id: str, *, last: By, overwrite: bool) -> tuple[Plan, Look]:
+        """Return what `restore` would do, and how the workspace is now."""
+        target, before = self._own(target_id), self._before("looking ahead", last)
+        plan = self._planned(target, before, overwrite=overwrite)
+        return plan, Look(self.contents.tree, before.root)
+
     def apply(self, goal: Mapping[Parts, Entry | None], label: str, *, by: By) -> Restored:
         """Do what `Snapshots.apply` does."""
         self.recover()

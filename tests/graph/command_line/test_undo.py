@@ -87,7 +87,8 @@ def test_what_somebody_else_changed_too_is_not_undone(daruma: Daruma, ws: Path) 
     assert contents(ws)["old.txt"] == "one\n"
 
 
-def test_savepoints_are_listed(daruma: Daruma, ws: Path) -> None:
+@pytest.mark.usefixtures("ws")
+def test_savepoints_are_listed(daruma: Daruma) -> None:
     """Each with what it was taken for, whichever task that was."""
     said, told = daruma("undo", "t", "--list"), daruma("undo", "t", "--list", "--json")
 

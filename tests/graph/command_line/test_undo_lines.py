@@ -16,11 +16,11 @@ PLACE = Place("my thread", "/ws", "7f", a_savepoint("2/p1"))
 CLEAN = Restored(snapshot="7f", before="8a", paths=("a", "b"), exact=True)
 
 
-def test_what_will_change_is_said_from_the_file_s_side() -> None:
-    """What the work added is deleted, what it deleted is added again."""
-    changes = [Change("new.py", "added"), Change("a.py", "changed"), Change("gone", "deleted")]
+def test_what_will_be_done_is_said_file_by_file() -> None:
+    """Added, changed, deleted."""
+    changes = [Change("new.py", "deleted"), Change("a.py", "changed"), Change("gone", "added")]
 
-    assert preview_lines(PLACE, changes)[:4] == [
+    assert preview_lines(PLACE, changes) == [
         Line("head", "Back to savepoint 2/p1", "/ws"),
         Line("minus", "new.py", "deleted"),
         Line("note", "a.py", "changed"),
@@ -30,7 +30,7 @@ def test_what_will_change_is_said_from_the_file_s_side() -> None:
 
 def test_at_most_twenty_files_are_named_beforehand() -> None:
     """And the number of the others."""
-    changes = [Change(f"{number}.py", "added") for number in range(25)]
+    changes = [Change(f"{number}.py", "deleted") for number in range(25)]
 
     lines = preview_lines(Place("t", "/ws", "7f"), changes)
 
@@ -39,9 +39,9 @@ def test_at_most_twenty_files_are_named_beforehand() -> None:
     assert Line("note", "and 5 more") in lines
 
 
-def test_where_nothing_differs_that_is_said() -> None:
+def test_where_nothing_is_to_be_done_that_is_said() -> None:
     """There is nothing to decide."""
-    assert preview_lines(PLACE, [])[1:] == [Line("note", "nothing differs from it")]
+    assert preview_lines(PLACE, [])[1:] == [Line("note", "nothing is to be put back")]
 
 
 def test_what_was_put_back_can_be_undone() -> None:
