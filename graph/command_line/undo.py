@@ -1,6 +1,7 @@
 """``daruma undo``: put the files of a thread's workspace back as they were."""
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,7 +45,9 @@ def undo(  # each is an option of the command
 
     if keep and overwrite:
         raise typer.BadParameter("give one of --keep and --overwrite")
-    talk = UndoTalk(Paper(Console(stderr=json, highlight=False)), yes=yes, json=json)
+    paper = Paper(Console(stderr=json, highlight=False))
+    asks = not json and paper.terminal and sys.stdin is not None and sys.stdin.isatty()
+    talk = UndoTalk(paper, yes=yes, json=json, read=input if asks else None)
     if names:
         talk.tell(asyncio.run(_view(thread)))
         return

@@ -1,7 +1,6 @@
 """The talk around putting files back: say what will change, ask, do it, and say what came of it."""
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,12 +26,15 @@ EXACT, INEXACT, REFUSED = 0, 1, 2
 
 @dataclass(frozen=True)
 class UndoTalk:
-    """How undoing is talked about: ``yes`` does not ask, ``json`` leaves standard output to it."""
+    """How undoing is talked about: ``yes`` does not ask, ``json`` leaves standard output to it.
+
+    ``read`` asks a person; None where there is nobody.
+    """
 
     paper: Paper
     yes: bool = False
     json: bool = False
-    read: Callable[[str], str] = input
+    read: Callable[[str], str] | None = None
 
     def tell(self, view: ThreadView) -> None:
         """List the states that can be gone back to."""
@@ -63,7 +65,7 @@ class UndoTalk:
         return EXACT if restored.exact and not restored.left else INEXACT
 
     def _wanted(self) -> bool:
-        if self.json or sys.stdin is None or not sys.stdin.isatty() or not self.paper.terminal:
+        if self.read is None:
             raise UndoRefused("nothing was put back: there is nobody to ask, so say it with --yes")
         try:
             return self.read("  Put the files back? [y]es, [n]o: ").strip().lower()[:1] == "y"
