@@ -38,7 +38,13 @@ def git(folder: Path, *arguments: str) -> bytes:
         "GIT_COMMITTER_NAME": "a",
         "GIT_COMMITTER_EMAIL": "a@example.org",
     }
-    done = run(["git", *arguments], cwd=folder, env=environment, check=True, capture_output=True)
+    done = run(
+        ["git", "-c", "gc.auto=0", *arguments],
+        cwd=folder,
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
     return done.stdout
 
 

@@ -21,7 +21,7 @@ def differences(
     is yielded itself only where its mode differs.
     """
     # A stack and no recursion: directories may lie deeper than Python's calls may.
-    waiting = [(at, before, after)]
+    waiting = [(at, before, after)] if before != after else []
     while waiting:
         at, before, after = waiting.pop()
         old, new = (tree(each) if each else {} for each in (before, after))

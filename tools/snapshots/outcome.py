@@ -45,6 +45,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A snapshot, and what has changed since the thread's last one that no undo has made."""
+
+    snapshot: Snapshot
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """A workspace that was put back.
 

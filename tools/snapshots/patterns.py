@@ -17,6 +17,9 @@ _ODD_BRACKET = re.compile(r"(?<!\\)\[[^\]]*(?:[\[\\/]|--|&&|~~|\|\|)[^\]]*\]")
 """Named classes, backslashes and the like in brackets: the library takes them for its own syntax,
 so that these patterns fit nothing here."""
 
+_STARS = 4
+"""In one piece of a pattern; more could take for ever on a long name, so that these fit nothing."""
+
 _NEVER = re.compile(r"(?!)")
 
 
@@ -80,7 +83,7 @@ class _Group:
 
 
 def _regex(body: str) -> Iterator[str]:
-    if _ODD_BRACKET.search(body):
+    if _ODD_BRACKET.search(body) or any(each.count("*") > _STARS for each in body.split("/")):
         return
     try:
         regex, _ = GitIgnoreSpecPattern.pattern_to_regex(_itself(body))

@@ -1,14 +1,10 @@
 """The snapshots of one workspace, as one thread takes them."""
 
-import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-from daruma.state.data_dir import data_dir
-from daruma.tools.snapshots.applying import Applying
 from daruma.tools.snapshots.beneath import workspace_opened
 from daruma.tools.snapshots.comparing import between
 from daruma.tools.snapshots.contents import Contents
@@ -17,49 +13,18 @@ from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.freezing import frozen
 from daruma.tools.snapshots.ignored import Rules, decoded
 from daruma.tools.snapshots.materialising import materialise
-from daruma.tools.snapshots.outcome import (
-    By,
-    Change,
-    Conflicts,
-    Restored,
-    Snapshot,
-    SnapshotUnavailable,
-)
-from daruma.tools.snapshots.putting_back import PuttingBack
+from daruma.tools.snapshots.outcome import By, Change, Snapshot, SnapshotUnavailable, Taken
+from daruma.tools.snapshots.packing import packing
+from daruma.tools.snapshots.pruning import prune
 from daruma.tools.snapshots.reading import Reader
 from daruma.tools.snapshots.recorded import Recorded
 from daruma.tools.snapshots.replacing import seen_again
 from daruma.tools.snapshots.statuses import Statuses
 from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.store_place import store_of
 from daruma.tools.snapshots.walk import Walk
 
 __all__ = ["By", "Snapshots", "Taken", "store_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A snapshot, and what has changed since the thread's last one that no undo has made."""
-
-    snapshot: Snapshot
-    changes: tuple[Change, ...] = ()
-
-
-def no_step() -> None:
-    """Do nothing between two operations of a restore."""
-
-
-def store_of(workspace: Path) -> Path:
-    """Return where the snapshots of a workspace are kept.
-
-    A team member's worktree shares the store of the workspace that it was made from.
-    """
-    home, place = data_dir(), Path(os.path.realpath(workspace))
-    worktrees = Path(os.path.realpath(home / "worktrees"))
-    if place.is_relative_to(worktrees) and place != worktrees:
-        key = place.relative_to(worktrees).parts[0]
-    else:
-        key = hashlib.sha256(os.fsencode(place)).hexdigest()[:32]
-    return home / "snapshots" / key / "store.sqlite3"
 
 
 class Snapshots:

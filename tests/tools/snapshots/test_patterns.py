@@ -1,0 +1,72 @@
+"""Single patterns of ignore files, as git reads them."""
+
+import pytest
+
+from daruma.tools.snapshots.patterns import Patterns, lines_of
+
+FITS = [
+    ("a", "x/a", False),
+    ("a/", "x/a", True),
+    ("/a", "a", False),
+    ("x/a", "x/a", False),
+    ("*.c", "x/b.c", False),
+    ("x/**", "x/a/b", False),
+    ("**/a", "x/y/a", False),
+    ("x/**/a", "x/a", False),
+    ("/*", "a", False),
+    ("*", "x/.b", False),
+    ("[ab]?", "ax", False),
+    ("\\!a", "!a", False),
+    ("\\#a", "#a", False),
+    ("a\\ ", "a ", False),
+    ("a\t", "a\t", False),
+    ("*a*b*c*", "xaxbxcx", False),
+]
+DOES_NOT_FIT = [
+    ("a/", "a", False),
+    ("/a", "x/a", False),
+    ("x/a", "y/x/a", False),
+    ("x/**", "x", True),
+    ("a", "a/b", False),
+    ("a/", "a/b", True),
+    ("x/*", "x/a/b", False),
+    ("/", "a", True),
+    ("a\\", "a\\", False),
+    ("[a", "[a", False),
+    ("[z-a]", "z", False),
+]
+UNLIKE_GIT = [("[[:alpha:]]", "a", False), ("[\\]]", "]", False), ("*a*a*a*a*", "aaaa", False)]
+
+
+@pytest.mark.parametrize(("line", "path", "directory"), FITS)
+def test_a_pattern_fits(line: str, path: str, *, directory: bool) -> None:
+    """The path itself is meant, not what lies above it."""
+    assert Patterns([line]).verdict(path, directory=directory) is True
+    assert Patterns([f"!{line}"]).verdict(path, directory=directory) is False
+
+
+@pytest.mark.parametrize(("line", "path", "directory"), DOES_NOT_FIT)
+def test_a_pattern_does_not_fit(line: str, path: str, *, directory: bool) -> None:
+    """Nothing is said of what no pattern fits."""
+    assert Patterns([line]).verdict(path, directory=directory) is None
+
+
+@pytest.mark.parametrize(("line", "path", "directory"), UNLIKE_GIT)
+def test_patterns_that_are_not_understood_fit_nothing(
+    line: str, path: str, *, directory: bool
+) -> None:
+    """To git they fit; to leave alone too little is the lesser harm."""
+    assert Patterns([line]).verdict(path, directory=directory) is None
+
+
+def test_the_last_pattern_that_fits_counts() -> None:
+    """Order matters between patterns that say different things."""
+    assert Patterns(["*.c", "!a.c", "a*"]).verdict("a.c", directory=False) is True
+    assert Patterns(["a*", "*.c", "!a.c"]).verdict("a.c", directory=False) is False
+
+
+def test_lines_are_cut_as_git_cuts_them() -> None:
+    """Comments, a byte order mark, trailing spaces and line ends are no part of a pattern."""
+    data = b"\xef\xbb\xbfa \n#b\n\nc\\ \\  \r\nd\r\n\xc3\xa9\ne\0f\n"
+
+    assert lines_of(data) == ("a", "c\\ \\ ", "d", "\xc3\xa9", "e")
