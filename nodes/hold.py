@@ -29,20 +29,23 @@ async def hold(state: State, context: Context) -> Update:
     """Ask what is to become of what the rollback left; nothing is built on it before."""
     question = question_of(state)
     reply: Answer = read_reply(question, interrupt(question))
+    return await decided(state, reply.answer, context)
+
+
+async def decided(state: State, way: str, context: Context) -> Update:
+    """Take up the task again, in one of the ``WAYS``."""
     plan, phase = _held(state)
     if state.task:
         context.emit(task_started(state.task))
-    context.emit(RollbackDecided(phase_id=phase.id, decision=reply.answer))
+    context.emit(RollbackDecided(phase_id=phase.id, decision=way))
     update: Update = {
         "error": None,
-        "steps": record_step(state, "consult", at=context.now(), signature=f"hold:{reply.answer}"),
+        "steps": record_step(state, "consult", at=context.now(), signature=f"hold:{way}"),
     }
-    if reply.answer == RESTORE:
+    if way == RESTORE:
         update["plan"] = _with(plan, replace(phase, rollback="snapshot", rollback_command=None))
-    elif reply.answer == KEEP:
-        note = (
-            f"the rollback of phase {phase.id!r} had failed; a person kept the files as they were"
-        )
+    elif way == KEEP:
+        note = f"a person kept the files as the failed rollback of {phase.id!r} had left them"
         written = await write_savepoint(state.task, "done", context, phase_id=phase.id, note=note)
         update |= {"failure": None, "savepoints": written.savepoints}
     return update

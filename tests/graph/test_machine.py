@@ -16,6 +16,8 @@ NAMES = {
     "plan",
     "spec_review",
     "begin",
+    "member",
+    "merge",
     "main",
     "repair",
     "gate",
@@ -28,6 +30,7 @@ NAMES = {
     "settle",
     "emergency",
     "finish",
+    "hold",
 }
 EDGES = {name: {node_of(target) for target in edges.values()} for name, (_, edges) in TABLE.items()}
 

@@ -4,9 +4,10 @@ The walk is pure Python: the table, the real routers, reducers and nodes, and a 
 what asks a person or runs a command is put in here, in the forms that the real nodes return.
 """
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -19,7 +20,20 @@ from tests.parts import GREEN, RED, a_failure, at_once, calling
 from tests.scripted_runs import illegal, shout
 
 from daruma.graph.build import node as function_of
-from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
+from daruma.graph.machine import (
+    EACH_MEMBER,
+    ENTRY,
+    MEMBER_ENTRY,
+    TABLE,
+    Each,
+    Router,
+    Target,
+    node_of,
+    of_a_member,
+)
+from daruma.nodes.hold import decided
+from daruma.nodes.member import started
+from daruma.state.assignment import Report, assignments, reduce_reports
 from daruma.state.budget import MAX_FAILED_PLANS
 from daruma.state.channels import State, Update
 from daruma.state.failure import ModelFailed
@@ -28,6 +42,7 @@ from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode
 from daruma.state.recording import record_step
 from daruma.state.recovery import Strategy
+from daruma.state.savepoint import append_savepoints
 from daruma.state.settings import Settings
 from daruma.state.step import append_steps
 from daruma.state.tool_task import moved, reduce_calls, with_status
@@ -40,10 +55,22 @@ from daruma.tools.sandbox.opening import open_best
 
 Table = Mapping[str, tuple[Router, dict[str, Target]]]
 PLANS: dict[str, list[dict[str, Any]]] = {
-    "one": [{"id": "a"}],
-    "chain": [{"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["b"]}],
-    "fork": [{"id": "a"}, {"id": "b", "depends_on": ["a"]}, {"id": "c", "depends_on": ["a"]}],
-    "apart": [{"id": "a", "rollback_command": "undo"}, {"id": "b"}, {"id": "c"}],
+    "one": [{"id": "a", "expert": "tester"}],
+    "chain": [
+        {"id": "a", "expert": "tester"},
+        {"id": "b", "depends_on": ["a"], "expert": "tester"},
+        {"id": "c", "depends_on": ["b"], "expert": "tester"},
+    ],
+    "fork": [
+        {"id": "a", "expert": "tester"},
+        {"id": "b", "depends_on": ["a"], "expert": "tester"},
+        {"id": "c", "depends_on": ["a"], "expert": "tester"},
+    ],
+    "apart": [
+        {"id": "a", "rollback_command": "undo", "expert": "tester"},
+        {"id": "b", "rollback": "snapshot", "expert": "writer"},
+        {"id": "c", "validation_command": "look", "expert": "tester"},
+    ],
 }
 REPAIRS: dict[str, dict[str, Any]] = {
     "renames": {"name": "shout"},
@@ -75,7 +102,8 @@ class EndlessWalk(AssertionError):
 
 @dataclass(frozen=True)
 class World:
-    """What a stubborn world says, for ever. A person rejects a plan only so often."""
+    """What a stubborn world says, for ever. A person rejects a plan, and has a rollback tried
+    again, only so often."""
 
     mode: Mode = "react"
     plan: str = "one"
@@ -87,7 +115,10 @@ class World:
     recovery: str = "blank"
     consult: str = "answers"
     rollback_works: bool = True
+    hold: str = "keep"
     rejections: int = 0
+    retries: int = 0
+    parks: bool = False
     new_words: bool = False
 
 
@@ -111,7 +142,10 @@ class Walker:
     def walk(self) -> State:
         """Walk to the end. Raises :class:`EndlessWalk` one step after it should have come."""
         state = State(messages=[HumanMessage("Do it", id="q")], mode=self.world.mode)
-        at = ENTRY
+        return self.walked(state, ENTRY)
+
+    def walked(self, state: State, at: str) -> State:
+        """Walk from a state and a node to the end."""
         while at != END:
             self.path.append(at)
             if len(self.path) > self.bound():
@@ -120,11 +154,20 @@ class Walker:
             router, edges = self.table[at]
             target = edges[router(state)]
             if isinstance(target, Each):
-                for call in with_status(state.calls, "ready"):
-                    result = tool_result(call, self.outcome())
-                    state = applied(state, {"messages": [result], "calls": moved(call, "done")})
-                target = node_of(self.table[target.node][1]["answered"])
+                state = self.fanned_out(target, state)
+                (target,) = self.table[target.node][1].values()
             at = node_of(target)
+        return state
+
+    def fanned_out(self, target: Each, state: State) -> State:
+        """The state once all that was sent out has come back."""
+        if target == EACH_MEMBER:
+            for assignment in assignments(state):
+                state = applied(state, {"reports": self.member(assignment)})
+            return state
+        for call in with_status(state.calls, "ready"):
+            result = tool_result(call, self.outcome())
+            state = applied(state, {"messages": [result], "calls": moved(call, "done")})
         return state
 
     def bound(self) -> int:
@@ -135,14 +178,16 @@ class Walker:
         phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
         tools = self.settings.tools
         each = 6 + tools.name_repair_attempts + tools.call_repair_attempts
-        return 3 + 2 * plans + phases * (3 + each * (think + budgets.verify + 1))
+        held = 4 * (self.world.retries + 1)
+        return 4 + 2 * plans + phases * (3 + held + each * (think + budgets.verify + 1))
 
     def update(self, at: str, state: State) -> Update:
         """What the node returns: the real one's update, or one of its form."""
-        if at in {"spec_review", "gate", "verify", "rollback", "consult"}:
+        if at in {"spec_review", "gate", "verify", "rollback", "consult", "hold"}:
             found: Update = getattr(self, at)(state)
             return found
-        return driven(function_of(at)(state, self.context))
+        looks = at in {"intake", "plan"} and self.world.mode == "team_collab"
+        return driven(function_of(at)(state, self.context), looks=looks)
 
     async def ask(self, node: str, *_: Any, **__: Any) -> Answer:
         world = self.world
@@ -171,9 +216,27 @@ class Walker:
         number = self.number.translate(str.maketrans("0123456789", "abcdefghij"))
         return f"broken {number}" if self.world.new_words else "broken"
 
+    def member(self, assignment: Any) -> Report:
+        """The member's own walk, from a phase that was begun for it."""
+        inner = Walker(replace(self.world, mode="team_collab"), self.settings, of_a_member())
+        start = started(assignment, None, None)
+        ended = inner.walked(start, MEMBER_ENTRY)
+        closed = ended.plan.phase(assignment.phase.id) if ended.plan else None
+        assert closed is not None
+        assert ended.result is not None
+        phase = replace(closed, depends_on=assignment.phase.depends_on)
+        return Report(phase=phase, steps=tuple(ended.steps))
+
+    def hold(self, state: State) -> Update:
+        """The real node, but for how the person is asked."""
+        tried = self.path.count("hold") <= self.world.retries
+        return driven(decided(state, self.world.hold if tried else "keep", self.context))
+
     def spec_review(self, state: State) -> Update:
+        if self.world.parks and state.plan and self.path.count("spec_review") == 1:
+            return {"plan": replace(state.plan, parked=True)}
         if self.path.count("spec_review") > self.world.rejections:
-            return {"plan": state.plan}
+            return {"plan": replace(state.plan, parked=False) if state.plan else None}
         return {"plan": None, "messages": [HumanMessage("Plan anew.")]}
 
     def gate(self, state: State) -> Update:
@@ -200,8 +263,12 @@ class Walker:
             return {"failure": failure, "steps": step}
         return {"verification": GREEN if self.world.verify == "green" else RED, "steps": step}
 
-    def rollback(self, _: State) -> Update:
-        return {} if self.world.rollback_works else {"failure": a_failure("rollback_failed")}
+    def rollback(self, state: State) -> Update:
+        phase = state.plan.phase(state.plan.current) if state.plan else None
+        asked = phase and (phase.rollback_command or phase.rollback)
+        if asked and not self.world.rollback_works:
+            return {"failure": a_failure("rollback_failed")}
+        return {"failure": None}
 
 
 def spoken(said: str, text: str = "x") -> AIMessage:
@@ -219,8 +286,20 @@ def spoken(said: str, text: str = "x") -> AIMessage:
     return AIMessage({"refused": REFUSED, "blank": ""}.get(said, "Done."))
 
 
-def driven(coroutine: Coroutine[Any, Any, Update]) -> Update:
-    """Run a node that waits for nothing, without an event loop."""
+RUNNER = asyncio.Runner()
+"""Runs the nodes that read a team's template."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _runner() -> Iterator[None]:
+    yield
+    RUNNER.close()
+
+
+def driven(coroutine: Coroutine[Any, Any, Update], *, looks: bool = False) -> Update:
+    """Run a node to its end; without an event loop, unless it ``looks`` at files."""
+    if looks:
+        return RUNNER.run(coroutine)
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -236,6 +315,10 @@ def applied(state: State, update: Update) -> State:
         changes["messages"] = reduce_messages(state.messages, [update["messages"]])
     if "steps" in update:
         changes["steps"] = append_steps(state.steps, [update["steps"]])
+    if "savepoints" in update:
+        changes["savepoints"] = append_savepoints(state.savepoints, [update["savepoints"]])
+    if "reports" in update:
+        changes["reports"] = reduce_reports(state.reports, update["reports"])
     if "calls" in update:
         changes["calls"] = reduce_calls(state.calls, update["calls"])
     return replace(state, **changes)
@@ -253,7 +336,10 @@ WORLDS = st.builds(
     verify=st.sampled_from(["green", "red", "fails"]),
     reflect=st.sampled_from(["text", "blank", "fails"]),
     rollback_works=st.booleans(),
+    hold=st.sampled_from(["keep", "retry", "restore"]),
     rejections=st.integers(0, 2),
+    retries=st.integers(0, 2),
+    parks=st.booleans(),
 )
 SETTINGS = st.fixed_dictionaries(
     {

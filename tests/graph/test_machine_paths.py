@@ -195,11 +195,11 @@ PATHS = {
         "intake plan recovery plan begin main verify settle finish",
         "completed",
         {"plan": [DOWN, phases("one")], "recovery": [NO_IDEA], "main": [say()]},
-        {"mode": "team_collab"},
+        {"mode": "plan_exec"},
         settings=UNREVIEWED,
     ),
     "a phase that fails, and those that depend on it": Scenario(
-        f"{FAILED_TWICE} begin main verify settle emergency finish",
+        f"{FAILED_TWICE} rollback begin main verify settle emergency finish",
         "gave_up_after_reflections",
         {
             "plan": [
@@ -215,8 +215,8 @@ PATHS = {
         {"mode": "plan_exec"},
         settings=UNREVIEWED,
     ),
-    "no rollback without a command": Scenario(
-        f"{FAILED_TWICE} emergency finish",
+    "a validation without a rollback": Scenario(
+        f"{FAILED_TWICE} rollback emergency finish",
         "gave_up_after_reflections",
         undoing(validation_command="false"),
         {"mode": "plan_exec"},
@@ -230,10 +230,57 @@ PATHS = {
         settings=RED,
     ),
     "a rollback that fails": Scenario(
-        f"{FAILED_TWICE} rollback emergency finish",
+        f"{FAILED_TWICE} rollback emergency finish | hold emergency finish",
         "gave_up_after_reflections",
         undoing(rollback_command="false", validation_command="false"),
         {"mode": "plan_exec"},
+        ({"answer": "keep"},),
+        settings=RED,
+    ),
+    "a rollback that fails, by a snapshot then": Scenario(
+        f"{FAILED_TWICE} rollback emergency finish | hold rollback emergency finish",
+        "gave_up_after_reflections",
+        undoing(rollback_command="false"),
+        {"mode": "plan_exec"},
+        ({"answer": "restore"},),
+        settings=RED,
+    ),
+    "a rollback by a snapshot": Scenario(
+        f"{FAILED_TWICE} rollback emergency finish",
+        "gave_up_after_reflections",
+        undoing(rollback="snapshot"),
+        {"mode": "plan_exec"},
+        settings=RED,
+    ),
+    "a plan that is parked": Scenario(
+        "intake plan | spec_review | spec_review begin main verify settle finish",
+        "completed",
+        {"plan": [phases("one")], "main": [say()]},
+        {"mode": "plan_exec"},
+        ({"decision": "park"}, {"decision": "confirm"}),
+    ),
+    "a team": Scenario(
+        "intake plan begin member member merge begin member merge finish",
+        "completed",
+        {
+            "plan": [
+                phases(
+                    {"id": "a", "expert": "developer"},
+                    {"id": "b", "expert": "tester"},
+                    {"id": "c", "expert": "writer", "depends_on": ["a", "b"]},
+                )
+            ],
+            "main": [say()],
+        },
+        {"mode": "team_collab"},
+        settings=UNREVIEWED,
+    ),
+    "a team of which all fail": Scenario(
+        "intake plan begin member member merge emergency finish",
+        "gave_up_after_reflections",
+        {"plan": [phases({"id": "a", "expert": "developer"}, {"id": "b", "expert": "tester"})]}
+        | TWICE,
+        {"mode": "team_collab"},
         settings=RED,
     ),
     "a rollback that is not needed": Scenario(
