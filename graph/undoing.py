@@ -80,7 +80,9 @@ def snapshots_of(workspace: str, thread: str) -> Snapshots:
 
 def _state(past: StateSnapshot) -> State:
     if past.created_at is None:
-        raise UndoRefused(f"there is no thread {_thread_of(past)!r}, or no such checkpoint of it")
+        asked = past.config.get("configurable", {}).get("checkpoint_id")
+        what = f"checkpoint {asked!r} on thread" if asked else "thread"
+        raise UndoRefused(f"there is no {what} {_thread_of(past)!r}")
     return State(**past.values)
 
 

@@ -10,7 +10,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 
 from daruma.graph.build import build_graph
 from daruma.graph.command_line.keepsake import Keepsake, usable_model
-from daruma.graph.command_line.thread_names import ThreadRefused
+from daruma.graph.command_line.thread_names import no_such
 from daruma.graph.compiled import Machine
 from daruma.graph.door import open_questions
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
@@ -127,7 +127,7 @@ class Session:
     async def _kept(self, postgres: Postgres) -> Keepsake:
         found = await postgres.checkpointer.aget_tuple(self._config())
         if found is None and self.folder is None:
-            raise ThreadRefused(f"there is no thread {self.thread!r}: see `daruma threads`")
+            raise no_such(self.thread)
         self.reached = found is not None
         task = found.checkpoint["channel_values"].get("task") if found else None
         if self.folder or found is None:

@@ -19,6 +19,11 @@ class ThreadRefused(DarumaError):
     """Raised for a thread's name that can not be used, or that names no thread."""
 
 
+def no_such(name: str) -> ThreadRefused:
+    """Return the error for a name that no thread has."""
+    return ThreadRefused(f"there is no thread {name!r}: see `daruma threads`")
+
+
 def new_thread_name() -> str:
     """Return a fresh name such as ``brave-otter-7k2f``: one of about 900 million."""
     tail = "".join(secrets.choice(_CHARACTERS) for _ in range(4))

@@ -15,7 +15,7 @@ from daruma.graph.command_line.questions import is_held
 from daruma.graph.command_line.savepoint_lines import savepoint_values
 from daruma.graph.command_line.savepoint_titles import Titles, titles_on
 from daruma.graph.command_line.session import Stop
-from daruma.graph.command_line.thread_names import ThreadRefused
+from daruma.graph.command_line.thread_names import no_such
 from daruma.graph.compiled import Machine
 from daruma.graph.storage.postgres import Postgres
 from daruma.state import budget
@@ -104,7 +104,7 @@ async def newest_threads(postgres: Postgres) -> list[ThreadView]:
 
 
 async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
-    """Read one thread. Raises :class:`ThreadRefused` when there is none of that name."""
+    """Read one thread. Raises ``ThreadRefused`` when there is none of that name."""
     graph = build_graph(settings=Settings(), persistence=postgres)
     view = await _seen(graph, thread)
     return replace(view, titles=await titles_on(graph, thread, view.savepoints))
@@ -113,7 +113,7 @@ async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
 async def _seen(graph: Machine, thread: str) -> ThreadView:
     snapshot = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
     if snapshot.created_at is None:
-        raise ThreadRefused(f"there is no thread {thread!r}: see `daruma threads`")
+        raise no_such(thread)
     return _view(thread, snapshot, datetime.fromisoformat(snapshot.created_at))
 
 

@@ -68,9 +68,13 @@ async def _past(thread: str) -> "StateSnapshot":
     from langchain_core.runnables import RunnableConfig
 
     from daruma.graph.build import build_graph
+    from daruma.graph.command_line.thread_names import no_such
     from daruma.graph.storage.postgres import aopen_postgres
     from daruma.state.settings import Settings
 
     async with aopen_postgres() as postgres:
         graph = build_graph(settings=Settings(), persistence=postgres)
-        return await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
+        past = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
+    if past.created_at is None:
+        raise no_such(thread)
+    return past

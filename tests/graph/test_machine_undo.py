@@ -131,3 +131,5 @@ def test_a_thread_that_is_not_there_is_refused(run: Run) -> None:
         run.graph.undo({"configurable": {"thread_id": "nobody"}})
     with pytest.raises(UndoRefused, match="there is no thread 'nobody'"):
         run.graph.savepoints({"configurable": {"thread_id": "nobody"}})
+    with pytest.raises(UndoRefused, match="no checkpoint 'gone' on thread 't'"):
+        run.graph.undo({"configurable": {"thread_id": "t", "checkpoint_id": "gone"}})

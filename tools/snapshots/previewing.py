@@ -1,10 +1,12 @@
 """What putting back a snapshot would do, looked at beforehand and without a trace."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from daruma.tools.files.paths import Parts
 from daruma.tools.snapshots.beneath import workspace_opened
-from daruma.tools.snapshots.difference import as_changes
+from daruma.tools.snapshots.difference import Difference, as_changes
 from daruma.tools.snapshots.outcome import By, Change, Conflicts
 from daruma.tools.snapshots.path_text import told
 from daruma.tools.snapshots.putting_back import PuttingBack
@@ -19,6 +21,14 @@ class Preview:
 
     changes: tuple[Change, ...]
     conflicts: tuple[str, ...] = ()
+
+
+def _opened(found: Difference, goal: Collection[Parts]) -> bool:
+    """Whether it is a directory that comes or goes with what lies in it, which says it all."""
+    path, was, now = found
+    kinds = {each.kind for each in (was, now) if each}
+    alone = (was is None or now is None) and kinds == {"directory"}
+    return alone and any(other[: len(path)] == path for other in goal if len(other) > len(path))
 
 
 class _Seen(Exception):
@@ -40,7 +50,8 @@ def preview(
             plan, now = PuttingBack(snapshots, contents, top).foreseen(
                 target, last=last, overwrite=conflicts == "overwrite"
             )
-            changes = as_changes((path, now(path), goal) for path, goal in plan.goal.items())
+            found = [(path, now(path), goal) for path, goal in plan.goal.items()]
+            changes = as_changes(each for each in found if not _opened(each, plan.goal))
             raise _Seen(Preview(changes, tuple(sorted(map(told, plan.conflicts)))))
     except _Seen as seen:  # raised, so that the store takes back all that was written
         return seen.preview

@@ -113,8 +113,8 @@ def test_a_run_says_how_it_is_undone(daruma: Daruma) -> None:
 
 
 MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
-    "no such thread": (("undo", "nobody"), "there is no thread 'nobody'"),
-    "no such thread to list": (("undo", "nobody", "--list"), "there is no thread 'nobody'"),
+    "no such thread": (("undo", "nobody"), "'nobody': see `daruma threads`"),
+    "no such thread to list": (("undo", "nobody", "--list"), "'nobody': see `daruma threads`"),
     "no such savepoint": (("undo", "t", "--to", "3"), "there are: 1, 2"),
     "both ways": (("undo", "t", "--keep", "--overwrite"), "one of --keep and --overwrite"),
 }

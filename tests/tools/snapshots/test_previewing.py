@@ -59,6 +59,19 @@ def test_what_is_foreseen_is_what_is_done(ws: Path, snapshots: Snapshots) -> Non
     assert "both" in restored.paths
 
 
+def test_a_directory_is_named_by_what_lies_in_it(ws: Path, snapshots: Snapshots) -> None:
+    """One that comes or goes empty is named itself."""
+    target = snapshots.take("start", by="work", fresh=True).snapshot.id
+    (ws / "made" / "in").mkdir(parents=True)
+    (ws / "made" / "in" / "it").touch()
+    (ws / "empty").mkdir()
+    snapshots.take("end", by="work")
+
+    foreseen = preview(snapshots, target)
+
+    assert [each.path for each in foreseen.changes] == ["empty", "made/in/it"]
+
+
 def test_looking_leaves_no_trace(ws: Path, snapshots: Snapshots) -> None:
     """What somebody else changed is still reported by the next one who looks."""
     target = work(ws, snapshots)
