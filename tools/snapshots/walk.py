@@ -1,7 +1,9 @@
 """Looking at a whole workspace: every name that is not outside, and all that it stands for."""
 
+import errno
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +14,13 @@ from daruma.tools.snapshots.entry import HERE, Entry, Tree
 from daruma.tools.snapshots.ignored import Rules
 from daruma.tools.snapshots.path_text import told
 from daruma.tools.snapshots.reading import Reader, unread
+
+SKIPPED: Final = (*GONE, PermissionError)
+SWAPPED: Final = {errno.ELOOP, errno.EXDEV}
+"""What opening a directory says that has become a link since it was listed."""
+
+TRIES: Final = 128
+"""How often a directory is opened that is swapped for something else all the while."""
 
 TEMPORARY: Final = ".daruma-restore-"
 """What names of files begin with that are only there while a workspace is put back."""
@@ -31,6 +40,7 @@ class Walk:
     unkept: list[str] = field(default_factory=list)
     _trees: dict[Parts, Tree] = field(default_factory=dict)
     _modes: dict[Parts, int] = field(default_factory=dict)
+    _tries: Counter[Parts] = field(default_factory=Counter)
 
     def root(self, put_tree: Callable[[Tree], str]) -> str:
         """Look, keep every directory, and return the id of the workspace's own. Raises OSError."""
@@ -44,11 +54,7 @@ class Walk:
         mode = stat.S_IMODE(os.fstat(self.top).st_mode)
         waiting: list[Parts] = [()]
         while waiting:
-            path = waiting.pop()
-            try:
-                waiting += self._directory(path)
-            except GONE:
-                continue
+            waiting += self._directory(waiting.pop())
         self._trees[()][HERE] = Entry("directory", mode, "")
 
     def _directory(self, path: Parts) -> list[Parts]:
@@ -57,11 +63,27 @@ class Walk:
                 self._modes[path] = stat.S_IMODE(os.fstat(fd).st_mode)
                 tree = self._trees[path] = Tree()
                 return [*self._entries(fd, path, tree)]
-        except PermissionError:
-            if not path:
+        except OSError as error:
+            if not path or not (isinstance(error, SKIPPED) or error.errno in SWAPPED):
                 raise
-            self._unreadable(path)
-            return []
+            return self._seen_again(path, readable=not isinstance(error, PermissionError))
+
+    def _seen_again(self, path: Parts, *, readable: bool) -> list[Parts]:
+        """Note what a directory is that could not be looked into; return it to try once more."""
+        self._trees.pop(path, None)
+        try:
+            with directory_opened(self.top, path[:-1]) as fd:
+                status = os.stat(path[-1], dir_fd=fd, follow_symlinks=False)
+                directory = stat.S_ISDIR(status.st_mode)
+                if directory and readable and self._tries[path] < TRIES:
+                    self._tries[path] += 1
+                    return [path]
+                found = self.reader.entry(fd, path[-1], status) if not directory else unread(status)
+        except OSError:
+            return []  # what is above it is gone or swapped as well
+        if found:
+            self._put(self._trees[path[:-1]], path, found)
+        return []
 
     def _entries(self, fd: int, path: Parts, tree: Tree) -> Iterator[Parts]:
         with os.scandir(fd) as found:
@@ -86,15 +108,11 @@ class Walk:
             status = each.stat(follow_symlinks=False)
         except GONE:
             return None
+        if stat.S_ISDIR(status.st_mode):
+            return True
         return self.reader.entry(fd, each.name, status, path)
 
     def _put(self, tree: Tree, path: Parts, entry: Entry) -> None:
         tree[path[-1]] = entry
         if entry.kind == "unread":
             self.unkept.append(told(path))
-
-    def _unreadable(self, path: Parts) -> None:
-        with directory_opened(self.top, path[:-1]) as fd:
-            status = os.stat(path[-1], dir_fd=fd, follow_symlinks=False)
-        self._trees.pop(path, None)
-        self._put(self._trees[path[:-1]], path, unread(status))

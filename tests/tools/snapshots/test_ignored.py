@@ -146,6 +146,18 @@ def test_rules_of_a_repository_around_the_workspace_hold(work: Path) -> None:
     assert covered(work / "pkg", rules) == {".gitignore", "c", "in/out/f"} == by_git(work / "pkg")
 
 
+def test_a_worktree_has_the_rules_of_its_repository(work: Path) -> None:
+    """Its ``.git`` is a file, and ``info/exclude`` lies with the repository."""
+    write(work, "a")
+    repository(work)
+    write(work, ".git/info/exclude", text="*.tmp\n")
+    tree = work.parent / "tree"
+    git(work, "worktree", "add", "-q", str(tree))
+    write(tree, "b.tmp")
+
+    assert covered(tree, rules_of(tree)) == {"a"} == by_git(tree)
+
+
 def test_a_repository_that_ignores_the_whole_workspace_does_not_count(work: Path) -> None:
     """A home folder under version control would otherwise leave nothing to keep."""
     write(work, ".gitignore", text="*\n")
