@@ -213,11 +213,12 @@ def test_special_files_are_known_and_not_opened(work: Path, snapshots: Snapshots
     assert taken.snapshot.root != first.root
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_what_may_not_be_read_is_known_by_name(work: Path, snapshots: Snapshots) -> None:
     """An unreadable file or directory is said to be not kept, and everything else is."""
     (work / "a.py").chmod(0)
     (work / "src/deep").chmod(0)
+    if os.access(work / "a.py", os.R_OK):
+        pytest.skip("this account may read everything")
 
     taken = snapshots.take("first", by="others").snapshot
     (work / "src/deep").chmod(0o755)
