@@ -1,6 +1,7 @@
 """What a restore should have come to, worked out from what was seen before and after it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from tests.snapshot_fuzz.hidden import Hidden
@@ -49,6 +50,10 @@ class Judge:
         """What was there just before."""
         return self.looks[-1].visible
 
+    @cached_property
+    def _now_by_then(self) -> State:
+        return self.looks[0].hidden.visible(self.looks[-1].everything)
+
     def clashing(self) -> set[bytes]:
         """Return the paths that both have changed, and that are not as they were."""
         both = self.work & self.others
@@ -58,6 +63,21 @@ class Judge:
         """Return the paths that are not as an exact restore has them."""
         paths = self.then.keys() | self.now.keys() | self.result.keys()
         return sorted(path for path in paths if not self._fits(path))
+
+    def unexcused(self) -> list[bytes]:
+        """Return the wrong paths that could have been right, as far as is known here."""
+        if any(look.hidden is not self.looks[0].hidden for look in self.looks):
+            return []
+        everything = self.looks[-1].everything
+        excuses = self.clashing() | (everything.keys() - self.now.keys())
+        excuses |= self.unable()
+        return [p for p in self.wrong() if not any(_beside(p, excuse) for excuse in excuses)]
+
+    def unable(self) -> set[bytes]:
+        """Return the paths that can not be made again, whoever changed them."""
+        states = (self.then, self.now)
+        kinds = ("special", "repository")
+        return {path for state in states for path, thing in state.items() if thing[0] in kinds}
 
     def damaged(self) -> list[bytes]:
         """Return the paths that are neither as they were nor as they are: harm without excuse."""
@@ -74,21 +94,24 @@ class Judge:
         return sorted(found)
 
     def _fits(self, path: bytes) -> bool:
-        everything = self.looks[-1].everything
-        is_ = self.result.get(path)
-        if path in everything and path not in self.now:
-            return is_ == everything[path] and (self.then.get(path) in (None, is_))
-        was, now = self.then.get(path), self.now.get(path)
-        if now and now[0] == "repository":
-            return is_ == everything[path] and was in (None, now)
-        if was == now:
-            return is_ == everything.get(path)
+        everything = self.looks[-1].everything.get(path)
+        is_, was, now = (each.get(path) for each in (self.result, self.then, self.now))
+        kept = path in self.others and path not in self.work
+        if (everything and not now) or (now and now[0] == "repository"):
+            return is_ == everything and (kept or was in (None, is_, now))
+        if was is None and path in self.looks[0].everything:  # ignored then: what became of it
+            return is_ == now or (is_ is None and path in self.work)
+        if was is None and everything and path not in self._now_by_then:
+            return is_ == everything  # it was ignored when the snapshot was taken
+        return is_ == everything if was == now else self._fits_changed(path, kept=kept)
+
+    def _fits_changed(self, path: bytes, *, kept: bool) -> bool:
+        is_, was, now = (each.get(path) for each in (self.result, self.then, self.now))
+        overwritten = self.conflicts == "overwrite" and is_ == was
+        if kept:
+            return is_ == now or (overwritten and self._clash(path))
         if path in self.work and (path not in self.others or self.conflicts == "overwrite"):
             return is_ == was or self._holds_kept(path)
-        if path in self.others and path not in self.work:
-            return is_ == now or (
-                self.conflicts == "overwrite" and is_ == was and self._clash(path)
-            )
         return False
 
     def _holds_kept(self, path: bytes) -> bool:
@@ -120,6 +143,10 @@ def declared(paths: list[bytes], left: tuple[str, ...]) -> list[bytes]:
     """Return those paths that a report does not name, neither them nor what they lie in or hold."""
     named = [each.rpartition(": ")[0] for each in left]
     return [path for path in paths if not any(_near(path, name) for name in named)]
+
+
+def _beside(path: bytes, other: bytes) -> bool:
+    return path == other or path.startswith(other + b"/") or other.startswith(path + b"/")
 
 
 def _near(path: bytes, name: str) -> bool:

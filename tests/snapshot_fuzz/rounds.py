@@ -81,11 +81,8 @@ class Round:
     def _refused(self, everything: State, judge: Judge, error: RestoreRefused) -> None:
         if read(self.workspace) != everything:
             self.faults.append("a refusal changed something")
-        missing = [
-            p
-            for p in judge.clashing()
-            if not declared([p], tuple(f"{c}: " for c in error.conflicts)) == []
-        ]
+        named = tuple(f"{each}: " for each in error.conflicts)
+        missing = declared(sorted(judge.clashing() - judge.unable()), named)
         if missing:
             self.faults.append(f"a refusal does not name {missing}")
 
@@ -106,6 +103,8 @@ class Round:
             self.faults.append(f"silently wrong: {wrong}")
         if undeclared := declared(wrong, done.left):
             self.faults.append(f"wrong and not named: {undeclared}; named {done.left}")
+        if unexcused := judge.unexcused():
+            self.faults.append(f"left without need: {unexcused}; named {done.left}")
         if damaged := judge.damaged():
             self.faults.append(f"damaged: {damaged}")
         if not done.exact and not wrong:
@@ -131,7 +130,7 @@ def in_memory() -> Iterator[Path]:
 
 
 def rounds(
-    folder: Path, seeds: range, make: Make = plain, *, until_fault: bool = False
+    folder: Path, seeds: range, make: Make = plain, *, until: str = ""
 ) -> tuple[Counter[str], list[str]]:
     """Run a round for every seed; return what came of them, and every fault with its seed."""
     counted: Counter[str] = Counter()
@@ -140,7 +139,7 @@ def rounds(
         each = Round(folder / "round", Random(seed), make, counted)
         each.run()
         faults += [f"seed {seed}: {fault}" for fault in each.faults]
-        if faults and until_fault:
+        if until and any(until in fault for fault in faults):
             break
     shutil.rmtree(folder / "round", ignore_errors=True)
     return counted, faults

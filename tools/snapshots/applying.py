@@ -96,7 +96,7 @@ class Applying:
     def close(self, folder: int, path: Parts) -> None:
         """Give a directory the mode that it has in the goal, or had before."""
         was = self.was(path)
-        final = self.goal.get(path, was)
+        final = self.goal.get(path) or was  # what could not be removed is as it was
         now = entry_of(folder, path[-1])
         if not (final and is_directory(final) and now and is_directory(now)):
             return
@@ -175,6 +175,8 @@ def _ours(now: Entry | None, was: Entry | None, goal: Entry) -> bool:
     """Say whether a path is as it was, or between that and the goal."""
     if now is None:
         return was is None or is_directory(was) != is_directory(goal)
+    if is_directory(now):
+        return False  # it was to be removed, and could not be
     if now.kind == "unread":
         return was is not None and was.kind == "unread"
     return now == was

@@ -92,9 +92,7 @@ class Placing:
         if status_of(folder, name) is None:
             os.symlink(target, name, dir_fd=folder)
         else:
-            os.symlink(target, self.temporary, dir_fd=folder)
-            self.step()
-            os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            self._replace_by_link(folder, name, target)
         self.step()
 
     def file(self, folder: int, name: str, data: bytes, mode: int) -> None:
@@ -110,6 +108,14 @@ class Placing:
             else:
                 os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             self.step()
+        finally:
+            self.sweep(folder)
+
+    def _replace_by_link(self, folder: int, name: str, target: str) -> None:
+        try:
+            os.symlink(target, self.temporary, dir_fd=folder)
+            self.step()
+            os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             self.sweep(folder)
 
