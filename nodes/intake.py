@@ -1,5 +1,7 @@
 """Read the new request: its mode, its goal, its workspace, and the limits it runs under."""
 
+from contextlib import suppress
+
 from langchain_core.messages import HumanMessage
 
 from daruma.state.channels import State, Update
@@ -11,6 +13,9 @@ from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.drift import drifted
 from daruma.tools.savepoints import Written, write_savepoint
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.team.template_file import TemplateRefused
+from daruma.tools.team.templates import template_named
 
 
 async def intake(state: State, context: Context) -> Update:
@@ -52,7 +57,13 @@ async def _kept(task: Task, context: Context) -> Written:
     """Keep the workspace as it is before the task; who only chats changes nothing in it."""
     if task.mode == "direct_chat":
         return Written([])
-    return await write_savepoint(task, "task", context, by="others")
+    written = await write_savepoint(task, "task", context, by="others")
+    snapshots = context.snapshots(task.workspace)
+    if snapshots and not written.missing:
+        kept = context.settings.rollback.keep_days * 24 * 3600
+        with suppress(SnapshotUnavailable):
+            await in_thread(snapshots.prune, older_than=kept)
+    return written
 
 
 def limits_of(settings: Settings, mode: Mode) -> Limits:

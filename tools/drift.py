@@ -12,7 +12,7 @@ from daruma.state.result_of import named
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.files.threads import in_thread
-from daruma.tools.files.tree_parts import place
+from daruma.tools.files.tree_parts import counts
 from daruma.tools.snapshots.outcome import Change, SnapshotUnavailable
 
 MOST: Final = 100
@@ -35,7 +35,7 @@ async def drift(task: Task | None, context: Context) -> Drifted | None:
 
 def drifted(task: Task, changes: Iterable[Change], context: Context) -> Drifted | None:
     """Tell of what was changed by others, unless it comes and goes by itself, as caches do."""
-    paths = tuple(each.path for each in changes if _counts(each.path))
+    paths = tuple(each.path for each in changes if counts(each.path))
     if not paths:
         return None
     context.emit(WorkspaceDrifted(paths=paths[:MOST], total=len(paths)))
@@ -47,9 +47,3 @@ def drift_note(state: State) -> list[AnyMessage]:
     if state.drifted is None or state.drifted.task_id != state.task_id:
         return []
     return [HumanMessage(f"{NOTE}{named(state.drifted.paths)}. Look again before you rely on it.")]
-
-
-def _counts(path: str) -> bool:
-    parts = tuple(path.split("/"))
-    inside = all(place(parts[:n], directory=True) != "left out" for n in range(1, len(parts)))
-    return inside and place(parts, directory=False) == "counts"

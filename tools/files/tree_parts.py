@@ -41,6 +41,13 @@ def place(parts: Parts, *, directory: bool) -> Place:
     return "left out" if compiled else "counts"
 
 
+def counts(path: str, *, directory: bool = False) -> bool:
+    """Say whether what lies at a path (with ``/``) is more than what comes and goes by itself."""
+    parts = tuple(path.split("/"))
+    inside = all(place(parts[:n], directory=True) != "left out" for n in range(1, len(parts)))
+    return inside and place(parts, directory=directory) == "counts"
+
+
 def is_fetched(parts: Parts) -> bool:
     """Whether an entry lies in a directory of dependencies."""
     return not FETCHED.isdisjoint(parts[:-1])

@@ -20,7 +20,8 @@ def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> i
     old = database.execute("SELECT id FROM snapshots WHERE at < ?", (before,)).fetchall()
     gone = [row for row in old if row[0] not in keep]
     database.executemany("DELETE FROM snapshots WHERE id = ?", gone)
-    _sweep(contents)
+    if gone:
+        _sweep(contents)
     return len(gone)
 
 

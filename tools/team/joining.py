@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from daruma.tools.files.tree_parts import counts
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.team.changes import flat
+from daruma.tools.team.changes import Flat, flat
 from daruma.tools.team.merging import Merge, merged, with_markers
 
 _MARKED: Final = "conflicts to settle"
@@ -52,7 +53,7 @@ def _merge(snapshots: Snapshots, mine: str, began: str, ended: str, phase: str |
     with snapshots.store.locked() as contents:
         recorded = snapshots.recorded(contents)
         roots = [recorded.named(each).root for each in (began, mine, ended)]
-        base, own, theirs = (flat(contents.tree, root) for root in roots)
+        base, own, theirs = (_lasting(flat(contents.tree, root)) for root in roots)
         if phase is None:
             merge = merged(base, own, theirs, contents.blob)
         else:
@@ -60,6 +61,15 @@ def _merge(snapshots: Snapshots, mine: str, began: str, ended: str, phase: str |
         for data in merge.contents.values():
             contents.put_blob(data)
     return merge
+
+
+def _lasting(there: Flat) -> Flat:
+    """Return a state without caches and the like: they are remade, and would only conflict."""
+    return {
+        path: entry
+        for path, entry in there.items()
+        if counts(path, directory=entry.kind == "directory")
+    }
 
 
 def _apply(snapshots: Snapshots, goal: Mapping[str, Entry | None], label: str) -> None:

@@ -1,0 +1,241 @@
+"""A team at work: members in worktrees of their own, merged, in conflict, failing, killed."""
+
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, phases, say, unclosed
+
+from daruma.state.data_dir import data_dir
+
+BASE = "".join(f"line {n}\n" for n in range(1, 11))
+PAIR = ({"id": "a", "expert": "developer"}, {"id": "b", "expert": "tester"})
+THIRD = {"id": "c", "expert": "writer", "depends_on": ["a", "b"]}
+
+
+@pytest.fixture(params=["git", "no git"])
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "shared.txt").write_text(BASE)
+    (work / "notes.txt").write_text("untracked\n")
+    if request.param == "git":
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(work)]
+        for arguments in (["init", "-q"], ["add", "shared.txt"], ["commit", "-qm", "one"]):
+            subprocess.run([*git, *arguments], check=True)
+    return work
+
+
+def edit(old: str, new: str) -> dict[str, Any]:
+    args = {"command": "str_replace", "path": "shared.txt", "old_str": old, "new_str": new}
+    return calls(call("str_replace_editor", **args))
+
+
+def create(path: str, text: str) -> dict[str, Any]:
+    return calls(call("str_replace_editor", command="create", path=path, file_text=text))
+
+
+def write(command: str) -> dict[str, Any]:
+    return calls(call("run_command", command=command))
+
+
+def team(workspace: Path | None, script: dict[str, Any], *, checks: tuple[str, ...] = ()) -> Run:
+    given = settings(
+        spec_review={"enabled": False},
+        sandbox={"require": "none"},
+        tools={"policy": {"run_command": "allow"}},
+        verification={"commands": checks},
+    )
+    work = {"workspace": str(workspace)} if workspace else {}
+    return Run(script, settings=given).ask(mode="team_collab", **work)
+
+
+def outcomes(run: Run) -> dict[str, str]:
+    return {phase.id: phase.status for phase in run.result.phases}
+
+
+def files(workspace: Path) -> dict[str, str]:
+    found = (p for p in workspace.rglob("*") if p.is_file() and ".git" not in p.parts)
+    return {str(path.relative_to(workspace)): path.read_text() for path in found}
+
+
+def test_members_work_side_by_side_and_are_merged(workspace: Path) -> None:
+    """PL-06: each in a worktree of its own; who depends on them sees what both did."""
+    script = {
+        "plan": [phases(*PAIR, THIRD)],
+        "main@a": [edit("line 1\n", "line one\n"), create("a.txt", "A = 1\n"), say("A is there.")],
+        "main@b": [edit("line 10\n", "line ten\n"), write("rm notes.txt; mkdir -p d"), say("B.")],
+        "main@c": [
+            {**write("cat shared.txt a.txt > all.txt"), "expect": ["A is there.", "B."]},
+            say("Put together."),
+        ],
+    }
+    run = team(workspace, script)
+
+    assert outcomes(run) == {"a": "completed", "b": "completed", "c": "completed"}
+    merged = BASE.replace("line 1\n", "line one\n").replace("line 10\n", "line ten\n")
+    expected = {"shared.txt": merged, "a.txt": "A = 1\n", "all.txt": merged + "A = 1\n"}
+    assert files(workspace) == expected
+    assert (workspace / "d").is_dir()
+    assert run.result.output.endswith("Put together.")
+    assert run.result.budgets["think"] == 8
+    assert unclosed(run.events) == []
+
+
+def test_members_work_at_the_same_time() -> None:
+    """PL-06: both are under way at once, or neither would get past the other."""
+    meeting = threading.Barrier(2)
+
+    def meet() -> str:
+        """Wait until somebody else does."""
+        meeting.wait(timeout=60)
+        return "met"
+
+    script = {"plan": [phases(*PAIR)], "main": [calls({"name": "meet", "args": {}}), say()]}
+    given = settings(spec_review={"enabled": False})
+    run = Run(script, settings=given, tools=[meet]).ask(mode="team_collab")
+
+    assert outcomes(run) == {"a": "completed", "b": "completed"}
+
+
+def test_a_conflict_has_a_phase_of_its_own(workspace: Path) -> None:
+    """PL-06: the first one's work stays, the other's waits; what depends on it waits too."""
+    settled = BASE.replace("line 5\n", "line five, from both\n")
+    script = {
+        "plan": [phases(*PAIR, THIRD)],
+        "main@a": [edit("line 5\n", "line five, from a\n"), say("A.")],
+        "main@b": [edit("line 5\n", "line five, from b\n"), create("b.txt", "B = 1\n"), say("B.")],
+        "main@b-merge": [
+            {**write("cat shared.txt"), "expect": ["shared.txt"]},
+            {**write(f"printf '%s' '{settled}' > shared.txt"), "expect": ["<<<<<<<", "from a"]},
+            say("Settled."),
+        ],
+        "main@c": [say("C.")],
+    }
+    run = team(workspace, script)
+
+    assert outcomes(run) == dict.fromkeys(["a", "b", "c", "b-merge"], "completed")
+    assert files(workspace) == {
+        "shared.txt": settled,
+        "b.txt": "B = 1\n",
+        "notes.txt": "untracked\n",
+    }
+    started = [event["phase_id"] for event in run.happened("phase_started")]
+    assert started == ["a", "b", "b-merge", "c"]
+    conflict = [event for event in run.happened("merge_completed") if event["conflicts"]]
+    assert [(event["phase_id"], event["paths"]) for event in conflict] == [("b", ())]
+    assert run.result.phases[1].conflicts[0].startswith("shared.txt")
+
+
+def test_a_conflict_that_is_not_settled_fails_what_depends_on_it(workspace: Path) -> None:
+    """PL-05: the work in conflict never reached the workspace, and the result says what failed."""
+    script = {
+        "plan": [phases(*PAIR, THIRD)],
+        "main@a": [edit("line 5\n", "from a\n"), say("A.")],
+        "main@b": [edit("line 5\n", "from b\n"), say("B.")],
+        "main@b-merge": [say("")],
+        "recovery@b-merge": [say("no")],
+    }
+    run = team(workspace, script)
+
+    assert outcomes(run) == {
+        "a": "completed",
+        "b": "completed",
+        "b-merge": "failed",
+        "c": "failed",
+    }
+    assert files(workspace)["shared.txt"] == BASE.replace("line 5\n", "from a\n")
+    assert run.result.status == "failed"
+
+
+def test_an_expert_that_fails_fails_only_what_needs_it(workspace: Path) -> None:
+    """PL-05: its worktree is not merged; the other's is."""
+    script = {
+        "plan": [phases(*PAIR, THIRD, {"id": "d", "expert": "writer", "depends_on": ["a"]})],
+        "main@a": [create("a.txt", "A = 1\n"), say("A.")],
+        "main@b": [create("b.txt", "B = 1\n"), say("")],
+        "recovery@b": [say("no")],
+        "main@d": [say("D.")],
+    }
+    run = team(workspace, script)
+
+    assert outcomes(run) == {"a": "completed", "b": "failed", "c": "failed", "d": "completed"}
+    assert "a.txt" in files(workspace)
+    assert "b.txt" not in files(workspace)
+    assert run.result.status == "failed"
+    (failed,) = run.happened("phase_failed")
+    assert (failed["phase_id"], failed["fallen"]) == ("b", ("c",))
+
+
+def test_when_all_fail_the_task_has_failed(workspace: Path) -> None:
+    """MO-06: nothing falls back to another way of working."""
+    before = files(workspace)
+    script = {
+        "plan": [phases(*PAIR)],
+        "main": [create("x.txt", "X = 1\n"), say("")],
+        "recovery": [say("no")],
+    }
+    run = team(workspace, script)
+
+    assert outcomes(run) == {"a": "failed", "b": "failed"}
+    assert run.result.status == "failed"
+    assert run.result.error_struct is not None
+    assert files(workspace) == before
+
+
+def test_work_that_fits_and_fails_together_is_settled(workspace: Path) -> None:
+    """What is right on each side may be wrong together: the checks run on the whole."""
+    check = "! { test -e a.txt && test -e b.txt; } || test -e both.txt"
+    script = {
+        "plan": [phases(*PAIR)],
+        "main@a": [create("a.txt", "a\n"), say("A.")],
+        "main@b": [create("b.txt", "b\n"), say("B.")],
+        "main@b-merge": [{**create("both.txt", ""), "expect": ["checks of the whole fail"]}, say()],
+    }
+    run = team(workspace, script, checks=(check,))
+
+    assert outcomes(run) == {"a": "completed", "b": "completed", "b-merge": "completed"}
+    assert run.result.status == "completed"
+    assert {"a.txt", "b.txt", "both.txt"} <= files(workspace).keys()
+
+
+def test_each_member_is_told_its_part_and_has_its_own_worktree(workspace: Path) -> None:
+    """PL-06: prompt, tools and place are the expert's own."""
+    script = {
+        "plan": [phases(*PAIR)],
+        "main": [write("pwd"), say()],
+    }
+    run = team(workspace, script)
+
+    asked = [request for request in run.model.requests if "Task:" in request[0].text]
+    prompts = {request[0].text for request in asked if "tester" in str(request) or True}
+    places = {
+        event["output"].split("stdout:\n")[1].strip() for event in run.happened("tool_completed")
+    }
+    assert len(prompts) > 1
+    assert len(places) == 2
+    assert all(Path(place).is_relative_to(data_dir().resolve()) for place in places)
+    assert {event["member"] for event in run.happened("tool_started")} == {"a", "b"}
+
+
+def test_without_a_workspace_members_only_talk() -> None:
+    """A team may have nothing to change."""
+    run = team(None, {"plan": [phases(*PAIR)], "main@a": [say("A.")], "main@b": [say("B.")]})
+
+    assert run.result.status == "completed"
+    assert "A." in run.result.output
+    assert "B." in run.result.output
+
+
+def test_without_snapshots_a_team_has_no_worktrees(workspace: Path) -> None:
+    """MO-06: that is said, and nobody works in the workspace itself."""
+    given = settings(spec_review={"enabled": False}, rollback={"snapshots": False})
+    script = {"plan": [phases(*PAIR)], "main": [create("x.txt", "X = 1\n"), say()]}
+    run = Run(script, settings=given).ask(mode="team_collab", workspace=str(workspace))
+
+    assert run.result.status == "failed"
+    assert "rollback.snapshots" in (run.result.error_message or "")
+    assert "x.txt" not in files(workspace)
