@@ -1,13 +1,20 @@
 """A walk stays inside of the workspace, whatever somebody else does to it meanwhile."""
 
 import hashlib
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.tools.test_path_race import attacked
 
+from daruma.tools.snapshots.beneath import workspace_opened
+from daruma.tools.snapshots.entry import Tree
+from daruma.tools.snapshots.ignored import Rules
+from daruma.tools.snapshots.reading import Reader
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.walk import Walk
 
 TAKES = 25
 
@@ -36,6 +43,50 @@ def test_a_directory_that_becomes_a_link_leads_nowhere(work: Path, tmp_path: Pat
     with store.locked() as contents:
         assert contents.has_blob(hashlib.sha256(b"inside").hexdigest())
         assert not contents.has_blob(hashlib.sha256(b"outside").hexdigest())
+
+
+def to_nothing(folder: Path) -> None:
+    """Leave nothing where a directory was."""
+    shutil.rmtree(folder)
+
+
+def to_a_file(folder: Path) -> None:
+    """Put a file where a directory was."""
+    shutil.rmtree(folder)
+    folder.write_bytes(b"now a file")
+
+
+def to_a_link(folder: Path) -> None:
+    """Put a link where a directory was."""
+    shutil.rmtree(folder)
+    folder.symlink_to("/")
+
+
+@pytest.mark.parametrize(
+    ("swap", "kind"), [(to_nothing, None), (to_a_file, "file"), (to_a_link, "link")]
+)
+def test_a_directory_that_is_swapped_after_it_was_listed(
+    work: Path, swap: Callable[[Path], None], kind: str | None
+) -> None:
+    """It is taken for what it is when its turn comes; one that is gone is as if it never was."""
+    (work / "file").write_bytes(b"read before the directories beside it are looked into")
+    trees: dict[str, Tree] = {}
+
+    def put(_: bytes) -> str:
+        if (work / "d").is_dir():
+            swap(work / "d")
+        return "digest"
+
+    def put_tree(tree: Tree) -> str:
+        trees[str(len(trees))] = tree
+        return str(len(trees) - 1)
+
+    with workspace_opened(work) as top:
+        root = Walk(top, Rules(), Reader(put)).root(put_tree)
+
+    found = trees[root].get("d")
+    assert (found.kind if found else None) == kind
+    assert len(trees) == 1
 
 
 def test_what_a_restore_writes_meanwhile_is_left_out(work: Path, tmp_path: Path) -> None:
