@@ -3,8 +3,8 @@
 Usage: ``crash_driver.py URL FOLDER SCENE POINT...``. For each point one child is forked that is
 killed with SIGKILL at that storage write (before it for an even point, after it for an odd one),
 and then another that goes on to the end. A point of -1 is a run that nobody kills; in the scene
-``paid`` the tool itself kills the first life: at -2 before it pays, at -3 after. Prints a JSON line
-each.
+``paid`` the tool itself kills the first life: at -2 before it pays, at -3 after. At -4 the
+validation command of a phase does, half-way, at -5 its rollback command. Prints a JSON line each.
 """
 
 import asyncio
@@ -27,6 +27,8 @@ from daruma.state.interrupts import ReplyRefused
 NEVER = -1
 BEFORE_PAYING = -2
 AFTER_PAYING = -3
+IN_VALIDATION = -4
+IN_ROLLBACK = -5
 VIEW = {"name": "str_replace_editor", "args": {"command": "view", "path": "data.txt"}}
 LOOK = {"name": "search", "args": {"pattern": "a"}}
 
@@ -84,7 +86,78 @@ PAID: dict[str, Any] = {
     ],
     "repair": [{"json": {"repairs": [{"tool_call_id": "b", "name": "pay"}]}}],
 }
+RIGHT, WRONG = "printf right > data.txt", "rm -f note; mkdir -p d; printf wrong > data.txt"
+
+
+def deadly(number: int) -> str:
+    """Shell text that kills whoever runs it, and itself, once: if it was told to."""
+    return f'[ ! -e "$PWD".die{number} ] || {{ rm "$PWD".die{number}; kill -9 $PPID $$; }}'
+
+
+def ruining() -> dict[str, Any]:
+    args = {"command": WRONG}
+    return {"calls": [{"name": "run_command", "args": args}]}
+
+
+FAILING: dict[str, Any] = {
+    "main": [ruining(), {"say": "Done."}, {"say": "Done again."}, writing("right"), {"say": "B."}],
+    "reflect": [{"say": "I see nothing wrong."}],
+}
+RESTORED: dict[str, Any] = FAILING | {
+    "plan": [
+        {
+            "json": {
+                "phases": [
+                    {
+                        "id": "a",
+                        "validation_command": f"printf half > data.txt; {deadly(4)}; false",
+                        "rollback_command": f"printf undone > half.txt; {deadly(5)}",
+                        "rollback": "snapshot",
+                    },
+                    {"id": "b"},
+                ]
+            }
+        }
+    ]
+}
+HELD: dict[str, Any] = FAILING | {
+    "plan": [
+        {
+            "json": {
+                "phases": [
+                    {"id": "a", "rollback_command": f"printf x >> data.txt; {deadly(5)}; false"},
+                    {"id": "b"},
+                ]
+            }
+        }
+    ]
+}
+TEAM: dict[str, Any] = {
+    "plan": [
+        {
+            "json": {
+                "phases": [
+                    {"id": "a", "expert": "developer"},
+                    {"id": "b", "expert": "tester"},
+                    {"id": "c", "expert": "writer", "depends_on": ["a", "b"]},
+                ]
+            }
+        }
+    ],
+    "main@a": [writing("right"), {"say": "A."}],
+    "main@b": [
+        {"calls": [{"name": "run_command", "args": {"command": "printf b > b.txt"}}]},
+        {"say": "B."},
+    ],
+    "main@c": [
+        {"calls": [{"name": "run_command", "args": {"command": "cat b.txt >> data.txt"}}]},
+        {"say": "C."},
+    ],
+}
 SCENES: dict[str, tuple[dict[str, Any], str]] = {
+    "restored": (RESTORED, "allow"),
+    "held": (HELD, "allow"),
+    "team": (TEAM, "allow"),
     "mended": (MENDED, "allow"),
     "undone": (UNDONE, "confirm"),
     "paid": (PAID, "allow"),
@@ -145,7 +218,7 @@ def graph_over(pg: Postgres, scene: str, folder: Path, point: int) -> Any:
         return "paid"
 
     script, policy = SCENES[scene]
-    checks = {"paid": []}.get(scene, ["grep -q right data.txt"])
+    checks = {"paid": [], "team": []}.get(scene, ["grep -q right data.txt"])
     settings = {
         "verification": {"commands": checks},
         "sandbox": {"require": "none"},  # proving one would be most of each life's time
@@ -159,7 +232,7 @@ def graph_over(pg: Postgres, scene: str, folder: Path, point: int) -> Any:
 def reply_to(question: Any) -> dict[str, Any]:
     """Say yes to whatever it is."""
     if question["type"] == "question":
-        return {"answer": "Go on."}
+        return {"answer": "restore" if "options" in question else "Go on."}
     if question["type"] == "recovery_request":
         return {"decision": "approve"}
     if question["type"] == "spec_review_request":
@@ -171,7 +244,8 @@ def reply_to(question: Any) -> dict[str, Any]:
 
 async def run_to_the_end(graph: Any, folder: Path, config: Any) -> Any:
     """Start the task, or go on with it from wherever it stands; return its last state."""
-    request = {"messages": [("user", "Mend it")], "mode": "plan_exec", "workspace": str(folder)}
+    mode = "team_collab" if folder.name.startswith("team") else "plan_exec"
+    request = {"messages": [("user", "Mend it")], "mode": mode, "workspace": str(folder)}
     while True:
         state = await graph.aget_state(config)
         if state.created_at is None:
@@ -210,12 +284,20 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
             "phases": [phase.status for phase in result.phases],
             "messages": [[m.type, m.text] for m in state.values["messages"]],
             "file": (folder / "data.txt").read_text(),
+            "files": await asyncio.to_thread(files_in, folder),
+            "savepoints": [[s.id, bool(s.snapshot), s.note] for s in state.values["savepoints"]],
+            "notes": result.notes,
             "replies": await replies_to(pg, folder.name),
         }
         ledger = folder.with_suffix(".ledger")
         if ledger.exists():
             seen["paid"] = ledger.read_text().split()
         keep(folder, seen, saver.writes)
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    """All that is there, by name; a folder has no text."""
+    return {path.name: path.read_text() if path.is_file() else "" for path in folder.iterdir()}
 
 
 async def replies_to(pg: Postgres, thread: str) -> int:
@@ -249,6 +331,9 @@ def main(url: str, home: Path, scene: str, points: list[int]) -> None:
         folder = home / f"{scene}{point:04}"
         folder.mkdir()
         (folder / "data.txt").write_text("a")
+        (folder / "note").write_text("untracked")
+        if point in (IN_VALIDATION, IN_ROLLBACK):
+            folder.with_name(f"{folder.name}.die{-point}").touch()
         ended = forked(url, scene, folder, point)
         if ended:
             forked(url, scene, folder, NEVER)

@@ -21,8 +21,15 @@ ENDS = {
     "undone": ("gave_up_after_reflections", "verification_failed", "undone"),
     "paid": ("completed", None, "a"),
     "fallen": ("completed", None, "right"),
+    "restored": ("gave_up_after_reflections", "verification_failed", "right"),
+    "held": ("gave_up_after_reflections", "verification_failed", "right"),
+    "team": ("completed", None, "rightb"),
 }
 """How each scene of the driver ends: status, code, and what the file holds."""
+
+
+WHOLE = ("mended", "undone", "paid", "fallen")
+EVERY_POINT = "DARUMA_EVERY_POINT" in os.environ
 
 
 def lives(url: str, home: Path, scene: str, points: list[int]) -> list[dict[str, Any]]:
@@ -58,10 +65,12 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
 ) -> None:
     """Status, budgets, usage, phases, history and files are the same (BU-03, DU-01).
 
-    Every write is tried, before it and after it.
+    Every write is tried, before it and after it; of the longer scenes every third such point, and
+    all of them where ``DARUMA_EVERY_POINT`` is set.
     """
     (untouched,) = lives(postgres_url, tmp_path, scene, [-1])
-    every = list(range(2 * untouched["writes"]))
+    stride = 1 if scene in WHOLE or EVERY_POINT else 3
+    every = list(range(0, 2 * untouched["writes"], stride))
 
     resumed = swept(postgres_url, tmp_path, scene, every)
 
@@ -73,6 +82,19 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     assert (seen["status"], seen["code"], seen["file"]) == ENDS[scene]
     assert [life["ended"] for life in resumed] == [-9] * len(every)
     assert [life["point"] for life in resumed if life["seen"] != seen] == []
+
+
+@pytest.mark.parametrize(("scene", "point"), [("restored", -4), ("restored", -5), ("held", -5)])
+def test_a_command_that_was_cut_short_shows_nowhere(
+    postgres_url: str, tmp_path: Path, scene: str, point: int
+) -> None:
+    """RO-02, RO-04: a validation or rollback killed half-way begins again from where it began."""
+    (untouched,) = lives(postgres_url, tmp_path, scene, [-1])
+
+    (killed,) = lives(postgres_url, tmp_path, scene, [point])
+
+    assert killed["ended"] == -9
+    assert killed["seen"] == untouched["seen"]
 
 
 @pytest.mark.parametrize(("point", "payments"), [(-2, ["5", "7"]), (-3, ["5", "5", "7"])])
