@@ -15,7 +15,7 @@ from daruma.graph.undoing import Place, snapshots_of
 
 @dataclass(frozen=True)
 class Undone:
-    """A workspace in which ``a.txt`` was changed by the work, from ``one`` to ``two``."""
+    """A workspace in which the work changed ``a.txt`` from ``one`` to ``two``, and made another."""
 
     folder: Path
     place: Place
@@ -35,6 +35,7 @@ def undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Undone:
     snapshots = snapshots_of(str(folder), "t")
     start = snapshots.take("start", by="work", fresh=True).snapshot.id
     (folder / "a.txt").write_text("two")
+    (folder / "new.txt").touch()
     snapshots.take("end", by="work")
     return Undone(folder, Place("t", str(folder), start))
 
