@@ -105,7 +105,8 @@ class Vandal:
         """Something else under the same name: a file, a link, a folder with a file."""
         for path in self.some():
             self.away(path)
-            roll = self.random.randrange(3)
+            # What an ignore file said is asked of git with that file in its place.
+            roll = self.random.randrange(2 if path.endswith(b"/.gitignore") else 3)
             if roll == 0:
                 self.fill(path)
             elif roll == 1:
@@ -202,7 +203,7 @@ class Vandal:
         return found
 
     def folders(self) -> list[bytes]:
-        """Return all folders, the workspace itself first and several times: most things are near."""
+        """Return all folders, the workspace itself several times: most things are near."""
         found = [p for p in self.paths() if os.path.isdir(p) and not os.path.islink(p)]  # noqa: PTH112, PTH114
         return [self.root] * (1 + len(found) // 3) + [
             p for p in found if p.count(b"/") < self.root.count(b"/") + 5

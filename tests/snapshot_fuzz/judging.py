@@ -69,7 +69,7 @@ class Judge:
         if any(look.hidden is not self.looks[0].hidden for look in self.looks):
             return []
         everything = self.looks[-1].everything
-        excuses = self.clashing() | (everything.keys() - self.now.keys())
+        excuses = self.others | (everything.keys() - self.now.keys())
         excuses |= self.unable()
         return [p for p in self.wrong() if not any(_beside(p, excuse) for excuse in excuses)]
 

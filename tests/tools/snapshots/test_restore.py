@@ -1,0 +1,289 @@
+"""Putting a workspace back: what the work did is undone, what others did stays."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.git_ground import git, repository
+from tests.snapshot_fuzz.reading import read
+
+from daruma.tools.snapshots.entry import Entry
+from daruma.tools.snapshots.outcome import RestoreRefused, SnapshotUnavailable
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A workspace with three files."""
+    place = tmp_path / "work"
+    place.mkdir()
+    for name in ("a", "b", "c"):
+        (place / name).write_text(f"{name}\n")
+    return place
+
+
+@pytest.fixture
+def snapshots(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshots:
+    """Its snapshots."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    return Snapshots(work, "thread", Store(tmp_path / "store.sqlite3"))
+
+
+def start(snapshots: Snapshots) -> str:
+    """Take the snapshot of a task's start."""
+    return snapshots.take("start", by="others", fresh=True).snapshot.id
+
+
+def test_what_others_changed_is_kept_and_what_the_work_changed_is_put_back(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """Two people in one workspace: an undo takes back only the one's changes."""
+    target = start(snapshots)
+    (work / "a").write_text("work\n")
+    (work / "made").write_text("work\n")
+    snapshots.take("command", by="work")
+    (work / "b").write_text("person\n")
+
+    done = snapshots.restore(target)
+
+    assert (done.exact, done.paths, done.kept) == (True, ("a", "made"), ("b",))
+    assert sorted(os.listdir(work)) == ["a", "b", "c"]  # noqa: PTH208
+    assert [(work / name).read_text() for name in "abc"] == ["a\n", "person\n", "c\n"]
+
+
+def contended(snapshots: Snapshots, work: Path) -> str:
+    """Let the work and a person change the same file, and the work another one."""
+    target = start(snapshots)
+    (work / "a").write_text("work\n")
+    (work / "b").write_text("work\n")
+    snapshots.take("command", by="work")
+    (work / "a").write_text("person\n")
+    return target
+
+
+def test_a_conflict_is_refused_by_name_and_changes_nothing(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """What a person wrote over the work is not undone unasked."""
+    target = contended(snapshots, work)
+    before, kept = read(work), snapshots.kept()
+
+    with pytest.raises(RestoreRefused, match="somebody else also changed a: keep") as caught:
+        snapshots.restore(target)
+
+    assert caught.value.conflicts == ("a",)
+    assert (read(work), snapshots.kept()) == (before, kept)
+
+
+def test_a_refusal_names_ten_paths_and_carries_all(snapshots: Snapshots, work: Path) -> None:
+    """One line for a person, everything for a program."""
+    target = start(snapshots)
+    for content, by in (("work", "work"), ("person", "others")):
+        for number in range(12):
+            (work / f"{number:02}").write_text(content)
+        snapshots.take("change", by="work" if by == "work" else "others")
+
+    with pytest.raises(RestoreRefused, match="00, 01, .*, 09 and 2 more: keep") as caught:
+        snapshots.restore(target)
+
+    assert len(caught.value.conflicts) == 12
+
+
+def test_keeping_conflicts_puts_back_the_rest_and_says_so(snapshots: Snapshots, work: Path) -> None:
+    """It is not called exact."""
+    target = contended(snapshots, work)
+
+    done = snapshots.restore(target, conflicts="keep")
+
+    assert (done.exact, done.paths) == (False, ("b",))
+    assert done.left == ("a: somebody else changed it too",)
+    assert [(work / name).read_text() for name in "ab"] == ["person\n", "b\n"]
+
+
+def test_overwriting_conflicts_can_be_undone(snapshots: Snapshots, work: Path) -> None:
+    """The snapshot before it still holds what the person wrote."""
+    target = contended(snapshots, work)
+    before = read(work)
+
+    done = snapshots.restore(target, conflicts="overwrite")
+
+    assert done.exact
+    assert (work / "a").read_text() == "a\n"
+    assert snapshots.restore(done.before).exact
+    assert read(work) == before
+
+
+def test_a_file_of_somebody_elses_keeps_the_directory_that_the_work_made(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """It is theirs now as well."""
+    target = start(snapshots)
+    (work / "new").mkdir()
+    (work / "new" / "works").write_text("work")
+    snapshots.take("command", by="work")
+    (work / "new" / "theirs").write_text("person")
+
+    done = snapshots.restore(target)
+
+    assert (done.exact, done.paths, done.kept) == (True, ("new/works",), ("new", "new/theirs"))
+
+
+def test_an_ignored_file_in_the_way_is_not_deleted(snapshots: Snapshots, work: Path) -> None:
+    """The directory that holds it stays, and is named."""
+    (work / ".gitignore").write_text("secret\n")
+    target = start(snapshots)
+    (work / "new").mkdir(mode=0o711)
+    (work / "new" / "secret").write_text("mine")
+    (work / "new" / "file").write_text("work")
+
+    done = snapshots.restore(target, last="work")
+
+    assert (work / "new" / "secret").read_text() == "mine"
+    assert done.left == ("new: holds files that are ignored, or that somebody else made",)
+    assert (done.exact, done.paths) == (False, ("new/file",))
+
+
+def test_a_removed_pipe_and_a_large_file_are_said_to_be_left(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """What can not be made again is not claimed."""
+    os.mkfifo(work / "pipe")
+    with (work / "large").open("wb") as file:
+        file.truncate(200 * 1024 * 1024)
+    target = start(snapshots)
+    (work / "pipe").unlink()
+    (work / "large").unlink()
+    with (work / "larger").open("wb") as file:
+        file.truncate(200 * 1024 * 1024)
+
+    done = snapshots.restore(target, last="work")
+
+    assert not done.exact
+    assert [line.partition(":")[0] for line in done.left] == ["large", "larger", "pipe"]
+    assert (work / "larger").exists()
+
+
+def test_a_hard_link_that_leads_outside_keeps_content_and_mode_there(
+    snapshots: Snapshots, work: Path, tmp_path: Path
+) -> None:
+    """A file gets a new inode where the old one has other names."""
+    outside = tmp_path / "outside"
+    outside.write_text("a\n")
+    (work / "linked").hardlink_to(outside)
+    outside.chmod(0o600)
+    target = start(snapshots)
+    (work / "linked").chmod(0o777)
+
+    done = snapshots.restore(target, last="work")
+
+    assert done.exact
+    assert (outside.stat().st_mode & 0o7777, (work / "linked").stat().st_mode & 0o7777) == (
+        0o777,
+        0o600,
+    )
+
+
+def test_a_rewritten_ignore_file_hides_nothing(snapshots: Snapshots, work: Path) -> None:
+    """What is outside was settled when the task began."""
+    target = start(snapshots)
+    (work / ".gitignore").write_text("*\n")
+    (work / "hidden").write_text("work")
+    (work / "a").unlink()
+    snapshots.take("command", by="work")
+
+    done = snapshots.restore(target)
+
+    assert done.exact
+    assert sorted(os.listdir(work)) == ["a", "b", "c"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("command", ["git checkout .", "git clean -fdx", "rm -rf *"])
+def test_a_bad_rollback_command_is_undone(command: str, snapshots: Snapshots, work: Path) -> None:
+    """What the user had, modified and untracked, is back; git is as the command has left it."""
+    repository(work)
+    (work / "a").write_text("modified\n")
+    (work / "notes").mkdir()
+    (work / "notes" / "untracked").write_text("mine\n")
+    target = start(snapshots)
+    before = read(work)
+    subprocess.run(command, shell=True, cwd=work, check=True, capture_output=True)  # noqa: S602
+    changed = read(work)
+
+    done = snapshots.restore(target, last="work")
+
+    assert changed != before
+    assert done.exact
+    assert files(read(work)) == files(before)
+    assert files(read(work), git=True) == files(changed, git=True)
+
+
+def files(state: dict[bytes, tuple[str, int, str]], *, git: bool = False) -> object:
+    """Return git's own files of a state, or all others."""
+    return {p: thing for p, thing in state.items() if (p.split(b"/")[0] == b".git") == git}
+
+
+def test_single_paths_are_put_to_entries_with_what_lies_in_and_above_them(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """Merging needs no plan: it says what shall be where."""
+    (work / "old").mkdir()
+    (work / "old" / "file").write_text("old")
+    start(snapshots)
+    with snapshots.store.locked() as contents:
+        digest = contents.put_blob(b"new")
+    goal = {"new/deep/file": Entry("file", 0o640, digest), "old": None}
+
+    done = snapshots.apply(goal, "merge", by="work")
+
+    assert done.exact
+    assert done.paths == ("new", "new/deep", "new/deep/file", "old", "old/file")
+    assert (work / "new/deep/file").read_bytes() == b"new"
+    assert snapshots.restore(done.before).exact
+    assert (work / "old" / "file").read_text() == "old"
+
+
+def test_a_content_that_the_store_has_lost_is_an_error_before_anything_changes(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """Half of a restore would be worse than none."""
+    target = start(snapshots)
+    (work / "a").unlink()
+    (work / "new").write_text("work")
+    with snapshots.store.locked() as contents:
+        contents.database.execute("DELETE FROM blobs WHERE CAST(data AS TEXT) LIKE 'a%'")
+
+    with pytest.raises(SnapshotUnavailable, match="content of a is not in .*: nothing was changed"):
+        snapshots.restore(target, last="work")
+
+    assert (work / "new").exists()
+
+
+def test_a_snapshot_of_another_thread_is_not_restored(
+    snapshots: Snapshots, work: Path, tmp_path: Path
+) -> None:
+    """Who changed what since is known for a thread's own snapshots only."""
+    start(snapshots)
+    other = Snapshots(work, "other", Store(tmp_path / "store.sqlite3"))
+    foreign = start(other)
+
+    with pytest.raises(SnapshotUnavailable, match="no snapshot .* of this thread and workspace"):
+        snapshots.restore(foreign)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is locked for the superuser")
+def test_what_the_work_has_locked_is_opened_again(snapshots: Snapshots, work: Path) -> None:
+    """Modes alone were changed, and the content under them is what it should be."""
+    (work / "d").mkdir()
+    (work / "d" / "file").write_text("d")
+    target = start(snapshots)
+    before = read(work)
+    (work / "a").chmod(0)
+    (work / "d").chmod(0)
+    snapshots.take("command", by="work")
+
+    done = snapshots.restore(target)
+
+    assert done.exact
+    assert read(work) == before
