@@ -1,8 +1,12 @@
 """Random workspaces, and what people, programs and models do to them."""
 
+# Names are bytes here, which pathlib does not know.
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH112, PTH113, PTH114, PTH115, PTH118, PTH120, PTH123, PTH211
+
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -185,7 +189,7 @@ class Vandal:
 
     def some(self, kind: str = "") -> list[bytes]:
         """Return one random path of a kind, if there is any."""
-        fits = {
+        fits: Callable[[bytes], bool] = {
             "": os.path.lexists,
             "file": lambda p: os.path.isfile(p) and not os.path.islink(p),  # noqa: PTH113, PTH114
             "link": os.path.islink,

@@ -1,5 +1,8 @@
 """Which paths of a workspace git ignores, as git itself says, by the rules of one moment."""
 
+# Names are bytes here, which pathlib does not know.
+# ruff: noqa: PTH103, PTH118, PTH120, PTH123
+
 import os
 import subprocess
 from pathlib import Path

@@ -254,7 +254,7 @@ def test_a_content_that_the_store_has_lost_is_an_error_before_anything_changes(
     with snapshots.store.locked() as contents:
         contents.database.execute("DELETE FROM blobs WHERE CAST(data AS TEXT) LIKE 'a%'")
 
-    with pytest.raises(SnapshotUnavailable, match="content of a is not in .*: nothing was changed"):
+    with pytest.raises(SnapshotUnavailable, match=r"of a is not in .*: nothing was changed"):
         snapshots.restore(target, last="work")
 
     assert (work / "new").exists()

@@ -1,5 +1,7 @@
 """What putting back means, path by path, before anything is touched."""
 
+from typing import TypeAlias
+
 import pytest
 
 from daruma.tools.files.paths import Parts
@@ -12,10 +14,10 @@ UNREAD = Entry("unread", 0o644, "1")
 PIPE = Entry("special", 0o644, "0o10000,0")
 GIT = Entry("repository", 0, "")
 
+Rows: TypeAlias = dict[str, tuple[Entry | None, Entry | None, str]]
 
-def plan(
-    rows: dict[str, tuple[Entry | None, Entry | None, str]], *, overwrite: bool = False
-) -> Plan:
+
+def plan(rows: Rows, *, overwrite: bool = False) -> Plan:
     """Plan for paths given with what was there, what is there, and who has changed it."""
     table = {tuple(path.split("/")): row for path, row in rows.items()}
     who = Changed(
@@ -56,14 +58,12 @@ def expected(
 
 def test_an_undo_belongs_to_the_work() -> None:
     """So that what an undo has changed can be undone as well."""
-    rows = [("work", [("a",)]), ("others", [("b",)]), ("undo", [("c",)])]
-
-    found = changed([(by, paths) for by, paths in rows])  # type: ignore[misc]
+    found = changed([("work", [("a",)]), ("others", [("b",)]), ("undo", [("c",)])])
 
     assert found == Changed(frozenset({("a",), ("c",)}), frozenset({("b",)}))
 
 
-TABLE = {
+TABLE: dict[str, tuple[Rows, dict[str, object]]] = {
     "changed by the work": ({"a": (OLD, NEW, "w")}, expected({"a": OLD})),
     "made by the work": ({"a": (None, NEW, "w")}, expected({"a": None})),
     "changed by others": ({"a": (OLD, NEW, "o")}, expected({}, kept="a")),
@@ -104,7 +104,7 @@ def test_what_is_put_back(case: str) -> None:
     assert told(plan(rows)) == want
 
 
-OVERWRITTEN = {
+OVERWRITTEN: dict[str, tuple[Rows, dict[str, object]]] = {
     "changed by both": ({"a": (OLD, NEW, "wo")}, expected({"a": OLD}, "a")),
     "a file of others in a directory that was a file": (
         {"d": (OLD, FOLDER, "w"), "d/a": (None, NEW, "o")},
