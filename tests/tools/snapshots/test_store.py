@@ -1,5 +1,6 @@
 """A store is whole or says why not, and how to go on."""
 
+import fcntl
 import os
 import sqlite3
 import subprocess
@@ -34,6 +35,14 @@ def test_what_a_failing_block_wrote_is_gone(store: Store) -> None:
 
     with store.locked() as contents:
         assert [contents.has_blob(each) for each in put] == [True, False]
+
+
+def test_a_store_is_locked_to_the_end_of_the_block(store: Store) -> None:
+    """Also after a commit: nobody takes a snapshot in the middle of a restore."""
+    with store.locked() as contents:
+        contents.commit()
+        with store.path.with_suffix(".lock").open() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_store_is_for_its_owner_alone(store: Store) -> None:
