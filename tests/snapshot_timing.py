@@ -29,7 +29,10 @@ SETTLED = 2.1
 PAIRS = {
     "first time": ("take, new store", "stash -u"),
     "again": ("take, new process", "stash -u again"),
+    "put back": ("restore of 500", "stash pop"),
 }
+
+TAKES = [mine for mine, _ in PAIRS.values() if mine.startswith("take")]
 
 
 def fill(work: Path) -> None:
@@ -77,9 +80,30 @@ def take(work: str, store: str) -> float:
     return timed(lambda: snapshots.take("timed", by="work"))
 
 
+def restore(work: str, store: str) -> float:
+    """Put back what the work has changed since the first snapshot."""
+    snapshots = Snapshots(Path(work), "timing", Store(Path(store)))
+    first = snapshots.kept()[0].id
+    return timed(lambda: snapshots.restore(first, last="work"))
+
+
 def ours(work: Path, store: Path) -> dict[str, float]:
     """Time our side of one round."""
-    return {name: in_new_process("take", work, store) for name, _ in PAIRS.values()}
+    found = {name: in_new_process("take", work, store) for name in TAKES}
+    spoil(work)
+    return found | {"restore of 500": in_new_process("restore", work, store)}
+
+
+def spoil(work: Path) -> None:
+    """Change and delete files that `touch` has not, and add some, as the next work does."""
+    files = sorted(work.glob("part*/*/*.py"))
+    for number, path in enumerate(files[7 :: len(files) // TOUCHED][:TOUCHED]):
+        if number % 10 < 6:
+            path.write_text(path.read_text() + "\nspoiled\n")
+        elif number % 10 < 7:
+            path.unlink()
+        else:
+            path.with_suffix(".more").write_text(path.read_text()[::-1])
 
 
 def theirs(work: Path) -> dict[str, float]:
@@ -121,7 +145,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["take"]:
-        print(take(*sys.argv[2:]))  # noqa: T201
+    if sys.argv[1:2] in (["take"], ["restore"]):
+        print({"take": take, "restore": restore}[sys.argv[1]](*sys.argv[2:]))  # noqa: T201
     else:
         main()

@@ -75,7 +75,7 @@ class Judge:
 
     def unable(self) -> set[bytes]:
         """Return the paths that can not be made again, whoever changed them."""
-        states = (self.then, self.now)
+        states = [look.visible for look in self.looks]
         kinds = ("special", "repository")
         return {path for state in states for path, thing in state.items() if thing[0] in kinds}
 
