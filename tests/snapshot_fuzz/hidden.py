@@ -56,9 +56,8 @@ class Hidden:
         return seen
 
     def _left_alone(self, path: bytes, state: State) -> bool:
-        if path in self.tracked or path == b".":
-            return False
-        if path in self.above_tracked and state[path][0] == "directory":
+        tracked = self.above_tracked if state[path][0] == "directory" else self.tracked
+        if path in tracked or path == b".":
             return False
         chain = [(each, True) for each in parents(path)]
         return any(self.known[each] for each in (*chain, (path, state[path][0] == "directory")))
