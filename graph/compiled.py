@@ -12,7 +12,7 @@ from typing_extensions import override
 from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.door import admit, refuse_secrets
 from daruma.graph.first_look import FirstLook
-from daruma.graph.members import MemberMachine, Members
+from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
 from daruma.graph.undoing import savepoints_of, undone
@@ -43,7 +43,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         compiled: CompiledStateGraph[State, Settings, Input, Output],
         settings: Settings,
         check: Callable[[Settings], None],
-        member: Callable[[], MemberMachine],
+        member: Callable[[], MemberMachine] = no_members,
     ) -> Self:
         """Make the machine of a compiled graph."""
         machine = cls.__new__(cls)

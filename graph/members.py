@@ -27,6 +27,11 @@ _TASKS_OWN = (TaskStarted, TaskCompleted, PhaseCompleted, PhaseFailed)
 """What the task says itself, once a member's work is merged."""
 
 
+def no_members() -> MemberMachine:
+    """Stand for the machine of members where there are none."""
+    raise LookupError("this machine has no members")
+
+
 @dataclass(frozen=True)
 class Members:
     """The machine that members run; it hangs on the run, since it knows what runs it."""
