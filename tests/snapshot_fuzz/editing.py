@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -29,15 +30,18 @@ class Vandal:
 
     def grow(self) -> None:
         """Make a workspace: with git or without, some of it tracked, some ignored."""
-        for _ in range(self.random.randrange(4, 14)):
-            self.create()
+        self._create(self.random.randrange(4, 14))
         if self.random.random() < 0.7:
             self.ignore()
         if self.random.random() < 0.6:
             self.git(self.root, "init", "-q")
             self.git(self.root, "add", "-f" if self.random.random() < 0.3 else "-A", ".")
             self.git(self.root, *COMMIT)
-            for _ in range(self.random.randrange(0, 5)):
+            self._create(self.random.randrange(0, 5))
+
+    def _create(self, times: int) -> None:
+        for _ in range(times):
+            with suppress(PermissionError):
                 self.create()
 
     def vandalise(self, times: int) -> None:
@@ -54,7 +58,8 @@ class Vandal:
             self.flip,
         ]
         for _ in range(times):
-            self.random.choice(kinds)()
+            with suppress(PermissionError):  # in directories that were locked before
+                self.random.choice(kinds)()
 
     def create(self) -> None:
         """A file, a link or an empty folder somewhere."""

@@ -39,7 +39,7 @@ class Round:
 
     def run(self) -> None:
         """Make, vandalise, restore, judge."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        clear(self.folder)
         self.workspace = self.folder / "workspace"
         self.workspace.mkdir(parents=True)
         self.snapshots = self.make(self.workspace, "thread", Store(self.folder / "store.sqlite3"))
@@ -121,6 +121,13 @@ def plain(workspace: Path, thread: str, store: Store) -> Snapshots:
     return Snapshots(workspace, thread, store)
 
 
+def clear(folder: Path) -> None:
+    """Remove a folder, with all that is locked in it."""
+    for at, _, _ in os.walk(folder):
+        Path(at).chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def in_memory() -> Iterator[Path]:
     """Make a folder in memory, where the system has one: rounds are bound by the disk's syncing."""
@@ -141,5 +148,5 @@ def rounds(
         faults += [f"seed {seed}: {fault}" for fault in each.faults]
         if until and any(until in fault for fault in faults):
             break
-    shutil.rmtree(folder / "round", ignore_errors=True)
+    clear(folder / "round")
     return counted, faults

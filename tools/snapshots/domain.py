@@ -11,8 +11,8 @@ from daruma.tools.snapshots.looking import above, is_directory
 from daruma.tools.snapshots.restoring import Changed
 
 SINCE: Final = "is ignored since the snapshot was taken, and was not looked at"
-THEN: Final = "was ignored when the snapshot was taken: what it was is not known"
-UNSEEN: Final = "changed while it was ignored: by whom is not known"
+THEN: Final = "was ignored when the snapshot was taken, and what it was is not known"
+UNSEEN: Final = "changed while it was ignored, by whom is not known"
 
 
 def common(found: Iterable[Difference], then: Rules, now: Rules) -> Iterator[Difference]:
@@ -47,6 +47,8 @@ def _reason(
     if was and (not _covers(now, path, was) or (is_ and is_.kind == "repository")):
         return SINCE
     if is_ and not _covers(then, path, is_):
+        if was:
+            return UNSEEN
         return THEN if path in who.work else ""
     return "" if path in who.work or path in who.others else UNSEEN
 
