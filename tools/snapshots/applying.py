@@ -96,7 +96,8 @@ class Applying:
     def close(self, folder: int, path: Parts) -> None:
         """Give a directory the mode that it has in the goal, or had before."""
         was = self.was(path)
-        final = self.goal.get(path) or was  # what could not be removed is as it was
+        goal = self.goal.get(path)
+        final = goal if is_directory(goal) else was  # what could not be removed is as it was
         now = entry_of(folder, path[-1])
         if not (final and is_directory(final) and now and is_directory(now)):
             return
