@@ -17,9 +17,10 @@ from daruma.graph.contexts import emitter
 from daruma.graph.machine import ON_BUG
 from daruma.graph.raising import Leaving, Raised
 from daruma.graph.tiers import end_with_first
+from daruma.state.assignment import Assignment, Report
 from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of, words_of
-from daruma.state.events import Event, RecoveryCompleted, TaskCompleted
+from daruma.state.events import Event, MemberCompleted, RecoveryCompleted, TaskCompleted
 from daruma.state.failure import Failure, bug_in
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
@@ -40,7 +41,7 @@ def handler_for(node: str, settings: Settings) -> Handler:
     """
 
     async def handle(
-        state: State | Dispatch,
+        state: State | Dispatch | Assignment,
         error: NodeError,
         runtime: Runtime[Settings],
         config: RunnableConfig,
@@ -65,21 +66,25 @@ def _closing(node: str, update: Update) -> Iterator[Event]:
     """Yield what closes events that nobody else would close (PL-04)."""
     if node == "consult":
         yield RecoveryCompleted(strategy="give-up", carried="failed")
+    if isinstance(report := update.get("reports"), Report):
+        phase = report.phase
+        yield MemberCompleted(phase_id=phase.id, expert=phase.expert or "", outcome="failed")
     if result := update.get("result"):
         yield TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
 
 
-def _end(state: State | Dispatch, failure: Failure, raised: Raised) -> None:
+def _end(state: State | Dispatch | Assignment, failure: Failure, raised: Raised) -> None:
     if isinstance(state, State) and state.error:
         end_with_first(state, raised)
     else:
         raised.end = raised.behind(failure)
 
 
-def _update(node: str, state: State | Dispatch, failure: Failure, chain: FallbackChain) -> Update:
-    if isinstance(state, Dispatch):
-        answer = tool_result(state.call, f"Error: {failure.message}", ok=False)
-        return {"messages": [answer], "calls": moved(state.call, "failed")}
+def _update(
+    node: str, state: State | Dispatch | Assignment, failure: Failure, chain: FallbackChain
+) -> Update:
+    if not isinstance(state, State):
+        return _of_one(state, failure)
     first = state.origin or state.failure or failure
     if ON_BUG[node] == END:
         return {"result": _bare_result(state, failure, chain)}
@@ -90,6 +95,15 @@ def _update(node: str, state: State | Dispatch, failure: Failure, chain: Fallbac
     if node == "intake":  # what it found is that of the task before
         return {"failure": failure, "origin": failure, "plan": None, "verification": None}
     return {"failure": failure, "origin": first}
+
+
+def _of_one(state: Dispatch | Assignment, failure: Failure) -> Update:
+    """Answer for one of several that were sent out: its siblings go on."""
+    if isinstance(state, Dispatch):
+        answer = tool_result(state.call, f"Error: {failure.message}", ok=False)
+        return {"messages": [answer], "calls": moved(state.call, "failed")}
+    phase = replace(state.phase, status="failed", outcome="failed", failure=failure)
+    return {"reports": Report(phase=phase)}
 
 
 def _bare_result(state: State, failure: Failure, chain: FallbackChain) -> TaskResult:

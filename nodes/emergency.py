@@ -1,5 +1,7 @@
 """Classify by rule what the task failed of, and build the structured error. No model is asked."""
 
+from dataclasses import replace
+
 from daruma.state import phases
 from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of
@@ -10,13 +12,17 @@ from daruma.tools.context import Context
 
 
 async def emergency(state: State, context: Context) -> Update:
-    """State the error under the code of the first failure (EM-04); a running phase ends with it."""
+    """State the error under the code of the first failure (EM-04); running phases end with it."""
     failure = first_failure(state)
     update: Update = {"error": emergency_of(failure, context.settings.fallback_chain)}
-    if state.plan and state.plan.current and state.failure and _running(state):
-        own = state.origin or state.failure
-        update["plan"] = closed = phases.close(state.plan, state.plan.current, "failed", own)
-        context.emit(phase_failed(state.plan, closed))
+    running = [p.id for p in state.plan.phases if p.status == "running"] if state.plan else []
+    if state.plan and state.failure and running:
+        own, plan = state.origin or state.failure, state.plan
+        for phase_id in running:
+            before = replace(plan, current=phase_id)
+            plan = phases.close(before, phase_id, "failed", own)
+            context.emit(phase_failed(before, plan))
+        update["plan"] = plan
     return update
 
 
@@ -32,8 +38,3 @@ def first_failure(state: State) -> Failure:
         return fallen.failure
     found = work_failure(state, work_status(state))
     return found or Failure(code="internal_error", node="emergency", message="the cause is unknown")
-
-
-def _running(state: State) -> bool:
-    current = state.plan.phase(state.plan.current) if state.plan else None
-    return current is not None and current.status == "running"

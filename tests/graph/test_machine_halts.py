@@ -31,7 +31,6 @@ from daruma.graph.machine import (
     node_of,
     of_a_member,
 )
-from daruma.nodes.hold import decided
 from daruma.nodes.member import started
 from daruma.state.assignment import Report, assignments, reduce_reports
 from daruma.state.budget import MAX_FAILED_PLANS
@@ -48,6 +47,7 @@ from daruma.state.step import append_steps
 from daruma.state.tool_task import moved, reduce_calls, with_status
 from daruma.state.usage import Usage
 from daruma.tools.context import Answer, Context
+from daruma.tools.holding import decided
 from daruma.tools.recovery.consulting import question_of, replied
 from daruma.tools.registry import Registry
 from daruma.tools.results import tool_result
