@@ -1,6 +1,6 @@
 """Building the graph: the table, its nodes, and the live things they work with."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import cache, partial
 from importlib import import_module
@@ -11,6 +11,7 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
 
@@ -18,7 +19,16 @@ from daruma.graph.bridge import async_node
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
 from daruma.graph.handlers import handler_for
-from daruma.graph.machine import ENTRY, TABLE, Each, Router, Target, node_of
+from daruma.graph.machine import (
+    ENTRY,
+    MEMBER_ENTRY,
+    TABLE,
+    Each,
+    Router,
+    Target,
+    node_of,
+    of_a_member,
+)
 from daruma.graph.replies import replies_of
 from daruma.graph.tiers import Node
 from daruma.state.channels import Input, Output, State
@@ -83,15 +93,29 @@ def builder(contexts: Contexts) -> Builder:
     graph: Builder = StateGraph(
         State, context_schema=Settings, input_schema=Input, output_schema=Output
     )
-    for name, (router, edges) in TABLE.items():
+    _fill(graph, TABLE, ENTRY, contexts)
+    return graph
+
+
+def member_of(contexts: Contexts) -> CompiledStateGraph[State, Settings, State, State]:
+    """Compile the machine of a team member: the same nodes, on one phase; it saves with its task.
+
+    It is run within the node ``member``, so that its steps are kept in a namespace of their own.
+    """
+    graph: StateGraph[State, Settings, State, State] = StateGraph(State, context_schema=Settings)
+    _fill(graph, of_a_member(), MEMBER_ENTRY, contexts)
+    return graph.compile(name="member")
+
+
+def _fill(graph: Any, table: Mapping[str, Any], entry: str, contexts: Contexts) -> None:
+    for name, (router, edges) in table.items():
         graph.add_node(
             name,
             async_node(contexts.bound(node(name))),
             error_handler=async_node(handler_for(name, contexts.settings)),
         )
         _add_edges(graph, name, router, edges)
-    graph.add_edge(START, ENTRY)
-    return graph
+    graph.add_edge(START, entry)
 
 
 def node(name: str) -> Node:
@@ -100,7 +124,7 @@ def node(name: str) -> Node:
     return function
 
 
-def _add_edges(graph: Builder, name: str, router: Router, edges: dict[str, Target]) -> None:
+def _add_edges(graph: Any, name: str, router: Router, edges: dict[str, Target]) -> None:
     if len(edges) == 1:  # LangGraph reads the whole state for a router: not for a foregone outcome
         graph.add_edge(name, node_of(*edges.values()))
         return

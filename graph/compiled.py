@@ -121,6 +121,42 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         )
         return newest(config)
 
+    def undo(
+        self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
+    ) -> Restored:
+        """Put the files of a thread's workspace back; the thread's state stays as it is (RO-07).
+
+        ``to`` is the id of a savepoint, such as ``2/p1``, or of a snapshot, such as
+        ``Restored.before``, which undoes an undo. None means the start of the newest task; with a
+        ``checkpoint_id`` in the config, the newest savepoint of that checkpoint. ``conflicts`` says
+        what becomes of files that both the thread's work and somebody else changed.
+
+        Raises :class:`~daruma.graph.undoing.UndoRefused` where that state can not be had,
+        :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts, before anything is
+        changed.
+        """
+        given = self._thread(config)
+        return undone(self.get_state(given), to, conflicts, travelled=_travelled(given))
+
+    async def aundo(
+        self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
+    ) -> Restored:
+        """Do the same, asynchronously."""
+        given = self._thread(config)
+        past = await self.aget_state(given)
+        return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
+
+    def savepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
+        """Return the states that a thread's files can be put back to, oldest first.
+
+        Raises :class:`~daruma.graph.undoing.UndoRefused` where there is no such thread.
+        """
+        return savepoints_of(self.get_state(self._thread(config)))
+
+    async def asavepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
+        """Do the same, asynchronously."""
+        return savepoints_of(await self.aget_state(self._thread(config)))
+
     def _run(self, raised: Raised, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run, with the live things that are its own."""
         return Members(self.member).noted(FirstLook().noted(raised.noted(config)))

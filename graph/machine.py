@@ -11,10 +11,13 @@ from typing import Any
 from langgraph.graph import END
 
 from daruma.graph import routes
+from daruma.state.assignment import assignments
 from daruma.state.channels import State
 from daruma.state.tool_task import Dispatch, with_status
 
 ENTRY = "intake"
+MEMBER_ENTRY = "main"
+"""Where the machine of a team member begins: with a phase that was begun for it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ Target = str | Each
 Router = Callable[[Any], str]
 
 EACH_TOOL = Each("tool", ready_calls)
+EACH_MEMBER = Each("member", assignments)
 
 RECOVERED: dict[str, Target] = {
     "retried": "main",
@@ -69,7 +73,12 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_spec_review,
         {"confirmed": "begin", "rejected": "plan", "parked": "spec_review"},
     ),
-    "begin": (routes.after_begin, {"begun": "main", "refused": "settle"}),
+    "begin": (routes.after_begin, {"begun": "main", "shared": EACH_MEMBER, "refused": "settle"}),
+    "member": (routes.after_member, {"reported": "merge"}),
+    "merge": (
+        routes.after_merge,
+        {"next": "begin", "completed": "finish", "failed": "emergency"},
+    ),
     "main": (
         routes.after_main,
         {
@@ -129,6 +138,7 @@ ON_BUG: dict[str, str] = {
         ("main", "repair", "gate", "verify", "reflect", "recovery", "consult"), "settle"
     ),
     "tool": "main",
+    "member": "merge",
     "emergency": "finish",
     "finish": END,
 }
@@ -136,6 +146,22 @@ ON_BUG: dict[str, str] = {
 
 A tool's leads where its siblings go, so that all calls join.
 """
+
+
+NOT_A_MEMBERS = ("intake", "plan", "spec_review", "begin", "member", "merge")
+"""What only the task itself goes through, not a member of its team."""
+
+
+def of_a_member() -> dict[str, tuple[Router, dict[str, Target]]]:
+    """Return the table of a team member: the same, without what comes before and after a phase."""
+    return {
+        name: (
+            router,
+            {out: to for out, to in edges.items() if node_of(to) not in NOT_A_MEMBERS},
+        )
+        for name, (router, edges) in TABLE.items()
+        if name not in NOT_A_MEMBERS
+    }
 
 
 def node_of(target: Target) -> str:

@@ -29,6 +29,7 @@ class Pursuit:
     chain: tuple[str, ...]
     request: Request
     began: float
+    member: str = ""
     place: int = 0
     circuit: str | None = None
     keys: Sequence[str] = ()
@@ -58,6 +59,7 @@ class Pursuit:
             "daruma_call": self.call,
             "daruma_model": self.model,
             "daruma_attempt": self.requests + 1,
+            **({"daruma_member": self.member} if self.member else {}),
         }
 
     def failed(self, error: Exception) -> Tried:

@@ -48,10 +48,19 @@ def after_spec_review(state: State) -> Literal["confirmed", "rejected", "parked"
     return "parked" if state.plan.parked else "confirmed"
 
 
-def after_begin(state: State) -> Literal["begun", "refused"]:
+def after_begin(state: State) -> Literal["begun", "shared", "refused"]:
     if state.failure:
         return "refused"
-    return "begun"
+    return "shared" if state.task and state.task.mode == "team_collab" else "begun"
+
+
+def after_member(_: object) -> Literal["reported"]:
+    """Members report each for itself, so all of them must go the same way."""
+    return "reported"
+
+
+def after_merge(state: State) -> Literal["next", "completed", "failed"]:
+    return _onward(state.plan) if state.plan else "failed"
 
 
 def after_main(

@@ -1,10 +1,12 @@
-"""Start the next phase whose dependencies are completed."""
+"""Start the next phase whose dependencies are completed; in a team, all of them at once."""
+
+from dataclasses import replace
 
 from langchain_core.messages import HumanMessage
 
 from daruma.state import phases
 from daruma.state.channels import State, Update
-from daruma.state.events import PhaseStarted
+from daruma.state.events import MemberStarted, PhaseStarted
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
 from daruma.tools.context import Context
@@ -12,30 +14,31 @@ from daruma.tools.savepoints import Written, write_savepoint
 
 
 async def begin(state: State, context: Context) -> Update:
-    """Make the first ready phase the current one, keep the workspace, tell the model what to do.
+    """Keep the workspace as it is, start the ready phases, and tell the model what to do.
 
     A phase that asks for a snapshot to go back to is not begun without one.
     """
     if state.plan is None:
         raise LookupError("there is no plan to begin")
-    phase = phases.ready(state.plan)[0]
-    number = state.plan.phases.index(phase) + 1
-    context.emit(
-        PhaseStarted(phase_id=phase.id, title=phase.title, number=number, of=len(state.plan.phases))
-    )
-    written = await write_savepoint(state.task, "phase", context, phase_id=phase.id)
-    message = HumanMessage(
-        instructions(state.plan, phase, number), id=f"{state.plan.id}:begin:{phase.id}"
-    )
-    return {
-        "plan": phases.start(state.plan, phase.id),
+    shared = state.task is not None and state.task.mode == "team_collab"
+    now = phases.for_members(state.plan, context.settings.team.max_parallel) if shared else ()
+    chosen = now or phases.ready(state.plan)[:1]
+    plan, written = state.plan, Written([])
+    for phase in chosen:
+        _tell(state, phase, context, shared=shared)
+        one = await write_savepoint(state.task, "phase", context, phase_id=phase.id)
+        written = Written([*written.savepoints, *one.savepoints])
+        plan = phases.start(plan, phase.id)
+    update: Update = {
+        "plan": replace(plan, current=chosen[0].id),
         "savepoints": written.savepoints,
-        "messages": [message],
         "calls": (),
         "verification": None,
-        "failure": refusal(phase, written),
+        "failure": None if shared else refusal(chosen[0], written),
         "origin": None,
+        "reports": (),
     }
+    return update if shared else {**update, "messages": [_instructed(state.plan, chosen[0])]}
 
 
 def refusal(phase: Phase, written: Written) -> Failure | None:
@@ -50,3 +53,19 @@ def instructions(plan: Plan, phase: Phase, number: int) -> str:
     """Say what a phase is about, in the words of the plan."""
     head = f"Phase {number} of {len(plan.phases)}: {phase.title}"
     return f"{head}\n\n{phase.instructions}" if phase.instructions else head
+
+
+def _instructed(plan: Plan, phase: Phase) -> HumanMessage:
+    text = instructions(plan, phase, plan.phases.index(phase) + 1)
+    return HumanMessage(text, id=f"{plan.id}:begin:{phase.id}")
+
+
+def _tell(state: State, phase: Phase, context: Context, *, shared: bool) -> None:
+    every = state.plan.phases if state.plan else ()
+    number = every.index(phase) + 1
+    context.emit(PhaseStarted(phase_id=phase.id, title=phase.title, number=number, of=len(every)))
+    if shared:
+        workspace = state.task.workspace if state.task else None
+        context.emit(
+            MemberStarted(phase_id=phase.id, expert=phase.expert or "", workspace=workspace)
+        )

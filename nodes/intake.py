@@ -12,6 +12,7 @@ from daruma.state.task import Limits, Task
 from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.drift import drifted
+from daruma.tools.files.threads import in_thread
 from daruma.tools.savepoints import Written, write_savepoint
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.team.template_file import TemplateRefused
@@ -37,7 +38,7 @@ async def intake(state: State, context: Context) -> Update:
         started_at=context.now(),
     )
     context.emit(task_started(task))
-    refusal = _refusal(task, state)
+    refusal = _refusal(task, state) or unknown
     written = await _kept(task, context) if refusal is None else Written([])
     return {
         "task": task,

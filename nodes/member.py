@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from daruma.tools.team.worktree import Worktree, make
 from langchain_core.messages import HumanMessage
 
 from daruma.state import phases
@@ -54,7 +53,6 @@ def started(given: Assignment, expert: Expert | None, place: Drawn | None) -> St
     """Return the state that the member's own machine starts with: a plan of this one phase."""
     phase = replace(given.phase, depends_on=(), status="pending")
     plan = Plan(id=given.plan_id, goal=given.task.goal, phases=(phase,))
-    expert = expert_of(given.task, given.phase, context)
     task = replace(
         given.task,
         workspace=str(place.folder) if place else None,

@@ -1,21 +1,35 @@
 """The human gate on the plan: nothing is done before a person has seen what will be."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from langchain_core.messages import HumanMessage
 from langgraph.types import interrupt
 
 from daruma.state.channels import State, Update
-from daruma.state.events import SpecReviewCompleted
-from daruma.state.interrupts import Confirm, Edit, SpecReviewRequest, edited_plan, read_reply
+from daruma.state.emergency import words_of
+from daruma.state.events import SpecReviewCompleted, TaskCompleted
+from daruma.state.interrupts import (
+    Confirm,
+    Edit,
+    Park,
+    SpecReviewRequest,
+    edited_plan,
+    read_reply,
+)
 from daruma.state.plan import Plan
+from daruma.state.result_of import result_of
+from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.team.team_of import team_of
 from daruma.tools.team.template_file import TemplateRefused
 
 
 async def spec_review(state: State, context: Context) -> Update:
-    """Ask for the plan to be confirmed, rejected with feedback, or edited (PL-02)."""
+    """Ask for the plan to be confirmed, rejected with feedback, edited, or parked (PL-02, PL-03).
+
+    A parked plan has the result of its task, so far, and is asked about again without a deadline.
+    """
     experts = await _experts(state, context)
     question = review_request(state, context.settings.spec_review.timeout, experts)
     reply = read_reply(question, interrupt(question))
@@ -29,9 +43,16 @@ async def spec_review(state: State, context: Context) -> Update:
     if isinstance(reply, Confirm):
         return {"plan": replace(plan, parked=False)}
     if isinstance(reply, Edit):
-        return {"plan": edited_plan(question, reply, proposed(state).id)}
+        return {"plan": edited_plan(question, reply, plan.id)}
     note = f"The plan was rejected: {reply.feedback}. Plan anew."
     return {"plan": None, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
+
+
+def _parked(state: State, context: Context) -> Update:
+    said = words_of(context.settings.fallback_chain).parked
+    context.emit(TaskCompleted(task_id=state.task_id, status="parked", output=said))
+    result = result_of(state, "parked", said, context.now())
+    return {"plan": replace(proposed(state), parked=True), "result": result}
 
 
 async def _experts(state: State, context: Context) -> tuple[str, ...]:
@@ -55,6 +76,8 @@ def review_request(state: State, timeout: float, experts: Sequence[str] = ()) ->
         phases=[phase.to_dict() for phase in plan.phases],
         deadline=None if plan.parked else made + timeout,
     )
+    if plan.parked:
+        request["parked"] = True
     if experts:
         request["experts"] = list(experts)
     return request

@@ -4,8 +4,8 @@ Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix second
 is checked before the graph runs, so one that does not fit changes nothing.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -21,7 +21,10 @@ class ReplyRefused(DarumaError):
 
 
 class SpecReviewRequest(TypedDict):
-    """The plan, before anything is done (PL-02); of a team, with its experts' names."""
+    """The plan, before anything is done (PL-02); of a team, with its experts' names.
+
+    One that nobody confirmed in time is ``parked``: it is asked about again, without a deadline.
+    """
 
     type: Literal["spec_review_request"]
     id: str

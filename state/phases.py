@@ -19,6 +19,16 @@ def ready(plan: Plan) -> tuple[Phase, ...]:
     )
 
 
+def for_members(plan: Plan, most: int) -> tuple[Phase, ...]:
+    """Return the ready phases that members take up now, at most so many.
+
+    What settles a conflict is done alone, so that it meets no other work.
+    """
+    now = ready(plan)
+    settling = [phase for phase in now if phase.settles]
+    return tuple(settling[:1]) or now[:most]
+
+
 def start(plan: Plan, phase_id: str) -> Plan:
     """Mark a phase as running; it is the current one from now on."""
     return replace(_change(plan, phase_id, status="running"), current=phase_id)

@@ -4,27 +4,6 @@ import os
 from pathlib import Path
 from subprocess import run
 
-NAMES = ["a", "b", "ab", "a.c", "build", "x y", "é", "[z]", "#n", "!m", "a*"]
-"""Few, so that patterns fit them."""
-
-PIECES = [
-    *NAMES,
-    "*",
-    "**",
-    "?",
-    "*.c",
-    "[ab]",
-    "[!a]*",
-    "\\#n",
-    "\\!m",
-    "b?",
-    "*a",
-    "[a-z]?",
-    "??",
-    "x\\ y",
-    "\\a",
-]
-
 
 def git(folder: Path, *arguments: str) -> bytes:
     """Run git in a folder, with the home beside it for settings; return what it says."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from daruma.state.channels import State
 from daruma.state.data_dir import data_dir
 from daruma.state.events import Event, unheard
 from daruma.state.failover import Failover
@@ -70,6 +71,18 @@ class Learned(Protocol):
         """Return the action that worked, with how sure that is; None where nothing is known."""
 
 
+class CarryOut(Protocol):
+    """Runs the machine once more, from a state that has one phase to do, to its end (PL-06)."""
+
+    async def __call__(self, state: State, settings: Settings, /) -> State:
+        """Return the state that it ended in."""
+
+
+async def nobody(state: State, settings: Settings, /) -> State:  # noqa: ARG001 - a CarryOut
+    """Carry out nothing: there is no team."""
+    raise LookupError("there is no team to carry this out")
+
+
 async def nothing_learned(_: str) -> None:
     """Know nothing."""
 
@@ -91,6 +104,7 @@ class Context:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     learned: Learned = nothing_learned
+    carry_out: CarryOut = nobody
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:
         """Return the snapshots of a workspace; None where there is none, or settings want none."""

@@ -44,7 +44,7 @@ async def write_savepoint(
     if task is None or task.workspace is None:
         return Written([])
     id_, snapshots = savepoint_id(task.id, phase_id, when), context.snapshots(task.workspace)
-    found, missing, changes = None, OFF, ()
+    found, missing, changes = None, OFF, tuple[Change, ...]()
     if snapshots:
         try:
             taken = await in_thread(snapshots.take, f"savepoint {id_}", by=by, fresh=when == "task")

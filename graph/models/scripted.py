@@ -21,6 +21,7 @@ from daruma.graph.models.script_check import lacking, tail
 
 ROLE_KEY = "daruma_role"
 CALL_KEY = "daruma_call"
+MEMBER_KEY = "daruma_member"
 
 
 class ScriptedChatModel(AnsweringModel):
@@ -45,7 +46,8 @@ class ScriptedChatModel(AnsweringModel):
     Which turn is next, the caller says: `{"daruma_role": "main", "daruma_call": 3}` in the call's
     metadata asks for the role's fourth turn, in whatever process, so that a run that was killed
     goes on where it was. Without `daruma_call` this object counts each role's calls itself;
-    without `daruma_role` the role is `main`.
+    without `daruma_role` the role is `main`. A team member that carries out phase `p2` takes its
+    turns from `main@p2` where the script has them, else from `main`.
 
     As with real models under LangChain, arguments that are cut off are an invalid call when
     invoked, and completed when streamed; otherwise a streamed answer adds up to the invoked one.
@@ -111,6 +113,8 @@ class ScriptedChatModel(AnsweringModel):
 
     def _place(self, metadata: Mapping[str, Any]) -> tuple[str, int]:
         role, number = metadata.get(ROLE_KEY, DEFAULT_ROLE), metadata.get(CALL_KEY)
+        own = f"{role}@{metadata.get(MEMBER_KEY, '')}"
+        role = own if own in self._turns else role
         if number is None:
             number = next(self._counts.setdefault(role, itertools.count()))
         return role, number

@@ -70,7 +70,7 @@ class Vandal:
         elif roll < 0.75:
             os.symlink(self.random.choice([b"a", b"..", b"/etc", b"b/c", b"zz"]), path)
         else:
-            os.mkdir(path, self.random.choice(FOLDER_MODES))  # noqa: PTH102
+            os.mkdir(path, self.random.choice(FOLDER_MODES))
 
     def write(self) -> None:
         """Other content, sometimes of the same size, sometimes in a new inode."""
@@ -78,14 +78,14 @@ class Vandal:
             if self.random.random() < 0.5:
                 self.fill(path)
             else:
-                with open(path, "r+b") as file:  # noqa: PTH123
+                with open(path, "r+b") as file:
                     file.write(bytes([self.random.randrange(256)]))
 
     def flip(self) -> None:
         """A link to somewhere else, of the same length."""
         for path in self.some("link"):
-            old = os.readlink(path)  # noqa: PTH115
-            os.unlink(path)  # noqa: PTH108
+            old = os.readlink(path)
+            os.unlink(path)
             os.symlink(bytes([self.random.randrange(97, 123)]) + old[1:], path)
 
     def delete(self) -> None:
@@ -98,17 +98,17 @@ class Vandal:
         for path in self.some():
             target = self.fresh()
             if not (target + b"/").startswith(path + b"/"):
-                os.rename(path, target)  # noqa: PTH104
+                os.rename(path, target)
 
     def chmod(self) -> None:
         """Another mode for a file."""
         for path in self.some("file"):
-            os.chmod(path, self.random.choice(MODES))  # noqa: PTH101
+            os.chmod(path, self.random.choice(MODES))
 
     def chmod_folder(self) -> None:
         """Another mode for a folder, also for the workspace itself."""
         for path in [*self.some("folder"), self.root][:1]:
-            os.chmod(path, self.random.choice(FOLDER_MODES))  # noqa: PTH101
+            os.chmod(path, self.random.choice(FOLDER_MODES))
 
     def swap(self) -> None:
         """Something else under the same name: a file, a link, a folder with a file."""
@@ -121,14 +121,14 @@ class Vandal:
             elif roll == 1:
                 os.symlink(b"a", path)
             else:
-                os.mkdir(path)  # noqa: PTH102
+                os.mkdir(path)
                 self.fill(path + b"/" + self.random.choice(NAMES))
 
     def ignore(self) -> None:
         """An ignore file that says something else."""
         path = self.random.choice(self.folders()) + b"/.gitignore"
-        if not os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
-            with open(path, "wb") as file:  # noqa: PTH123
+        if not os.path.isdir(path) and not os.path.islink(path):
+            with open(path, "wb") as file:
                 file.write(self.random.choice(IGNORES))
 
     def fifo(self) -> None:
@@ -143,7 +143,7 @@ class Vandal:
     def nest(self) -> None:
         """A repository in the workspace, with a commit or without."""
         path = self.fresh()
-        os.mkdir(path)  # noqa: PTH102
+        os.mkdir(path)
         self.git(path, "init", "-q")
         self.fill(path + b"/inner")
         if self.random.random() < 0.5:
@@ -152,35 +152,35 @@ class Vandal:
 
     def commit(self) -> None:
         """What a user does: a commit, or a stash, or a clean checkout."""
-        if os.path.isdir(self.root + b"/.git"):  # noqa: PTH112
+        if os.path.isdir(self.root + b"/.git"):
             args = self.random.choice([["add", "-A"], ["stash", "-q"], ["checkout", "-q", "."]])
             self.git(self.root, *args)
 
     def wipe(self) -> None:
         """What a bad rollback does."""
-        if os.path.isdir(self.root + b"/.git") and self.random.random() < 0.3:  # noqa: PTH112
+        if os.path.isdir(self.root + b"/.git") and self.random.random() < 0.3:
             self.git(self.root, "clean", "-fdq")
         elif self.random.random() < 0.2:
-            for path in [each for each in self.paths() if os.path.dirname(each) == self.root]:  # noqa: PTH120
+            for path in [each for each in self.paths() if os.path.dirname(each) == self.root]:
                 if not path.endswith(b"/.git"):
                     self.away(path)
 
     def fill(self, path: bytes) -> None:
         """Write a new file; what is there and is none stays."""
-        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):  # noqa: PTH113, PTH114
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
             return
         if os.path.lexists(path) and self.random.random() < 0.5:
-            os.unlink(path)  # noqa: PTH108
-        with open(path, "wb") as file:  # noqa: PTH123
+            os.unlink(path)
+        with open(path, "wb") as file:
             file.write(self.random.randbytes(self.random.choice([0, 1, 20, 20, 5000])))
-        os.chmod(path, self.random.choice(MODES))  # noqa: PTH101
+        os.chmod(path, self.random.choice(MODES))
 
     def away(self, path: bytes) -> None:
         """Remove whatever is there."""
-        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+        if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
-            os.unlink(path)  # noqa: PTH108
+            os.unlink(path)
 
     def fresh(self) -> bytes:
         """Return a path that is not there, in a folder that is."""
@@ -196,9 +196,9 @@ class Vandal:
         """Return one random path of a kind, if there is any."""
         fits: Callable[[bytes], bool] = {
             "": os.path.lexists,
-            "file": lambda p: os.path.isfile(p) and not os.path.islink(p),  # noqa: PTH113, PTH114
+            "file": lambda p: os.path.isfile(p) and not os.path.islink(p),
             "link": os.path.islink,
-            "folder": lambda p: os.path.isdir(p) and not os.path.islink(p),  # noqa: PTH112, PTH114
+            "folder": lambda p: os.path.isdir(p) and not os.path.islink(p),
         }[kind]
         found = [path for path in self.paths() if fits(path)]
         return [self.random.choice(found)] if found else []
@@ -208,12 +208,12 @@ class Vandal:
         found = []
         for at, folders, files in os.walk(self.root):
             folders[:] = sorted(each for each in folders if each != b".git")
-            found += [os.path.join(at, each) for each in sorted((*folders, *files))]  # noqa: PTH118
+            found += [os.path.join(at, each) for each in sorted((*folders, *files))]
         return found
 
     def folders(self) -> list[bytes]:
         """Return all folders, the workspace itself several times: most things are near."""
-        found = [p for p in self.paths() if os.path.isdir(p) and not os.path.islink(p)]  # noqa: PTH112, PTH114
+        found = [p for p in self.paths() if os.path.isdir(p) and not os.path.islink(p)]
         return [self.root] * (1 + len(found) // 3) + [
             p for p in found if p.count(b"/") < self.root.count(b"/") + 5
         ]

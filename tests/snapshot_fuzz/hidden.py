@@ -28,7 +28,7 @@ class Hidden:
         self.root = os.fsencode(workspace)
         self.scratch = scratch
         self.repositories = {p for p in state if p.split(b"/")[-1] == b".git" and whole(p)}
-        self.homes = sorted({os.path.dirname(p) for p in self.repositories} | {b""})  # noqa: PTH120
+        self.homes = sorted({os.path.dirname(p) for p in self.repositories} | {b""})
         self.rules = {
             path: self._bytes(path)
             for path, thing in state.items()
@@ -84,7 +84,7 @@ class Hidden:
         shadow = os.fsencode(self.scratch) + b"/shadow"
         subprocess.run(["rm", "-rf", shadow], check=True)
         for each in (b".git/objects", b".git/refs", b".git/info"):
-            os.makedirs(shadow + b"/" + each)  # noqa: PTH103 - bytes
+            os.makedirs(shadow + b"/" + each)
         _put(shadow + b"/.git/HEAD", b"ref: refs/heads/main\n")
         lead = home + b"/" if home else b""
         for path, directory in sorted(asked):
@@ -93,11 +93,11 @@ class Hidden:
             _lay(shadow + b"/" + path[len(lead) :], directory=directory)
         for path, content in self.rules.items():
             inside = path[len(lead) :]
-            folder = os.path.dirname(path)  # noqa: PTH120
+            folder = os.path.dirname(path)
             exclude = inside == b".git/info/exclude"
             there = state.get(folder or b".", ("", 0, ""))[0] == "directory"
             if path.startswith(lead) and (exclude or (there and self._home(path) == home)):
-                os.makedirs(os.path.dirname(shadow + b"/" + inside), exist_ok=True)  # noqa: PTH103, PTH120
+                os.makedirs(os.path.dirname(shadow + b"/" + inside), exist_ok=True)
                 _put(shadow + b"/" + inside, content)
         text = b"\0".join(path[len(lead) :] for path, _ in asked) + b"\0"
         done = subprocess.run(
@@ -117,7 +117,7 @@ class Hidden:
             return []
         done = subprocess.run(
             ["git", "ls-files", "-ci", "--exclude-standard", "-z"],
-            cwd=os.path.join(self.root, home),  # noqa: PTH118
+            cwd=os.path.join(self.root, home),
             capture_output=True,
             check=True,
             env=QUIET,
@@ -125,7 +125,7 @@ class Hidden:
         return [lead + each for each in done.stdout.split(b"\0") if each]
 
     def _bytes(self, path: bytes) -> bytes:
-        with open(self.root + b"/" + path, "rb") as file:  # noqa: PTH123 - bytes
+        with open(self.root + b"/" + path, "rb") as file:
             return file.read()
 
 
@@ -135,13 +135,13 @@ def whole(path: bytes) -> bool:
 
 
 def _put(path: bytes, content: bytes) -> None:
-    with open(path, "wb") as file:  # noqa: PTH123 - bytes
+    with open(path, "wb") as file:
         file.write(content)
 
 
 def _lay(path: bytes, *, directory: bool) -> None:
     if directory:
-        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+        os.makedirs(path, exist_ok=True)
     else:
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         _put(path, b"")

@@ -96,20 +96,17 @@ class Round:
     def _judge(self, judge: Judge, done: Restored) -> None:
         wrong = judge.wrong()
         self.counted["exact" if done.exact else "declared"] += 1
-        if done.exact and done.left:
-            self.faults.append("exact, and something left")
-        if done.exact and wrong:
-            self.counted["silently wrong"] += 1
-            self.faults.append(f"silently wrong: {wrong}")
-        if undeclared := declared(wrong, done.left):
-            self.faults.append(f"wrong and not named: {undeclared}; named {done.left}")
-        if unexcused := judge.unexcused():
-            self.faults.append(f"left without need: {unexcused}; named {done.left}")
-        if damaged := judge.damaged():
-            self.faults.append(f"damaged: {damaged}")
-        if not done.exact and not wrong:
-            self.counted["needlessly declared"] += 1
-            self.counted[f"needless: {done.left[0].rpartition(': ')[2]}"] += 1
+        self.counted["needlessly declared"] += not done.exact and not wrong
+        self.counted["silently wrong"] += done.exact and bool(wrong)
+        said = f"; named {done.left}"
+        found = {
+            "exact, and something left" + said: done.left if done.exact else [],
+            "silently wrong": wrong if done.exact else [],
+            "wrong and not named" + said: declared(wrong, done.left),
+            "left without need" + said: judge.unexcused(),
+            "damaged": judge.damaged(),
+        }
+        self.faults += [f"{fault}: {paths}" for fault, paths in found.items() if paths]
 
 
 def _rest(look: Seen) -> tuple[State, State, Hidden]:
@@ -143,7 +140,7 @@ def rounds(
     counted: Counter[str] = Counter()
     faults: list[str] = []
     for seed in seeds:
-        each = Round(folder / "round", Random(seed), make, counted)
+        each = Round(folder / "round", Random(seed), make, counted)  # noqa: S311 - repeatable, not secret
         each.run()
         faults += [f"seed {seed}: {fault}" for fault in each.faults]
         if until and any(until in fault for fault in faults):

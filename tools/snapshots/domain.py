@@ -1,6 +1,6 @@
-"""What two snapshots that were taken by different ignore rules can be compared by."""
+"""What can not be told of a snapshot that was taken by other ignore rules."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from daruma.tools.files.paths import Parts
@@ -13,16 +13,6 @@ from daruma.tools.snapshots.restoring import Changed
 SINCE: Final = "is ignored since the snapshot was taken, and was not looked at"
 THEN: Final = "was ignored when the snapshot was taken, and what it was is not known"
 UNSEEN: Final = "changed while it was ignored, by whom is not known"
-
-
-def common(found: Iterable[Difference], then: Rules, now: Rules) -> Iterator[Difference]:
-    """Yield the differences in what neither of two sets of rules leaves alone."""
-    if then == now:
-        yield from found
-        return
-    for path, was, is_ in found:
-        if all(_covers(rules, path, was or is_) for rules in (then, now)):
-            yield path, was, is_
 
 
 def beyond(found: Iterable[Difference], then: Rules, now: Rules, who: Changed) -> dict[Parts, str]:

@@ -1,6 +1,5 @@
 """Bringing a restore that is on record to its end, and saying honestly what came of it."""
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,28 +35,24 @@ class Finishing:
     def begin(self) -> None:
         """Put the intent on record, with all that was kept before it, before anything changes."""
         self.snapshots.step()
-        write_intent(self.contents.database, self._place, self.intent)
+        write_intent(self.contents.database, self.snapshots.place(), self.intent)
         self.contents.commit()
         self.snapshots.step()
 
     def finish(self) -> Restored:
         """Go the rest of the way, look at the workspace again, and close the intent."""
-        recorded = Recorded(self.contents, self._place, self.intent.thread)
+        recorded = Recorded(self.contents, self.snapshots.place(), self.intent.thread)
         before = recorded.named(self.intent.before)
         left = self._applied(before)
         rules = decoded(self.contents.blob(before.rules))
         root, unkept = self.snapshots.seen(self.contents, self.top, rules)
         wrong, foreign = self._compared(before, root)
         after = self._record(recorded, before, root, frozenset(foreign), tuple(unkept))
-        close_intent(self.contents.database, self._place)
+        close_intent(self.contents.database, self.snapshots.place())
         self.snapshots.step()
         self.contents.commit()
         self.snapshots.step()
         return report(self.intent, after, {path: left.get(path, MEANWHILE) for path in wrong})
-
-    @property
-    def _place(self) -> bytes:
-        return os.fsencode(os.path.realpath(self.snapshots.workspace))
 
     def _applied(self, before: Snapshot) -> dict[Parts, str]:
         rules = decoded(self.contents.blob(before.rules))

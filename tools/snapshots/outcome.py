@@ -22,7 +22,8 @@ class Snapshot:
     ``at`` is Unix time in seconds; ``unkept`` are paths that are known to be there and whose
     content is not kept, since they are too large or may not be read. ``number`` grows with every
     snapshot of a store; ``by`` says who made the changes since the thread's one before it;
-    ``rules`` is the digest of the ignore rules.
+    ``rules`` is the digest of the ignore rules. One that ``opens`` was taken just before some work:
+    what differs from it after a crash was made by that work.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Snapshot:
     by: By = "work"
     rules: str = ""
     number: int = 0
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

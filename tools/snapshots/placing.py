@@ -22,6 +22,10 @@ _NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOS
 """What a file system says that knows none."""
 
 
+def no_step() -> None:
+    """Do nothing between two operations."""
+
+
 def status_of(folder: int, name: str) -> os.stat_result | None:
     """Return what the system says of a name, None if it is not there."""
     try:

@@ -1,7 +1,6 @@
 """Deciding what is put back of a workspace, and having it put back."""
 
 import itertools
-import os
 import secrets
 import zlib
 from collections.abc import Iterator, Mapping
@@ -9,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from daruma.tools.files.paths import Parts
+from daruma.tools.snapshots.comparing import between
 from daruma.tools.snapshots.contents import Contents
-from daruma.tools.snapshots.difference import Difference, differences
-from daruma.tools.snapshots.domain import beyond, common
+from daruma.tools.snapshots.difference import differences
+from daruma.tools.snapshots.domain import beyond
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.finishing import Finishing, report
 from daruma.tools.snapshots.ignored import Rules, decoded
@@ -69,8 +69,7 @@ class PuttingBack:
 
     def recover(self) -> Restored | None:
         """Do what `Snapshots.recover` does."""
-        place = os.fsencode(os.path.realpath(self.snapshots.workspace))
-        intent = open_intent(self.contents.database, place)
+        intent = open_intent(self.contents.database, self.snapshots.place())
         return self._finishing(intent).finish() if intent else None
 
     def _finishing(self, intent: Intent) -> Finishing:
@@ -94,19 +93,13 @@ class PuttingBack:
         since = [each for each in own if each.number >= target.number]
         pairs = itertools.pairwise(since)
         who = changed((new.by, self._paths(old, new)) for old, new in pairs)
-        found = self._differences(target, before)
+        found = differences(self.contents.tree, target.root, before.root)
         unknown = beyond(found, self._rules(target), self._rules(before), who)
         then, now = (Look(self.contents.tree, each.root) for each in (target, before))
         return planned(who, then, now, overwrite=overwrite, unknown=unknown)
 
     def _paths(self, old: Snapshot, new: Snapshot) -> Iterator[Parts]:
-        found = self._differences(old, new)
-        if old.rules != new.rules:
-            found = common(found, self._rules(old), self._rules(new))
-        return (path for path, _, _ in found)
-
-    def _differences(self, old: Snapshot, new: Snapshot) -> Iterator[Difference]:
-        return differences(self.contents.tree, old.root, new.root)
+        return (path for path, _, _ in between(self.contents, old, new))
 
     def _rules(self, snapshot: Snapshot) -> Rules:
         return decoded(self.contents.blob(snapshot.rules))

@@ -8,7 +8,7 @@ from typing import Any
 from daruma.tools.snapshots.contents import Contents
 from daruma.tools.snapshots.outcome import By, Snapshot, SnapshotUnavailable
 
-_COLUMNS = "id, thread, label, root, at, unkept, made_by, rules, number"
+_COLUMNS = "id, thread, label, root, at, unkept, made_by, rules, number, open"
 
 
 class Recorded:
@@ -20,17 +20,28 @@ class Recorded:
         self.thread = thread
 
     def add(
-        self, label: str, by: By, *, root: str, rules: str, at: float, unkept: tuple[str, ...]
+        self,
+        label: str,
+        by: By,
+        *,
+        root: str,
+        rules: str,
+        at: float,
+        unkept: tuple[str, ...],
+        opens: bool = False,
     ) -> Snapshot:
         """Record a state as the thread's newest."""
         id_ = secrets.token_hex(8)
         done = self.database.execute(
-            "INSERT INTO snapshots (id, thread, workspace, made_by, label, root, rules, at, unkept)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (id_, self.thread, self.workspace, by, label, root, rules, at, json.dumps(unkept)),
+            "INSERT INTO snapshots (id, thread, workspace, made_by, label, root, rules, at,"
+            " unkept, open) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(id_, self.thread, self.workspace, by, label),
+                *(root, rules, at, json.dumps(unkept), opens),
+            ),
         )
         number = done.lastrowid or 0
-        return Snapshot(id_, self.thread, label, root, at, unkept, by, rules, number)
+        return Snapshot(id_, self.thread, label, root, at, unkept, by, rules, number, opens)
 
     def all(self) -> Iterator[Snapshot]:
         """Yield the thread's snapshots, oldest first."""
@@ -63,5 +74,6 @@ class Recorded:
 
 
 def _snapshot(row: tuple[Any, ...]) -> Snapshot:
-    id_, thread, label, root, at, unkept, by, rules, number = row
-    return Snapshot(id_, thread, label, root, at, tuple(json.loads(unkept)), by, rules, number)
+    id_, thread, label, root, at, unkept, by, rules, number, opens = row
+    known = tuple(json.loads(unkept))
+    return Snapshot(id_, thread, label, root, at, known, by, rules, number, bool(opens))

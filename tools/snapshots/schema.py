@@ -26,7 +26,8 @@ CREATE TABLE trees (
 CREATE TABLE snapshots (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, thread TEXT NOT NULL,
     workspace BLOB NOT NULL, made_by TEXT NOT NULL, label TEXT NOT NULL, root TEXT NOT NULL,
-    rules TEXT NOT NULL, at REAL NOT NULL, unkept TEXT NOT NULL
+    rules TEXT NOT NULL, at REAL NOT NULL, unkept TEXT NOT NULL,
+    open INTEGER NOT NULL
 );
 CREATE INDEX snapshots_of_thread ON snapshots (workspace, thread, number);
 CREATE TABLE statuses (

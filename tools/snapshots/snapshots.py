@@ -2,20 +2,31 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from daruma.tools.snapshots.applying import Applying
 from daruma.tools.snapshots.beneath import workspace_opened
 from daruma.tools.snapshots.comparing import between
 from daruma.tools.snapshots.contents import Contents
-from daruma.tools.snapshots.difference import Difference, as_changes, differences
+from daruma.tools.snapshots.difference import as_changes, differences
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.freezing import frozen
 from daruma.tools.snapshots.ignored import Rules, decoded
 from daruma.tools.snapshots.materialising import materialise
-from daruma.tools.snapshots.outcome import By, Change, Snapshot, SnapshotUnavailable, Taken
+from daruma.tools.snapshots.outcome import (
+    By,
+    Change,
+    Conflicts,
+    Restored,
+    Snapshot,
+    SnapshotUnavailable,
+    Taken,
+)
 from daruma.tools.snapshots.packing import packing
+from daruma.tools.snapshots.placing import no_step
 from daruma.tools.snapshots.pruning import prune
+from daruma.tools.snapshots.putting_back import PuttingBack
 from daruma.tools.snapshots.reading import Reader
 from daruma.tools.snapshots.recorded import Recorded
 from daruma.tools.snapshots.replacing import seen_again
@@ -54,27 +65,56 @@ class Snapshots:
         self.step = step
         self.way = way
 
-    def take(self, label: str, *, by: By, fresh: bool = False) -> Taken:
+    def take(self, label: str, *, by: By, fresh: bool = False, opens: bool = False) -> Taken:
         """Keep the workspace as it is. ``fresh`` reads the ignore rules anew, as at a task's start.
 
         Otherwise those of the thread's last snapshot hold, so that the work can not hide files.
+        ``opens`` says that work begins: what is found changed by others, should a crash cut it
+        short, is put down to that work.
         """
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
             PuttingBack(self, contents, top).recover()
-            return self.taken(contents, top, label, by=by, fresh=fresh)
+            return self.taken(contents, top, label, by=by, fresh=fresh, opens=opens)
 
-    def taken(self, contents: Contents, top: int, label: str, *, by: By, fresh: bool) -> Taken:
+    def open(self, label: str) -> None:
+        """Say that work begins, without a look at the workspace; nothing if none was taken yet."""
+        with self.store.locked() as contents:
+            recorded = self.recorded(contents)
+            if last := recorded.last():
+                recorded.add(
+                    label,
+                    "work",
+                    root=last.root,
+                    rules=last.rules,
+                    at=self.now(),
+                    unkept=last.unkept,
+                    opens=True,
+                )
+
+    def taken(
+        self,
+        contents: Contents,
+        top: int,
+        label: str,
+        *,
+        by: By,
+        fresh: bool = False,
+        opens: bool = False,
+    ) -> Taken:
         """Do what `take` does in a store and a workspace that are open."""
         recorded = self.recorded(contents)
         last, base = recorded.last(), recorded.last(undone=False)
+        interrupted = by == "others" and last is not None and last.opens
+        by = "work" if interrupted else by
         rules = self.rules(contents, last, top, fresh=fresh)
         root, unkept = self.seen(contents, top, rules)
         digest = contents.put_blob(rules.encoded())
         snapshot = recorded.add(
-            label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept)
+            label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept), opens=opens
         )
-        changes = as_changes(between(contents, base, snapshot)) if base else ()
-        return Taken(snapshot, changes)
+        if base is None or interrupted:
+            return Taken(snapshot)
+        return Taken(snapshot, as_changes(between(contents, base, snapshot)))
 
     def note(self, paths: Iterable[str], label: str) -> None:
         """Note that the work has changed exactly these files: only they are read again."""
@@ -87,7 +127,7 @@ class Snapshots:
             rules, root = decoded(contents.blob(last.rules)), last.root
             for path in paths:
                 root = seen_again(contents, root, top, Path(path).parts, rules)
-            if root != last.root:
+            if root != last.root or last.opens:
                 recorded.add(
                     label, "work", root=root, rules=last.rules, at=self.now(), unkept=last.unkept
                 )

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.git_ground import git, repository
+from tests.git_ground import repository
 from tests.snapshot_fuzz.reading import read
 
 from daruma.tools.snapshots.entry import Entry
@@ -70,7 +70,7 @@ def test_a_conflict_is_refused_by_name_and_changes_nothing(
     target = contended(snapshots, work)
     before, kept = read(work), snapshots.kept()
 
-    with pytest.raises(RestoreRefused, match="somebody else also changed a: keep") as caught:
+    with pytest.raises(RestoreRefused, match=r"somebody else also changed a: keep") as caught:
         snapshots.restore(target)
 
     assert caught.value.conflicts == ("a",)
@@ -85,7 +85,7 @@ def test_a_refusal_names_ten_paths_and_carries_all(snapshots: Snapshots, work: P
             (work / f"{number:02}").write_text(content)
         snapshots.take("change", by="work" if by == "work" else "others")
 
-    with pytest.raises(RestoreRefused, match="00, 01, .*, 09 and 2 more: keep") as caught:
+    with pytest.raises(RestoreRefused, match=r"00, 01, .*, 09 and 2 more: keep") as caught:
         snapshots.restore(target)
 
     assert len(caught.value.conflicts) == 12
@@ -268,7 +268,7 @@ def test_a_snapshot_of_another_thread_is_not_restored(
     other = Snapshots(work, "other", Store(tmp_path / "store.sqlite3"))
     foreign = start(other)
 
-    with pytest.raises(SnapshotUnavailable, match="no snapshot .* of this thread and workspace"):
+    with pytest.raises(SnapshotUnavailable, match=r"no snapshot .* of this thread and workspace"):
         snapshots.restore(foreign)
 
 
