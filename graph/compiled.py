@@ -15,7 +15,7 @@ from daruma.graph.first_look import FirstLook
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
-from daruma.graph.undoing import savepoints_of, undone
+from daruma.graph.undoing import brought_back, savepoints_of, undone
 from daruma.state.channels import Input, Output, State
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
@@ -102,11 +102,15 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Set a thread back to where its newest task failed; ``invoke(None, config)`` goes on.
 
+        The files of its workspace go back with it, but for what somebody else changed.
         ``call`` is the id of a tool call, to run that one again or to have it asked for again.
         Returns the config of the thread. Raises
         :class:`~daruma.graph.reopening.NothingToReopen`.
         """
-        fork = fork_of([*self.get_state_history(newest(self._thread(config)))], call)
+        history = [*self.get_state_history(newest(self._thread(config)))]
+        fork = fork_of(history, call)
+        if call is None:
+            brought_back(history[0])
         self.update_state(
             merge_configs(fork.config, _kept(config)), fork.values, as_node=fork.as_node
         )
@@ -115,7 +119,10 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     async def areopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Do the same, asynchronously."""
         thread = newest(self._thread(config))
-        fork = fork_of([past async for past in self.aget_state_history(thread)], call)
+        history = [past async for past in self.aget_state_history(thread)]
+        fork = fork_of(history, call)
+        if call is None:
+            await in_thread(brought_back, history[0])
         await self.aupdate_state(
             merge_configs(fork.config, _kept(config)), fork.values, as_node=fork.as_node
         )

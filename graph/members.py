@@ -5,9 +5,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from daruma.state.channels import State
+from daruma.state.errors import DarumaError
 from daruma.state.events import (
     Event,
     PhaseCompleted,
@@ -25,6 +28,10 @@ _KEY = "__pregel_daruma_member"
 
 _TASKS_OWN = (TaskStarted, TaskCompleted, PhaseCompleted, PhaseFailed)
 """What the task says itself, once a member's work is merged."""
+
+
+class SaverRefused(DarumaError):
+    """Raised when members can not keep their steps where the task keeps its own."""
 
 
 def no_members() -> MemberMachine:
@@ -84,7 +91,11 @@ class Carrying:
     emit: Callable[[Event], None]
 
     async def __call__(self, state: State, settings: Settings, /) -> State:
-        """Run a member's machine; where it was interrupted or killed, it goes on from there."""
+        """Run a member's machine; where it was interrupted or killed, it goes on from there.
+
+        Raises :class:`SaverRefused`.
+        """
+        _check_saver(self.config)
         phase = state.plan.current if state.plan else None
         config = Member(phase or "", self.emit).noted(self.config)
         given = {each.name: getattr(state, each.name) for each in fields(state)}
@@ -92,3 +103,12 @@ class Carrying:
         machine: Any = Members.of(self.config).machine()
         ended = await machine.ainvoke(given, config, context=settings)
         return State(**ended)
+
+
+def _check_saver(config: RunnableConfig) -> None:
+    saver = config.get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER)
+    if saver and type(saver).aget_tuple is BaseCheckpointSaver.aget_tuple:
+        raise SaverRefused(
+            f"a team needs a checkpointer that can be used asynchronously, and "
+            f"{type(saver).__name__} can not: give open_postgres() as persistence"
+        )

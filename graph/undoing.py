@@ -12,6 +12,7 @@ from langgraph.types import StateSnapshot
 
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
+from daruma.state.phases import first_failed
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
 from daruma.tools.snapshots.outcome import Conflicts, Restored
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
@@ -68,6 +69,27 @@ def place_of(past: StateSnapshot, to: str | None, *, travelled: bool = False) ->
         if to in _kept(workspace, thread):
             return Place(thread, workspace, to)
     raise UndoRefused(_unknown(to, state.savepoints))
+
+
+def brought_back(past: StateSnapshot) -> Restored | None:
+    """Put the files of a failed task back to how they were when its first phase failed; blocks.
+
+    So that what is tried again meets the files it knows: what was rolled back since is there again,
+    what later phases did is not. What somebody else changed is kept. None where nothing is known of
+    them, as on another machine.
+    """
+    state = _state(past)
+    fallen = first_failed(state.plan) if state.plan else None
+    done = (
+        latest(state.savepoints, savepoint_id(state.task_id, fallen.id, "done")) if fallen else None
+    )
+    then = (done.undo or done.snapshot) if done else None
+    if done is None or then is None or not Path(done.workspace).is_dir():
+        return None
+    thread = _thread_of(past)
+    if then not in _kept(done.workspace, thread):
+        return None
+    return snapshots_of(done.workspace, thread).restore(then, conflicts="keep")
 
 
 def snapshots_of(workspace: str, thread: str) -> Snapshots:

@@ -10,15 +10,17 @@ from daruma.state.channels import State, Update
 from daruma.state.ending import answer
 from daruma.state.errors import DarumaError
 from daruma.state.events import MemberCompleted
-from daruma.state.failure import Failure
+from daruma.state.failure import Code, Failure
 from daruma.state.plan import Plan
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files.threads import in_thread
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.team.drawing import Drawn, drawn
 from daruma.tools.team.member_settings import settings_of
 from daruma.tools.team.team_of import team_of
 from daruma.tools.team.template import Expert
+from daruma.tools.team.worktree import WorktreeUnavailable
 
 MOST_SAID = 4000
 """Characters of a member's answer that are passed on."""
@@ -29,7 +31,9 @@ async def member(given: Assignment, context: Context) -> Update:
     try:
         report = await _carried_out(given, context)
     except (ToolError, DarumaError) as error:
-        failure = Failure(code="workspace_conflict", node="member", message=str(error))
+        gone = isinstance(error, ToolError | SnapshotUnavailable | WorktreeUnavailable)
+        code: Code = "workspace_conflict" if gone else "bad_request"
+        failure = Failure(code=code, node="member", message=str(error))
         phase = replace(given.phase, status="failed", outcome="failed", failure=failure)
         report = Report(phase=phase)
     outcome = report.phase.outcome or "failed"

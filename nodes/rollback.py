@@ -31,7 +31,7 @@ async def rollback(state: State, context: Context) -> Update:
     except (ToolError, DarumaError) as error:
         return _failed(phase, error, context)
     written = await write_savepoint(
-        state.task, "done", context, phase_id=phase.id, note=undone.note
+        state.task, "done", context, phase_id=phase.id, note=undone.note, undo=undone.undo
     )
     return {"savepoints": written.savepoints, "failure": None}
 

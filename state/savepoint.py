@@ -15,7 +15,8 @@ class Savepoint:
 
     ``id`` is short, for people: ``2`` before the second task of the thread, ``2/p1`` before its
     phase ``p1``, ``2/p1/done`` after it. ``snapshot`` is None where none could be taken; then
-    ``note`` says why. ``at`` is Unix time in seconds.
+    ``note`` says why. ``undo`` is the snapshot that holds what was rolled back to come here, if
+    anything was. ``at`` is Unix time in seconds.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Savepoint:
     workspace: str
     snapshot: str | None
     note: str = ""
+    undo: str | None = None
     at: float
     schema_version: int = 1
 

@@ -36,6 +36,7 @@ async def write_savepoint(
     phase_id: str | None = None,
     by: By = "work",
     note: str = "",
+    undo: str | None = None,
 ) -> Written:
     """Take a snapshot of a task's workspace and name it; a task without one has no savepoints.
 
@@ -61,6 +62,7 @@ async def write_savepoint(
         workspace=task.workspace,
         snapshot=found,
         note=said,
+        undo=undo,
         at=context.now(),
     )
     return Written([savepoint], changes)

@@ -71,6 +71,7 @@ def told(state: Any, workspace: Path) -> str:
     """A thread's state as text, without clock and timings, nor where its workspace lies."""
     values = dict(state.values)
     values["steps"] = [replace(step, at=0.0, seconds=0.0) for step in values["steps"]]
+    values["savepoints"] = [replace(each, at=0.0) for each in values["savepoints"]]
     values["task"] = replace(values["task"], started_at=0.0)
     values["result"] = replace(values["result"], timings={})
     shown = json.dumps({key: repr(value) for key, value in values.items()}, indent=1)

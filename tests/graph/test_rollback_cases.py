@@ -160,3 +160,28 @@ def test_an_answer_that_is_none_leaves_it_held(workspace: Path, reply: dict[str,
         run.reply(reply)
 
     assert run.question.value["type"] == "question"
+
+
+def test_what_is_tried_again_meets_the_files_it_knows(workspace: Path) -> None:
+    """RO-07 and TL-23: what was rolled back is there again, what came later is not."""
+    plan = phases({"id": "a", "rollback": "snapshot"}, {"id": "b"})
+    script = {
+        **SCRIPT_TAIL,
+        "plan": [plan],
+        "main": [BREAKS, say(), say(), calls(call("run_command", command="touch b")), say("B.")],
+    }
+    given = settings(
+        spec_review={"enabled": False},
+        sandbox={"require": "none"},
+        tools={"policy": {"run_command": "allow"}},
+        verification={"commands": ["test -e b"]},
+    )
+    run = Run(script, settings=given).ask(mode="plan_exec", workspace=str(workspace))
+    (workspace / "mine").touch()
+    assert not (workspace / "left.txt").exists()
+
+    run.graph.reopen(run.config)
+
+    assert (workspace / "left.txt").exists()
+    assert not (workspace / "b").exists()
+    assert (workspace / "mine").exists()

@@ -1,7 +1,7 @@
 """The rows of a store that name its snapshots."""
 
+import hashlib
 import json
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,7 +31,7 @@ class Recorded:
         opens: bool = False,
     ) -> Snapshot:
         """Record a state as the thread's newest."""
-        id_ = secrets.token_hex(8)
+        id_ = self._free_id(label)
         done = self.database.execute(
             "INSERT INTO snapshots (id, thread, workspace, made_by, label, root, rules, at,"
             " unkept, open) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -42,6 +42,18 @@ class Recorded:
         )
         number = done.lastrowid or 0
         return Snapshot(id_, self.thread, label, root, at, unkept, by, rules, number, opens)
+
+    def _free_id(self, label: str) -> str:
+        """Return an id that is the same whenever a thread does the same, and no other's here."""
+        count = "SELECT count(*) FROM snapshots WHERE workspace = ? AND thread = ?"
+        (number,) = self.database.execute(count, (self.workspace, self.thread)).fetchone()
+        while True:
+            told = f"{self.thread}\0{number}\0{label}".encode(errors="surrogateescape")
+            id_ = hashlib.sha256(told).hexdigest()[:16]
+            taken = self.database.execute("SELECT 1 FROM snapshots WHERE id = ?", (id_,)).fetchone()
+            if taken is None:
+                return id_
+            number += 1
 
     def all(self) -> Iterator[Snapshot]:
         """Yield the thread's snapshots, oldest first."""

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from tests.snapshot_fuzz.reading import read
 
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
-from tests.snapshot_fuzz.reading import read
 
 
 @pytest.fixture
