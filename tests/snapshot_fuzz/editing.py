@@ -128,7 +128,7 @@ class Vandal:
         """An ignore file that says something else."""
         path = self.random.choice(self.folders()) + b"/.gitignore"
         if not os.path.isdir(path) and not os.path.islink(path):
-            with open(path, "wb") as file:
+            with suppress(PermissionError), open(path, "wb") as file:
                 file.write(self.random.choice(IGNORES))
 
     def fifo(self) -> None:
