@@ -49,6 +49,10 @@ def attacked(work: Path, outside: Path, swaps: list[int]) -> Iterator[None]:
     def swap() -> None:
         one, other, third = (work / name for name in ("d", "link", "third"))
         while not over.is_set():
+            with suppress(OSError):  # a restore may have removed either of them
+                one.mkdir()
+            with suppress(OSError):
+                third.rename(other)
             with suppress(OSError):
                 other.symlink_to(outside)
             with suppress(OSError):
