@@ -57,6 +57,8 @@ def _of_end(of_task: list[StateSnapshot], state: State) -> Fork:
     result = state.result
     if result is None or result.completed:
         raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
+    if is_teams(state):
+        return _of_team(of_task[0], state)
     if result.status == "blocked":
         return _of_block(of_task)
     node = _failed_node(state)
@@ -64,6 +66,20 @@ def _of_end(of_task: list[StateSnapshot], state: State) -> Fork:
         if past.next == (node,):
             return Fork(_going_on(past), None, COPY)
     raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
+
+
+def is_teams(state: State) -> bool:
+    """Whether a task failed in phases that members carried out: each of them by itself."""
+    fallen = phases.first_failed(state.plan) if state.plan else None
+    return state.task is not None and state.task.mode == "team_collab" and fallen is not None
+
+
+def _of_team(past: StateSnapshot, state: State) -> Fork:
+    """Begin the failed phases anew; what other members have done and merged stays."""
+    if state.plan is None:
+        raise NothingToReopen("this task has no plan to go on with")
+    cleared = {"error": None, "failure": None, "origin": None}
+    return Fork(_going_on(past), {"plan": phases.reopened(state.plan), **cleared}, "merge")
 
 
 def _same_task(past: StateSnapshot, state: State) -> bool:

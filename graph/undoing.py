@@ -10,6 +10,7 @@ from pathlib import Path
 
 from langgraph.types import StateSnapshot
 
+from daruma.graph.reopening import is_teams
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.phases import first_failed
@@ -76,13 +77,12 @@ def brought_back(past: StateSnapshot) -> Restored | None:
 
     So that what is tried again meets the files it knows: what was rolled back since is there again,
     what later phases did is not. What somebody else changed is kept. None where nothing is known of
-    them, as on another machine.
+    them, as on another machine, and for a team, whose failed work never came into the workspace.
     """
     state = _state(past)
-    fallen = first_failed(state.plan) if state.plan else None
-    done = (
-        latest(state.savepoints, savepoint_id(state.task_id, fallen.id, "done")) if fallen else None
-    )
+    fallen = first_failed(state.plan) if state.plan and not is_teams(state) else None
+    id_ = savepoint_id(state.task_id, fallen.id, "done") if fallen else ""
+    done = latest(state.savepoints, id_)
     then = (done.undo or done.snapshot) if done else None
     if done is None or then is None or not Path(done.workspace).is_dir():
         return None

@@ -64,6 +64,17 @@ def dependents(plan: Plan, phase_id: str) -> tuple[Phase, ...]:
     return tuple(phase for phase in plan.phases if phase.id in reached - {phase_id})
 
 
+def reopened(plan: Plan) -> Plan:
+    """Return a plan whose failed phases are to be done again; what is completed stays so."""
+    phases = tuple(
+        replace(phase, status="pending", outcome=None, failure=None, verification=None)
+        if phase.status == "failed"
+        else phase
+        for phase in plan.phases
+    )
+    return replace(plan, phases=phases, current=None, first_failed=None)
+
+
 def to_undo(phase: Phase) -> bool:
     """Whether an ended phase has to go through validation and rollback (RO-01, RO-02).
 

@@ -9,6 +9,7 @@ import pytest
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, phases, say, unclosed
 
+from daruma.graph.build import build_graph
 from daruma.state.data_dir import data_dir
 
 BASE = "".join(f"line {n}\n" for n in range(1, 11))
@@ -239,3 +240,30 @@ def test_without_snapshots_a_team_has_no_worktrees(workspace: Path) -> None:
     assert run.result.status == "failed"
     assert "rollback.snapshots" in (run.result.error_message or "")
     assert "x.txt" not in files(workspace)
+
+
+def test_what_failed_is_tried_again_alone(workspace: Path) -> None:
+    """TL-23: what the others did stays, and is not done twice."""
+    script = {
+        "plan": [phases(*PAIR, THIRD)],
+        "main@a": [create("a.txt", "A = 1\n"), say("A.")],
+        "main@b": [{"raise": "down"}, {"raise": "down"}, create("b.txt", "B = 1\n"), say("B.")],
+        "main@c": [say("C.")],
+        "recovery@b": [say("no")],
+    }
+    run = team(workspace, script)
+    assert outcomes(run) == {"a": "completed", "b": "failed", "c": "failed"}
+    mended = Run({**script, "main@b": [create("b.txt", "B = 1\n"), say("B.")]}).model
+    run.graph = build_graph(
+        mended,
+        settings=settings(spec_review={"enabled": False}),
+        checkpointer=run.graph.checkpointer,
+    )
+
+    run.graph.reopen(run.config)
+    run.send(None)
+
+    assert outcomes(run) == {"a": "completed", "b": "completed", "c": "completed"}
+    assert run.result.status == "completed"
+    assert {"a.txt", "b.txt"} <= files(workspace).keys()
+    assert [event["phase_id"] for event in run.happened("member_started")] == ["a", "b", "b", "c"]
