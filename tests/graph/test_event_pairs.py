@@ -90,7 +90,10 @@ def a_workspace() -> Iterator[Path]:
 
 
 def travel(journey: Journey, workspace: Path) -> list[dict[str, Any]]:
-    """Run the task to its end, and return all that was told."""
+    """Run the task to its end, and return all that was told.
+
+    Who goes away misses what is told at that moment: then it is all that is told after that.
+    """
     given_settings = settings_of(
         sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
@@ -107,6 +110,7 @@ def travel(journey: Journey, workspace: Path) -> list[dict[str, Any]]:
     }
     reviews, holds = [*journey.reviews], [*journey.holds]
     leave(run, request, journey.leaves_after)
+    missed = len(run.events) if journey.leaves_after == len(run.events) else 0
     while run.snapshot.tasks:
         questions = run.snapshot.interrupts
         run.send(
@@ -114,7 +118,7 @@ def travel(journey: Journey, workspace: Path) -> list[dict[str, Any]]:
             if questions
             else None
         )
-    return run.events
+    return run.events[missed:]
 
 
 def leave(run: Run, request: Mapping[str, Any], after: int | None) -> None:
