@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -41,7 +42,7 @@ def plan_from(
     """Build a plan from ``{"goal"?, "phases": [{"id"?, "title", "instructions", ...}]}``.
 
     Models add keys of their own, which are left out; ``strict`` refuses them, for a person's typo.
-    In a team each phase has to name one of its ``experts``.
+    In a team each phase goes to one of its ``experts``: the first, where it names none.
     Raises :class:`PlanRefused` for a plan that can not be carried out.
     """
     phases = content.get("phases")
@@ -50,13 +51,12 @@ def plan_from(
     if strict:
         _refuse_unknown(phases)
     own_goal = content.get("goal")
-    plan = Plan(
+    read = (_phase(number, phase) for number, phase in enumerate(phases, 1))
+    return Plan(
         id=plan_id,
         goal=own_goal if isinstance(own_goal, str) and own_goal.strip() else goal,
-        phases=tuple(_phase(number, phase) for number, phase in enumerate(phases, 1)),
+        phases=_given_out(read, experts),
     )
-    _check_experts(plan.phases, experts)
-    return plan
 
 
 def plan_in(text: str, *, plan_id: str, goal: str, experts: Sequence[str] = ()) -> Plan:
@@ -71,8 +71,7 @@ def plan_in(text: str, *, plan_id: str, goal: str, experts: Sequence[str] = ()) 
     if not text.strip():
         raise PlanRefused("the answer was empty")
     phase = Phase(id="p1", title=goal[:80] or "Do the task", instructions=text.strip())
-    _check_experts([phase], experts)
-    return Plan(id=plan_id, goal=goal, phases=(phase,))
+    return Plan(id=plan_id, goal=goal, phases=_given_out([phase], experts))
 
 
 def _object_in(text: str) -> Mapping[str, Any] | None:
@@ -128,11 +127,18 @@ def _phase(number: int, content: object) -> Phase:
         raise PlanRefused(f"phase {number} has a wrong value for: {where}") from None
 
 
-def _check_experts(phases: Iterable[Phase], experts: Sequence[str]) -> None:
-    for phase in phases if experts else ():
+def _given_out(phases: Iterable[Phase], experts: Sequence[str]) -> tuple[Phase, ...]:
+    """Give each phase to the expert that it names, or to the first one if it names none."""
+    if not experts:
+        return tuple(phases)
+    given = tuple(replace(phase, expert=phase.expert or experts[0]) for phase in phases)
+    for phase in given:
         if phase.expert not in experts:
-            wrong = f"has an unknown expert {phase.expert!r}" if phase.expert else "has no expert"
-            raise PlanRefused(f"phase {phase.id!r} {wrong}; there are: {', '.join(experts)}")
+            raise PlanRefused(
+                f"phase {phase.id!r} has an unknown expert {phase.expert!r}; there are: "
+                f"{', '.join(experts)}"
+            )
+    return given
 
 
 def _names(value: object) -> tuple[str, ...]:

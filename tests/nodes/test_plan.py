@@ -123,22 +123,24 @@ async def test_a_team_is_asked_to_name_its_experts() -> None:
     assert update["plan"].phases[0].expert == "analyst"
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ('{"phases": [{"id": "a"}]}', "phase 'a' has no expert"),
-        ('{"phases": [{"id": "a", "expert": "cook"}]}', "phase 'a' has an unknown expert 'cook'"),
-        ("Just do it.", "phase 'p1' has no expert"),
-    ],
-)
-async def test_a_team_plan_has_to_name_experts(answer: str, said: str) -> None:
-    """PL-06: else the model is asked again, with the names there are."""
+async def test_an_unknown_expert_is_refused() -> None:
+    """PL-06, MO-06: the model is asked again, with the names there are."""
+    given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab"))
+    update = await plan(given, a_context('{"phases": [{"id": "a", "expert": "cook"}]}'))
+
+    assert "plan" not in update
+    said = "phase 'a' has an unknown expert 'cook'; there are: developer, tester, writer"
+    assert said in update["messages"][1].text
+
+
+@pytest.mark.parametrize("answer", ['{"phases": [{"id": "a"}]}', "Just do it."])
+async def test_a_phase_that_names_nobody_goes_to_the_first_expert(answer: str) -> None:
+    """PL-06: who reviews the plan sees whom."""
     given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab"))
     update = await plan(given, a_context(answer))
 
-    assert "plan" not in update
-    note = update["messages"][1].text
-    assert f"{said}; there are: developer, tester, writer" in note
+    assert update["plan"] is not None
+    assert update["plan"].phases[0].expert == "developer"
 
 
 async def test_without_a_team_experts_mean_nothing() -> None:

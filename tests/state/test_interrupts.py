@@ -69,7 +69,11 @@ def test_a_reply_that_fits_is_read(question: Any, reply: Any, kind: type) -> Non
             {"decision": "confirm", "spec_review_id": "other"},
             "the open review is 'p:spec_review', not 'other'",
         ),
-        (TEAM, {"decision": "edit", "plan": {"phases": ["x"]}}, "no expert; there are: a, b"),
+        (
+            TEAM,
+            {"decision": "edit", "plan": {"phases": [{"title": "x", "expert": "c"}]}},
+            "unknown expert 'c'; there are: a, b",
+        ),
         (REVIEW, {"decision": "edit", "plan": {"phases": []}}, "can not be run: the plan has no"),
         (
             REVIEW,
