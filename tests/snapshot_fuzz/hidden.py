@@ -39,6 +39,11 @@ class Hidden:
         self.above_tracked = {above for each in self.tracked for above in parents(each)}
         self.known: dict[tuple[bytes, bool], bool] = {}
 
+    def same_as(self, other: "Hidden") -> bool:
+        """Say whether these are the rules of another moment too."""
+        ours = (self.rules, set(self.tracked), self.repositories)
+        return ours == (other.rules, set(other.tracked), other.repositories)
+
     def visible(self, state: State) -> State:
         """Return what of a state is not left alone; of git's own only that it is there."""
         self._ask(state)

@@ -131,7 +131,7 @@ class Judge:
 
 
 def _seen_by_both(old: Seen, new: Seen, path: bytes) -> bool:
-    if old.hidden is new.hidden:
+    if old.hidden.same_as(new.hidden):
         return True
     looks = [(rules, look) for rules in (old.hidden, new.hidden) for look in (old, new)]
     return all(
