@@ -101,7 +101,7 @@ class Walk:
         if each.name.startswith(TEMPORARY) or self.rules.outside(inside, directory=directory):
             return None
         if self.rules.repository(inside):
-            return Entry("repository", 0, "")
+            return Entry("repository", 0, _emptied(fd, each.name) if directory else "")
         if directory:
             return True
         try:
@@ -116,3 +116,14 @@ class Walk:
         tree[path[-1]] = entry
         if entry.kind == "unread":
             self.unkept.append(told(path))
+
+
+def _emptied(fd: int, name: str) -> str:
+    """Tell a repository from the folder that is left of one: the sandbox holds on to that."""
+    try:
+        os.stat(f"{name}/HEAD", dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return "no HEAD"
+    except OSError:  # it may not be looked into
+        return ""
+    return ""

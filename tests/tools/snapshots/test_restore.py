@@ -219,6 +219,19 @@ def test_a_bad_rollback_command_is_undone(command: str, snapshots: Snapshots, wo
     assert files(read(work), git=True) == files(changed, git=True)
 
 
+def test_a_repository_that_was_emptied_is_said_to_be_left(snapshots: Snapshots, work: Path) -> None:
+    """A sandbox holds on to a folder `.git` while all in it is removed: that is no repository."""
+    repository(work)
+    target = start(snapshots)
+    (work / ".git" / "HEAD").unlink()
+    changes = snapshots.take("command", by="work").changes
+
+    done = snapshots.restore(target)
+
+    assert [(each.path, each.what) for each in changes] == [(".git", "changed")]
+    assert (done.exact, done.left) == (False, (".git: a git repository is never touched",))
+
+
 def files(state: dict[bytes, tuple[str, int, str]], *, git: bool = False) -> object:
     """Return git's own files of a state, or all others."""
     return {p: thing for p, thing in state.items() if (p.split(b"/")[0] == b".git") == git}
