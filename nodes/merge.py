@@ -79,7 +79,12 @@ async def _joined(round_: Round, report: Report, state: State, context: Context)
         unmerged = (report.drawn_from, report.snapshot)
         plan = with_conflicts(plan, phase.id, joined.conflicts, unmerged)
     written = await write_savepoint(
-        state.task, "done", context, phase_id=phase.id, note="; ".join(report.notes)
+        state.task,
+        "done",
+        context,
+        phase_id=phase.id,
+        by="others",  # the member worked elsewhere, and what was merged is on record
+        note="; ".join(report.notes),
     )
     return Round(
         plan=plan,

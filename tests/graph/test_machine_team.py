@@ -102,6 +102,38 @@ def test_members_work_at_the_same_time() -> None:
     assert outcomes(run) == {"a": "completed", "b": "completed"}
 
 
+@pytest.mark.parametrize("last", ["Done.", ""], ids=["completed", "failed"])
+def test_what_a_person_changes_meanwhile_is_not_taken_for_the_work(
+    workspace: Path, last: str
+) -> None:
+    """Members work elsewhere: what else changes in the workspace is somebody else's, and stays."""
+
+    def change() -> str:
+        """Be the person."""
+        (workspace / "notes.txt").write_text("changed by a person\n")
+        (workspace / "new.txt").write_text("made by a person\n")
+        return "changed"
+
+    script = {
+        "plan": [phases(*PAIR)],
+        "main@a": [create("a.txt", "A = 1\n"), calls({"name": "change", "args": {}}), say(last)],
+        "main@b": [create("b.txt", "B = 1\n"), say(last)],
+        "recovery": [say("no")],
+    }
+    given = settings(spec_review={"enabled": False}, verification={"enabled": False})
+    run = Run(script, settings=given, tools=[change])
+    run.ask(mode="team_collab", workspace=str(workspace))
+
+    restored = run.graph.undo(run.config)
+
+    assert restored.kept == ("new.txt", "notes.txt")
+    assert files(workspace) == {
+        "shared.txt": BASE,
+        "notes.txt": "changed by a person\n",
+        "new.txt": "made by a person\n",
+    }
+
+
 def test_a_conflict_has_a_phase_of_its_own(workspace: Path) -> None:
     """PL-06: the first one's work stays, the other's waits; what depends on it waits too."""
     settled = BASE.replace("line 5\n", "line five, from both\n")

@@ -29,7 +29,7 @@ def join(workspace: Snapshots, began: str, ended: str, label: str) -> Joined:
     :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`, also for a workspace that could
     not be brought to what was meant.
     """
-    now = workspace.take(f"before {label}", by="work", opens=True).snapshot.id
+    now = workspace.take(f"before {label}", by="others", opens=True).snapshot.id
     merge = _merge(workspace, now, began, ended, None)
     if merge.conflicts:
         return Joined(conflicts=tuple(f"{each.path} ({each.why})" for each in merge.conflicts))
