@@ -86,7 +86,7 @@ async def _put_back(
         why = f": {start.note}" if start and start.note else ""
         raise SnapshotUnavailable(f"there is no snapshot from before phase {phase.id!r}{why}")
     before = await begun(snapshots, f"putting back {phase.id} #{len(state.steps)}")
-    restored = await in_thread(snapshots.restore, start.snapshot, last="work")
+    restored = await in_thread(snapshots.restore, start.snapshot, last="work", by="work")
     if not restored.exact:
         paths = named(restored.left)
         raise RollbackFailed(f"these are not as they were before: {paths}", before.snapshot.id)

@@ -1,6 +1,7 @@
 """What becomes of a failed phase: validation passes or fails, rollback does what it does, in git
 or outside of it."""
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +150,26 @@ def test_a_retry_that_works_goes_on(workspace: Path) -> None:
     assert "1/a/done" in [each.id for each in run.state.savepoints]
     assert run.result.error_struct is not None
     assert run.result.error_struct.error_code == "verification_failed"
+
+
+def test_what_a_rollback_did_itself_is_not_told_as_somebody_elses(workspace: Path) -> None:
+    """RO-07: a pipe can not be made again, the files are back, and nobody else was there."""
+    os.mkfifo(workspace / "pipe")
+    breaks = calls(call("run_command", command="rm pipe; echo broken > kept.txt"))
+    plan = phases({"id": "a", "rollback": "snapshot"})
+    script = {**SCRIPT_TAIL, "plan": [plan], "main": [breaks, say(), say()]}
+    given = settings(
+        spec_review={"enabled": False},
+        sandbox={"require": "none"},
+        tools={"policy": {"run_command": "allow"}},
+        verification={"commands": ["false"]},
+    )
+    run = Run(script, settings=given).ask(mode="plan_exec", workspace=str(workspace))
+    assert (workspace / "kept.txt").read_text() == "kept\n"
+
+    run.reply({"answer": "keep"})
+
+    assert run.happened("workspace_drifted") == []
 
 
 @pytest.mark.parametrize("reply", [{"answer": "what?"}, {"answer": " "}, {"decision": "keep"}])
