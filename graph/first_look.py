@@ -1,6 +1,6 @@
 """The first look of a run that goes on: what changed in the workspace while nobody ran (RO-07)."""
 
-from threading import Lock
+from asyncio import Lock
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -14,7 +14,7 @@ _KEY = "__pregel_daruma_first_look"
 
 
 class FirstLook:
-    """Looks once in a run, before its first node does anything."""
+    """Looks once in a run, before its first node does anything; several wait for one look."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -34,6 +34,8 @@ class FirstLook:
 
     async def at(self, node: str, state: Any, context: Context) -> Drifted | None:
         """Return what drifted, for the first node only; ``intake`` looks for itself."""
-        with self._lock:
+        async with self._lock:  # a sibling's work must not be taken for what others changed
             first, self._taken = not self._taken, True
-        return await drift(state.task, context) if first and node != "intake" else None
+            if not first or node == "intake":
+                return None
+            return await drift(state.task, context, getattr(state, "drifted", None))

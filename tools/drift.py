@@ -6,7 +6,7 @@ from typing import Final
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from daruma.state.channels import State
-from daruma.state.drifted import Drifted
+from daruma.state.drifted import MOST, Drifted
 from daruma.state.events import WorkspaceDrifted
 from daruma.state.result_of import named
 from daruma.state.task import Task
@@ -14,23 +14,43 @@ from daruma.tools.context import Context
 from daruma.tools.files.threads import in_thread
 from daruma.tools.files.tree_parts import counts
 from daruma.tools.snapshots.outcome import Change, SnapshotUnavailable
+from daruma.tools.snapshots.snapshots import Snapshots
 
-MOST: Final = 100
-"""Paths that are kept on record; of more, the first."""
+LOOK: Final = "on going on"
+"""The label of the snapshots that are taken to find drift."""
 
 NOTE: Final = "Note: since this workspace was last looked at, somebody else changed: "
 
 
-async def drift(task: Task | None, context: Context) -> Drifted | None:
-    """Look for files that changed since the thread last looked, and tell of them."""
+async def drift(
+    task: Task | None, context: Context, known: Drifted | None = None
+) -> Drifted | None:
+    """Look for files that changed since the thread last worked, and tell of those not ``known``.
+
+    What a look before found is found again, as long as no work has followed: a run that stops at a
+    question, or is killed, has kept nothing of it.
+    """
     snapshots = context.snapshots(task.workspace if task else None)
-    if snapshots is None or task is None or task.expert or not await in_thread(snapshots.kept):
+    if snapshots is None or task is None or task.expert:
         return None
     try:
-        taken = await in_thread(snapshots.take, "on going on", by="others")
+        changes = await in_thread(_changes, snapshots)
     except SnapshotUnavailable:
         return None  # whoever needs one will say so
-    return drifted(task, taken.changes, context)
+    told = known.paths if known and known.task_id == task.id else ()
+    return drifted(task, (each for each in changes if each.path not in told), context)
+
+
+def _changes(snapshots: Snapshots) -> tuple[Change, ...]:
+    """Return what others changed since the last snapshot that was taken for another reason."""
+    seen = [each for each in snapshots.kept() if each.by != "undo"]
+    if not seen:
+        return ()
+    taken = snapshots.take(LOOK, by="others")
+    worked = [each for each in seen if (each.label, each.by) != (LOOK, "others")]
+    if not worked or worked[-1] == seen[-1]:
+        return taken.changes
+    return snapshots.changes(worked[-1].id, taken.snapshot.id)
 
 
 def drifted(task: Task, changes: Iterable[Change], context: Context) -> Drifted | None:
