@@ -44,6 +44,7 @@ async def intake(state: State, context: Context) -> Update:
         "task": task,
         "plan": None,
         "calls": (),
+        "reports": (),
         "verification": None,
         "savepoints": written.savepoints,
         "drifted": drifted(task, written.changes, context),

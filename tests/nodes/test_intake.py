@@ -53,6 +53,7 @@ async def test_the_old_task_is_cleared_away() -> None:
     assert {key: value for key, value in update.items() if key != "task"} == {
         "plan": None,
         "calls": (),
+        "reports": (),
         "verification": None,
         "savepoints": [],
         "drifted": None,
