@@ -5,6 +5,9 @@ from dataclasses import replace
 
 from daruma.state.plan import Phase, Plan
 
+MOST_CONFLICTS = 100
+"""Conflicts of one phase that the plan names: it is stored whole with each step."""
+
 
 def with_conflicts(
     plan: Plan, phase_id: str, conflicts: tuple[str, ...], unmerged: tuple[str, str]
@@ -12,8 +15,10 @@ def with_conflicts(
     """Note that a phase's work is not merged, and put in a phase that settles it.
 
     ``unmerged`` are the snapshots that the work began and ended with. All that depends on the phase
-    waits for the settling one too.
+    waits for the settling one too. Of many conflicts the first ``MOST_CONFLICTS`` are named.
     """
+    more = len(conflicts) - MOST_CONFLICTS
+    conflicts = conflicts[:MOST_CONFLICTS] + ((f"and {more} more",) if more > 0 else ())
     done = _phase(plan, phase_id)
     noted = replace(done, conflicts=conflicts, unmerged=unmerged)
     instructions = (

@@ -1,0 +1,43 @@
+"""Names of savepoints, and which of several of one name is meant."""
+
+from dataclasses import replace
+
+import pytest
+from tests.parts import a_savepoint
+
+from daruma.state.savepoint import (
+    When,
+    append_savepoints,
+    latest,
+    newest_of_each,
+    savepoint_id,
+)
+
+
+@pytest.mark.parametrize(
+    ("phase", "when", "id_"),
+    [(None, "task", "2"), ("p1", "phase", "2/p1"), ("p1", "done", "2/p1/done")],
+)
+def test_a_savepoint_has_a_short_name(phase: str | None, when: When, id_: str) -> None:
+    """The number of the task on its thread, whatever that is called; the phase; when."""
+    assert savepoint_id("my/thread/2", phase, when) == id_
+
+
+OLD, OTHER = a_savepoint("1/a", at=1.0), a_savepoint("1/b", at=2.0)
+NEW = replace(OLD, snapshot="newer", at=3.0)
+
+
+def test_of_one_that_was_taken_again_the_last_counts() -> None:
+    """A phase that was begun again."""
+    assert latest([OLD, OTHER, NEW], "1/a") == NEW
+    assert latest([OLD, OTHER, NEW], "1/c") is None
+
+
+def test_each_is_listed_once_in_the_order_of_time() -> None:
+    """The last of each."""
+    assert newest_of_each([OLD, OTHER, NEW]) == (OTHER, NEW)
+
+
+def test_history_only_grows() -> None:
+    """The reducer takes any batch of writes."""
+    assert append_savepoints([OLD], [[OTHER], [], [NEW]]) == [OLD, OTHER, NEW]
