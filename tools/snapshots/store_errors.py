@@ -40,6 +40,14 @@ def damaged(path: Path, why: str) -> SnapshotUnavailable:
     )
 
 
+def in_use(path: Path, seconds: float) -> SnapshotUnavailable:
+    """Return the error of a store that somebody else has held all the time."""
+    return SnapshotUnavailable(
+        f"the snapshots in {path} have been in use by another process for {seconds:g} s: let it go"
+        " on or end it, and try again"
+    )
+
+
 def _about_system(error: OSError, path: Path) -> str:
     if error.errno in _NO_ROOM:
         return _no_room(path)

@@ -45,6 +45,17 @@ def test_a_store_is_locked_to_the_end_of_the_block(store: Store) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def test_a_store_that_is_never_let_go_of_is_told(store: Store) -> None:
+    """A process that was stopped in the middle does not stop all others for ever."""
+    impatient = Store(store.path, patience=0)
+
+    with store.locked(), pytest.raises(SnapshotUnavailable, match="in use by another process"):
+        impatient.locked().__enter__()
+
+    with impatient.locked() as contents:
+        assert contents.put_blob(b"as ever")
+
+
 def test_a_store_is_for_its_owner_alone(store: Store) -> None:
     """It holds what a workspace holds, secrets too."""
     with store.locked():
