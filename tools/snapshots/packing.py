@@ -1,6 +1,7 @@
 """Keeping many contents at once, made smaller on another processor meanwhile."""
 
 import hashlib
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,8 +12,8 @@ from daruma.tools.snapshots.contents import Contents, packed
 BATCH: Final = 1024 * 1024
 """Bytes that are packed together: one small file alone is not worth handing over."""
 
-WAITING: Final = 16
-"""Batches that wait to be written, at most."""
+WAITING: Final = 16 * BATCH
+"""Bytes that wait to be written, at most, but for the last batch: one file may be larger."""
 
 Row: TypeAlias = tuple[str, bool, bytes]
 
@@ -25,7 +26,8 @@ class Packing:
         self._pool = pool
         self._batch: dict[str, bytes] = {}
         self._size = 0
-        self._packed: list[Future[list[Row]]] = []
+        self._packed: deque[tuple[int, Future[list[Row]]]] = deque()
+        self._waiting = 0
         self._put: set[str] = set()
 
     def put(self, data: bytes) -> str:
@@ -46,13 +48,16 @@ class Packing:
             self._write_one()
 
     def _hand_over(self) -> None:
-        self._packed.append(self._pool.submit(_rows, self._batch))
+        self._packed.append((self._size, self._pool.submit(_rows, self._batch)))
+        self._waiting += self._size
         self._batch, self._size = {}, 0
-        while len(self._packed) > WAITING:
+        while self._waiting > WAITING:
             self._write_one()
 
     def _write_one(self) -> None:
-        self._contents.put_packed(self._packed.pop(0).result())
+        size, rows = self._packed.popleft()
+        self._contents.put_packed(rows.result())
+        self._waiting -= size
 
 
 @contextmanager
