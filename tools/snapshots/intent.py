@@ -41,6 +41,12 @@ def open_intent(database: sqlite3.Connection, workspace: bytes) -> Intent | None
     return _read(row[0]) if row else None
 
 
+def open_intents(database: sqlite3.Connection) -> list[Intent]:
+    """Return all restores that have not come to their end, those of gone workspaces too."""
+    rows = database.execute("SELECT data FROM intents").fetchall() if _any(database) else []
+    return [_read(data) for (data,) in rows]
+
+
 def write_intent(database: sqlite3.Connection, workspace: bytes, intent: Intent) -> None:
     """Record a restore; there is one at a time."""
     database.execute(_TABLE)

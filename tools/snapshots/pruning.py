@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 from daruma.tools.snapshots.contents import Contents
+from daruma.tools.snapshots.intent import open_intents
 
 GRACE: Final = 3600
 """Seconds for which contents stay that no snapshot holds: somebody may be about to use them."""
@@ -12,26 +13,36 @@ GRACE: Final = 3600
 def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> int:
     """Delete snapshots taken before a Unix time, but those of ``keep``; return how many.
 
-    While a restore that was cut short is not finished, all stay: it may need any of them.
+    All of a thread that are newer than one that stays do so too: they tell who changed what since.
+    What a restore needs that was cut short stays as well.
     """
     database = contents.database
-    if _unfinished(contents):
-        return 0
-    old = database.execute("SELECT id FROM snapshots WHERE at < ?", (before,)).fetchall()
-    gone = [row for row in old if row[0] not in keep]
+    intents = open_intents(database)
+    staying = {*keep, *(id_ for intent in intents for id_ in (intent.before, intent.target))}
+    rows = database.execute(
+        "SELECT id, at < ?, workspace, thread FROM snapshots ORDER BY number", (before,)
+    )
+    gone: list[tuple[str]] = []
+    held: set[tuple[bytes, str]] = set()
+    for id_, old, *whose in rows.fetchall():
+        if tuple(whose) in held or not old or id_ in staying:
+            held.add((whose[0], whose[1]))
+        else:
+            gone.append((id_,))
     database.executemany("DELETE FROM snapshots WHERE id = ?", gone)
     if gone:
-        _sweep(contents)
+        goals = (entry for intent in intents for entry in intent.goal.values())
+        _sweep(contents, {each.content for each in goals if each})
     return len(gone)
 
 
-def _sweep(contents: Contents) -> None:
+def _sweep(contents: Contents, needed: set[str]) -> None:
     database = contents.database
     roots = {root for (root,) in database.execute("SELECT root FROM snapshots")}
     rules = {digest for (digest,) in database.execute("SELECT rules FROM snapshots")}
     trees, blobs = _reached(contents, roots)
     _delete(contents, "trees", "id", trees)
-    _delete(contents, "blobs", "hash", blobs | rules)
+    _delete(contents, "blobs", "hash", blobs | rules | needed)
     database.execute(
         "DELETE FROM statuses WHERE hash NOT IN (SELECT hash FROM blobs)"
         " OR workspace NOT IN (SELECT workspace FROM snapshots)"
@@ -62,10 +73,3 @@ def _delete(contents: Contents, table: str, key: str, live: set[str]) -> None:
     )
     dead = [row for row in rows.fetchall() if row[0] not in live]
     contents.database.executemany(f"DELETE FROM {table} WHERE {key} = ?", dead)  # noqa: S608 - constants
-
-
-def _unfinished(contents: Contents) -> bool:
-    tables = contents.database.execute("SELECT 1 FROM sqlite_master WHERE name = 'intents'")
-    if tables.fetchone() is None:
-        return False
-    return contents.database.execute("SELECT 1 FROM intents").fetchone() is not None

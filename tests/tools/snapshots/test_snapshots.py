@@ -389,7 +389,7 @@ def test_a_worktree_shares_the_store_of_its_workspace(tmp_path: Path) -> None:
 def test_old_snapshots_go_and_so_does_what_only_they_held(
     work: Path, snapshots: Snapshots, tmp_path: Path
 ) -> None:
-    """The file shrinks; what is kept by name stays whole."""
+    """The file shrinks; what is kept by name stays whole, and so does what came after it."""
     clock = iter([0.0, 1000.0, 2000.0, 2000.0, 5000.0])
     snapshots.now = lambda: next(clock)
     (work / "large").write_bytes(os.urandom(3_000_000))
