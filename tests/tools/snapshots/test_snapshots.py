@@ -425,3 +425,28 @@ def test_what_is_put_just_now_outlives_pruning(snapshots: Snapshots) -> None:
 
     with snapshots.store.locked() as contents:
         assert contents.blob(digest) == b"about to be used"
+
+
+def test_what_is_found_after_work_that_was_cut_short_is_the_works(
+    work: Path, snapshots: Snapshots
+) -> None:
+    """A crash in the middle of a command leaves its changes to whoever looks next."""
+    first = snapshots.take("before", by="work", opens=True).snapshot
+    (work / "made").write_text("by the work that was cut short")
+
+    found = snapshots.take("begin again", by="others")
+
+    assert (found.snapshot.by, found.changes) == ("work", ())
+    assert snapshots.restore(first.id, last="work").exact
+    assert not (work / "made").exists()
+
+
+def test_an_edit_that_changed_nothing_closes_the_work(work: Path, snapshots: Snapshots) -> None:
+    """What changes after it is not the work's any more."""
+    snapshots.take("first", by="others")
+    snapshots.open("edit")
+
+    snapshots.note(["absent"], "edit")
+
+    (work / "a person's").write_text("made later")
+    assert snapshots.take("later", by="others").snapshot.by == "others"
