@@ -13,6 +13,9 @@ from daruma.tools.snapshots.entry import Entry, Tree
 _WORTH_PACKING: Final = 256
 """Bytes; less is not made smaller."""
 
+_SAMPLE: Final = 64 * 1024
+"""Bytes of a large content that are tried first."""
+
 
 class Contents:
     """What an open store holds."""
@@ -91,5 +94,7 @@ def packed(data: bytes) -> tuple[bool, bytes]:
     """Return a content as it is kept: whether it was made smaller, and what is written."""
     if len(data) < _WORTH_PACKING:
         return False, data
+    if len(data) > _SAMPLE and len(zlib.compress(data[:_SAMPLE], 1)) >= _SAMPLE:
+        return False, data  # made small already, as pictures and archives are
     small = zlib.compress(data, 1)
     return (True, small) if len(small) < len(data) else (False, data)

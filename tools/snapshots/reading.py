@@ -101,8 +101,10 @@ def special(status: os.stat_result) -> Entry:
 
 def _whole(fd: int, size: int, largest: int) -> bytes | None:
     """Return all that an open file holds, None if that is more than ``largest``."""
-    pieces, got, piece = [], 0, b""
+    pieces, got = [], 0
     while got <= largest and (piece := os.read(fd, max(size - got, 0) + 1)):
         pieces.append(piece)
         got += len(piece)
+        if got == size:  # one byte more was asked for: this is the end
+            break
     return b"".join(pieces) if got <= largest else None

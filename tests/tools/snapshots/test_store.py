@@ -157,3 +157,12 @@ def test_no_error_of_the_database_gets_out(store: Store) -> None:
         contents.database.execute("SELECT * FROM nothing")
 
     assert sqlite3.connect(store.path).execute("PRAGMA quick_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("half", [b"a" * 200_000, os.urandom(200_000)], ids=["plain", "random"])
+def test_a_large_content_comes_back_whole(store: Store, half: bytes) -> None:
+    """Only its beginning is tried before it is packed or not."""
+    data = os.urandom(70_000) + half
+
+    with store.locked() as contents:
+        assert contents.blob(contents.put_blob(data)) == data
