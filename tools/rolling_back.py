@@ -57,7 +57,7 @@ async def still_valid(phase: Phase, state: State, context: Context) -> bool:
         return False
     try:
         result, _ = await _run("validation", command, phase, state, context, snapshots)
-    except (ToolError, DarumaError):
+    except (ToolError, DarumaError, OSError):
         return False
     return result.passed
 
@@ -85,7 +85,7 @@ async def _put_back(
     if snapshots is None or start is None or start.snapshot is None:
         why = f": {start.note}" if start and start.note else ""
         raise SnapshotUnavailable(f"there is no snapshot from before phase {phase.id!r}{why}")
-    before = await begun(snapshots, f"putting back {phase.id} #{len(state.steps)}")
+    before = await begun(snapshots, f"putting back {_this_time(phase, state)}")
     restored = await in_thread(snapshots.restore, start.snapshot, last="work", by="work")
     if not restored.exact:
         paths = named(restored.left)
@@ -113,11 +113,17 @@ async def _run(
     if snapshots is None:
         result, before = await run(), None
     else:
-        what = f"{purpose} of {phase.id} #{len(state.steps)}"
+        what = f"{purpose} of {_this_time(phase, state)}"
         result, snapshot = await once(snapshots, what, run)
         before = snapshot.id
     context.emit(command_run(purpose, result))
     return result, before
+
+
+def _this_time(phase: Phase, state: State) -> str:
+    """Name one try to undo a phase: on a fork, another one has come as many steps."""
+    steps = state.steps
+    return f"{phase.id} #{len(steps)}" + (f" at {steps[-1].at}" if steps else "")
 
 
 def _snapshots(state: State, context: Context) -> Snapshots | None:

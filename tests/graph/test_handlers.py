@@ -10,12 +10,13 @@ from langgraph.errors import NodeError
 from langgraph.graph import END
 from langgraph.runtime import Runtime
 from langgraph.types import Command
-from tests.parts import a_call, a_context, a_failure, a_state, a_task, settings
+from tests.parts import a_call, a_context, a_failure, a_phase, a_plan, a_state, a_task, settings
 
 from daruma.graph.handlers import handler_for
 from daruma.graph.machine import ON_BUG, TABLE
 from daruma.graph.raising import Leaving, Raised
 from daruma.nodes.emergency import emergency
+from daruma.state.channels import State
 from daruma.state.emergency import emergency_of
 from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.settings import Settings
@@ -86,11 +87,25 @@ async def test_a_bug_in_finish_still_has_a_result() -> None:
     assert known["result"].error_struct.error_code == "llm_failure"
 
 
+def fallen(failure: Failure | None = None) -> State:
+    """The state of a task whose phase has failed."""
+    return a_state(plan=a_plan(a_phase("a", status="failed"), current="a"), failure=failure)
+
+
 async def test_a_bug_in_rollback_has_a_code_of_its_own() -> None:
     """What it left behind is not known: nothing may be built on it."""
-    _, update = await handled("rollback", a_state(failure=a_failure()))
+    _, update = await handled("rollback", fallen())
 
     assert update["failure"].code == "rollback_failed"
+
+
+async def test_a_bug_in_hold_asks_once_more() -> None:
+    """RO-03: the thread is still held; one whose question can not be asked is given up at last."""
+    _, first = await handled("hold", fallen(a_failure("rollback_failed", "rollback")))
+    _, second = await handled("hold", fallen(first["failure"]))
+
+    assert first["failure"].code == "rollback_failed"
+    assert second["failure"].code == "internal_error"
 
 
 async def test_a_bug_in_intake_leaves_nothing_of_the_task_before() -> None:
