@@ -12,6 +12,8 @@ from daruma.state.errors import DarumaError
 from daruma.state.events import MemberCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.plan import Plan
+from daruma.state.savepoint import Savepoint, savepoint_id
+from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files.threads import in_thread
@@ -47,14 +49,15 @@ async def _carried_out(given: Assignment, context: Context) -> Report:
     team = await team_of(given.task, context.settings)
     expert = team.expert(given.phase.expert) if team else None
     place = await drawn(given, context)
-    settings = settings_of(expert, context.settings)
-    return await _report(
-        given, await context.carry_out(started(given, expert, place), settings), place
-    )
+    begun, settings = started(given, expert, place), settings_of(expert, context.settings)
+    return await _report(given, await context.carry_out(begun, settings), place)
 
 
 def started(given: Assignment, expert: Expert | None, place: Drawn | None) -> State:
-    """Return the state that the member's own machine starts with: a plan of this one phase."""
+    """Return the state that the member's own machine starts with: a plan of this one phase.
+
+    Its savepoint is the worktree as it was drawn: what a rollback goes back to.
+    """
     phase = replace(given.phase, depends_on=(), status="pending")
     plan = Plan(id=given.plan_id, goal=given.task.goal, phases=(phase,))
     task = replace(
@@ -72,7 +75,24 @@ def started(given: Assignment, expert: Expert | None, place: Drawn | None) -> St
     message = HumanMessage(
         "\n\n".join(each for each in said if each), id=f"{given.plan_id}:begin:{phase.id}"
     )
-    return State(task=task, plan=phases.start(plan, phase.id), messages=[message])
+    return State(
+        task=task,
+        plan=phases.start(plan, phase.id),
+        messages=[message],
+        savepoints=[_start(task, phase.id, place)] if place else [],
+    )
+
+
+def _start(task: Task, phase_id: str, place: Drawn) -> Savepoint:
+    return Savepoint(
+        id=savepoint_id(task.id, phase_id, "phase"),
+        task_id=task.id,
+        phase_id=phase_id,
+        when="phase",
+        workspace=str(place.folder),
+        snapshot=place.began.id,
+        at=place.began.at,
+    )
 
 
 async def _report(given: Assignment, ended: State, place: Drawn | None) -> Report:
@@ -88,4 +108,4 @@ async def _report(given: Assignment, ended: State, place: Drawn | None) -> Repor
         return report
     taken = await in_thread(place.snapshots.take, f"the end of {closed.id}", by="work")
     notes = (f"phase {closed.id}: {place.note}",) if place.note else ()
-    return replace(report, drawn_from=place.began, snapshot=taken.snapshot.id, notes=notes)
+    return replace(report, drawn_from=place.began.id, snapshot=taken.snapshot.id, notes=notes)

@@ -1,5 +1,7 @@
 """What a team member is given, and what it brings back (PL-06)."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from daruma.state.plan import Phase, Plan
@@ -62,20 +64,32 @@ def assignments(state: "State") -> list[object]:
     if state.task is None or state.plan is None:
         return []
     snapshots = {each.id: each.snapshot for each in state.savepoints}
+    running = [each for each in enumerate(state.plan.phases, 1) if each[1].status == "running"]
+    tasks = shares(state.task, state.steps, len(running))
     return [
         Assignment(
-            task=state.task,
+            task=task,
             phase=phase,
             plan_id=state.plan.id,
             number=number,
             of=len(state.plan.phases),
             known=known(state.plan, phase),
-            snapshot=snapshots.get(savepoint_id(state.task.id, phase.id, "phase")),
+            snapshot=snapshots.get(savepoint_id(task.id, phase.id, "phase")),
             unmerged=settled.unmerged if (settled := state.plan.phase(phase.settles)) else None,
         )
-        for number, phase in enumerate(state.plan.phases, 1)
-        if phase.status == "running"
+        for task, (number, phase) in zip(tasks, running, strict=True)
     ]
+
+
+def shares(task: Task, steps: Iterable[Step], members: int) -> list[Task]:
+    """Return the task once for each member, with its share of what is left of the turn (TL-16)."""
+    turn = task.limits.turn
+    if turn is None:
+        return [task] * members
+    spent = sum(step.kind == "think" and step.task_id == task.id for step in steps)
+    each, over = divmod(max(turn - spent, 0), max(members, 1))
+    turns = (each + (number < over) for number in range(members))
+    return [replace(task, limits=replace(task.limits, turn=share)) for share in turns]
 
 
 def known(plan: Plan, phase: Phase) -> str:

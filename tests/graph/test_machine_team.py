@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.parts import settings
-from tests.scripted_runs import Run, call, calls, phases, say, unclosed
+from tests.scripted_runs import Run, call, calls, phases, say, shout, unclosed
 
 from daruma.graph.build import build_graph
 from daruma.state.data_dir import data_dir
@@ -299,3 +299,30 @@ def test_what_failed_is_tried_again_alone(workspace: Path) -> None:
     assert run.result.status == "completed"
     assert {"a.txt", "b.txt"} <= files(workspace).keys()
     assert [event["phase_id"] for event in run.happened("member_started")] == ["a", "b", "b", "c"]
+
+
+def test_a_member_rolls_back_in_its_own_worktree(workspace: Path) -> None:
+    """RO-06: to how that was drawn; nobody has to be asked."""
+    before = files(workspace)
+    script = {
+        "plan": [phases({"id": "a", "expert": "developer", "rollback": "snapshot"}, PAIR[1])],
+        "main@a": [create("a.txt", "A = 1\n"), say("")],
+        "recovery@a": [say("no")],
+        "main@b": [say("B.")],
+    }
+    run = team(workspace, script)
+
+    assert outcomes(run) == {"a": "failed", "b": "completed"}
+    (undone,) = run.happened("phase_rollback_completed")
+    assert (undone["phase_id"], undone["exact"], undone["member"]) == ("a", True, "a")
+    assert files(workspace) == before
+
+
+def test_the_turns_limit_holds_for_all_members_together() -> None:
+    """TL-16: what is left is shared."""
+    script = {"plan": [phases(*PAIR)], "main": [calls("shout"), calls("shout"), say()]}
+    given = settings(spec_review={"enabled": False}, budgets={"max_steps_per_turn": 4})
+    run = Run(script, settings=given, tools=[shout]).ask(mode="team_collab")
+
+    assert run.result.budgets["think"] == 4
+    assert run.result.status == "max_steps_exceeded"

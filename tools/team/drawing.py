@@ -8,6 +8,7 @@ from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files.threads import in_thread
 from daruma.tools.snapshots.around import begun
+from daruma.tools.snapshots.outcome import Snapshot
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.team.joining import lay_out
 from daruma.tools.team.worktree import make
@@ -19,7 +20,7 @@ class Drawn:
     """A worktree; ``began`` is its first snapshot, ``note`` says what is missing in it."""
 
     folder: Path
-    began: str
+    began: Snapshot
     snapshots: Snapshots
     note: str = ""
 
@@ -43,7 +44,7 @@ async def drawn(given: Assignment, context: Context) -> Drawn | None:
     folder = worktree_folder(Path(workspace), thread, phase.id)
     made = await make(Path(workspace), given.snapshot, folder, snapshots)
     own = Snapshots(folder, context.thread_id, snapshots.store, exclude=snapshots.exclude)
-    began = (await begun(own, f"the work on {phase.id} from {given.snapshot}")).snapshot.id
+    began = (await begun(own, f"the work on {phase.id} from {given.snapshot}")).snapshot
     if given.unmerged and phase.settles:
-        await in_thread(lay_out, own, began, *given.unmerged, phase.settles)
+        await in_thread(lay_out, own, began.id, *given.unmerged, phase.settles)
     return Drawn(folder, began, own, made.note)
