@@ -8,7 +8,7 @@ from daruma.tools.files.tree_parts import counts
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.team.changes import Flat, flat
+from daruma.tools.team.changes import Flat, changed, flat
 from daruma.tools.team.merging import Merge, merged, with_markers
 
 _MARKED: Final = "conflicts to settle"
@@ -16,7 +16,7 @@ _MARKED: Final = "conflicts to settle"
 
 @dataclass(frozen=True)
 class Joined:
-    """The paths that came into the workspace, or those in conflict, each with the reason."""
+    """The paths of a member's work that are in the workspace, or those in conflict, with why."""
 
     paths: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
@@ -30,11 +30,11 @@ def join(workspace: Snapshots, began: str, ended: str, label: str) -> Joined:
     not be brought to what was meant.
     """
     now = workspace.take(f"before {label}", by="others", opens=True).snapshot.id
-    merge = _merge(workspace, now, began, ended, None)
+    merge, paths = _merge(workspace, now, began, ended, None)
     if merge.conflicts:
         return Joined(conflicts=tuple(f"{each.path} ({each.why})" for each in merge.conflicts))
     _apply(workspace, merge.goal, label)
-    return Joined(paths=tuple(sorted(merge.goal)))
+    return Joined(paths=paths)  # also where a killed run had brought them in
 
 
 def lay_out(worktree: Snapshots, here: str, began: str, ended: str, phase: str) -> None:
@@ -45,11 +45,14 @@ def lay_out(worktree: Snapshots, here: str, began: str, ended: str, phase: str) 
     label = f"{_MARKED}: {phase} from {here}"
     if any(each.label == label for each in worktree.kept()):
         return
-    merge = _merge(worktree, here, began, ended, phase)
+    merge, _ = _merge(worktree, here, began, ended, phase)
     _apply(worktree, merge.goal, label)
 
 
-def _merge(snapshots: Snapshots, mine: str, began: str, ended: str, phase: str | None) -> Merge:
+def _merge(
+    snapshots: Snapshots, mine: str, began: str, ended: str, phase: str | None
+) -> tuple[Merge, tuple[str, ...]]:
+    """Return the merge, its contents stored, and the paths that the work has changed."""
     with snapshots.store.locked() as contents:
         recorded = snapshots.recorded(contents)
         roots = [recorded.named(each).root for each in (began, mine, ended)]
@@ -60,7 +63,7 @@ def _merge(snapshots: Snapshots, mine: str, began: str, ended: str, phase: str |
             merge = with_markers(base, own, theirs, contents.blob, phase)
         for data in merge.contents.values():
             contents.put_blob(data)
-    return merge
+    return merge, tuple(changed(base, theirs))
 
 
 def _lasting(there: Flat) -> Flat:
