@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from daruma.tools.errors import PathRefused
 from daruma.tools.files.openers import DIRECTORY, WalkingOpener, best_opener
 from daruma.tools.files.paths import Parts, shown
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
@@ -17,15 +18,24 @@ GONE: Final = (FileNotFoundError, NotADirectoryError)
 @contextmanager
 def workspace_opened(workspace: Path) -> Iterator[int]:
     """Open the workspace itself. Raises SnapshotUnavailable if that can not be done."""
-    try:
+    with told_of(workspace):
         top = os.open(workspace, DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise SnapshotUnavailable(f"{shown(str(workspace))}: {why}: no snapshot of it") from error
     try:
         yield top
     finally:
         os.close(top)
+
+
+@contextmanager
+def told_of(workspace: Path) -> Iterator[None]:
+    """Turn what the system or a path's check says into a SnapshotUnavailable."""
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise SnapshotUnavailable(f"{shown(str(workspace))}: {why}: no snapshot of it") from error
+    except PathRefused as error:
+        raise SnapshotUnavailable(str(error)) from error
 
 
 @contextmanager

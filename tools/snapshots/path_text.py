@@ -5,4 +5,9 @@ from daruma.tools.files.paths import Parts
 
 def told(parts: Parts) -> str:
     """Return a path as valid Unicode: bytes that are none are written as escapes."""
-    return "/".join(parts).encode(errors="backslashreplace").decode()
+    return storable("/".join(parts))
+
+
+def storable(text: str) -> str:
+    """Return a text as valid Unicode."""
+    return text.encode(errors="backslashreplace").decode()

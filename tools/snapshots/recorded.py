@@ -7,6 +7,7 @@ from typing import Any
 
 from daruma.tools.snapshots.contents import Contents
 from daruma.tools.snapshots.outcome import By, Snapshot, SnapshotUnavailable
+from daruma.tools.snapshots.path_text import storable
 
 _COLUMNS = "id, thread, label, root, at, unkept, made_by, rules, number, open"
 
@@ -31,6 +32,7 @@ class Recorded:
         opens: bool = False,
     ) -> Snapshot:
         """Record a state as the thread's newest."""
+        label = storable(label)
         id_ = self._free_id(label)
         done = self.database.execute(
             "INSERT INTO snapshots (id, thread, workspace, made_by, label, root, rules, at,"

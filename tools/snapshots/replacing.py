@@ -2,13 +2,24 @@
 
 import os
 import stat
+from pathlib import Path
 
-from daruma.tools.files.paths import Parts
+from daruma.tools.files.paths import Parts, parts_beneath
 from daruma.tools.snapshots.beneath import GONE, directory_opened
 from daruma.tools.snapshots.contents import Contents
-from daruma.tools.snapshots.entry import Entry
+from daruma.tools.snapshots.entry import Entry, Tree
 from daruma.tools.snapshots.ignored import Rules
 from daruma.tools.snapshots.reading import Reader
+
+
+def meant(workspace: Path, path: str) -> Parts:
+    """Return where a file that was edited really is, links resolved, relative to the workspace.
+
+    Raises PathRefused for a path that no editor may use, or that leads outside.
+    """
+    real = Path(os.path.realpath(workspace))
+    parts = parts_beneath(path, (workspace.absolute(), real))
+    return parts_beneath(os.path.realpath(real.joinpath(*parts)), (real,))
 
 
 def seen_again(contents: Contents, root: str, top: int, path: Parts, rules: Rules) -> str:
@@ -17,7 +28,7 @@ def seen_again(contents: Contents, root: str, top: int, path: Parts, rules: Rule
     Directories above it that the root did not have come with it, empty but for it. A path that is
     outside of snapshots, or a directory, changes nothing.
     """
-    if rules.repository(path) or not rules.covers(path, directory=False):
+    if not path or rules.repository(path) or not rules.covers(path, directory=False):
         return root
     found = [_found(top, path[:size], contents) for size in range(1, len(path) + 1)]
     if found[-1] and found[-1].kind == "directory":
@@ -27,13 +38,22 @@ def seen_again(contents: Contents, root: str, top: int, path: Parts, rules: Rule
 
 def replaced(contents: Contents, root: str, path: Parts, found: list[Entry | None]) -> str:
     """Return the id of a directory in which ``path`` is ``found``, one for each piece of it."""
-    tree = contents.tree(root) if root else {}
-    name, now, was = path[0], found[0], tree.get(path[0])
-    if now and now.kind == "directory":
+    # No recursion: directories may lie deeper than Python's calls may.
+    trees: list[Tree] = []
+    inside = root
+    for name, now in zip(path, found, strict=True):
+        trees.append(contents.tree(inside) if inside else {})
+        was = trees[-1].get(name)
         inside = was.content if was and was.kind == "directory" else ""
-        now = Entry("directory", now.mode, replaced(contents, inside, path[1:], found[1:]))
-    changed = {each: entry for each, entry in tree.items() if each != name}
-    return contents.put_tree({**changed, name: now} if now else changed)
+        if not now or now.kind != "directory":
+            break
+    id_ = ""
+    for name, now, tree in reversed([*zip(path, found, trees, strict=False)]):
+        tree.pop(name, None)
+        if now:
+            tree[name] = Entry("directory", now.mode, id_) if now.kind == "directory" else now
+        id_ = contents.put_tree(tree)
+    return id_
 
 
 def _found(top: int, path: Parts, contents: Contents) -> Entry | None:

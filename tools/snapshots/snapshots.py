@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from daruma.tools.snapshots.applying import Applying
-from daruma.tools.snapshots.beneath import workspace_opened
+from daruma.tools.snapshots.beneath import told_of, workspace_opened
 from daruma.tools.snapshots.comparing import between
 from daruma.tools.snapshots.contents import Contents
 from daruma.tools.snapshots.difference import as_changes, differences
@@ -20,7 +20,6 @@ from daruma.tools.snapshots.outcome import (
     Conflicts,
     Restored,
     Snapshot,
-    SnapshotUnavailable,
     Taken,
 )
 from daruma.tools.snapshots.packing import packing
@@ -29,7 +28,7 @@ from daruma.tools.snapshots.pruning import prune
 from daruma.tools.snapshots.putting_back import PuttingBack
 from daruma.tools.snapshots.reading import Reader
 from daruma.tools.snapshots.recorded import Recorded
-from daruma.tools.snapshots.replacing import seen_again
+from daruma.tools.snapshots.replacing import meant, seen_again
 from daruma.tools.snapshots.statuses import Statuses
 from daruma.tools.snapshots.store import Store
 from daruma.tools.snapshots.store_place import store_of
@@ -117,7 +116,11 @@ class Snapshots:
         return Taken(snapshot, as_changes(between(contents, base, snapshot)))
 
     def note(self, paths: Iterable[str], label: str) -> None:
-        """Note that the work has changed exactly these files: only they are read again."""
+        """Note that the work has changed exactly these files: only they are read again.
+
+        They may be given as an editor takes them: absolute, or through links. Where one can not be
+        told, nothing is noted, and what the next look finds is still put down to the work.
+        """
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
             PuttingBack(self, contents, top).recover()
             recorded = self.recorded(contents)
@@ -125,8 +128,10 @@ class Snapshots:
             if last is None:
                 return
             rules, root = decoded(contents.blob(last.rules)), last.root
-            for path in paths:
-                root = seen_again(contents, root, top, Path(path).parts, rules)
+            with told_of(self.workspace):
+                for path in paths:
+                    parts = meant(self.workspace, path)
+                    root = seen_again(contents, root, top, parts, rules)
             if root != last.root or last.opens:
                 recorded.add(
                     label, "work", root=root, rules=last.rules, at=self.now(), unkept=last.unkept
@@ -210,12 +215,8 @@ class Snapshots:
     def seen(self, contents: Contents, top: int, rules: Rules) -> tuple[str, list[str]]:
         """Keep what an open workspace holds; return the root's id and what could not be kept."""
         statuses = Statuses(contents, self.place())
-        try:
-            with packing(contents) as packed:
-                walk = Walk(top, rules, Reader(packed.put, statuses=statuses))
-                root = walk.root(contents.put_tree)
-        except OSError as error:
-            why = os.strerror(error.errno or 0)
-            raise SnapshotUnavailable(f"{self.workspace}: {why}: no snapshot of it") from error
+        with told_of(self.workspace), packing(contents) as packed:
+            walk = Walk(top, rules, Reader(packed.put, statuses=statuses))
+            root = walk.root(contents.put_tree)
         statuses.save()
         return root, walk.unkept

@@ -1,0 +1,108 @@
+"""What an editor has changed is found by whatever name it was told."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daruma.tools.snapshots.entry import Entry
+from daruma.tools.snapshots.looking import Look
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.snapshots.replacing import replaced
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store
+
+DEEP = 1100
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A workspace with a file that has many names."""
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    (work / "sub/file").write_text("before")
+    (work / "linked").symlink_to("sub")
+    (work / "link").symlink_to("sub/file")
+    (tmp_path / "elsewhere").symlink_to(work)
+    return work
+
+
+@pytest.fixture
+def snapshots(work: Path, tmp_path: Path) -> Snapshots:
+    """Snapshots of it, one of them taken."""
+    snapshots = Snapshots(work, "thread", Store(tmp_path / "kept/store.sqlite3"))
+    snapshots.take("first", by="others", fresh=True)
+    return snapshots
+
+
+NAMES: list[Callable[[Path], str]] = [
+    lambda _: "sub/file",
+    lambda _: "./sub//file",
+    lambda _: "linked/file",
+    lambda _: "link",
+    lambda work: f"{work}/sub/file",
+    lambda work: f"{work}/linked/file",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_edit_is_noted_by_any_name(
+    name: Callable[[Path], str], work: Path, snapshots: Snapshots
+) -> None:
+    """Absolute ones and links, as the editor takes them: it is the work that changed the file."""
+    (work / "sub/file").write_text("after")
+
+    snapshots.note([name(work)], "edit")
+
+    last = snapshots.kept()[-1]
+    assert (last.label, last.by) == ("edit", "work")
+    assert snapshots.changes(last.id) == ()
+
+
+def test_an_edit_is_noted_in_a_workspace_reached_by_a_link(
+    work: Path, snapshots: Snapshots
+) -> None:
+    """The workspace's own name may be a link too."""
+    linked = Snapshots(work.parent / "elsewhere", "thread", snapshots.store)
+    (work / "sub/file").write_text("after")
+
+    linked.note([f"{linked.workspace}/sub/file"], "edit")
+
+    assert [each.label for each in snapshots.kept()] == ["first", "edit"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a\0b", "sub/../sub/file", "..", "/etc/passwd", "\udc80", "out"]
+)
+def test_a_path_that_no_editor_may_use_notes_nothing(
+    name: str, work: Path, snapshots: Snapshots
+) -> None:
+    """It is refused in one line, and the work that was begun stays open."""
+    (work / "out").symlink_to("/etc/passwd")
+    snapshots.open("edit")
+
+    with pytest.raises(SnapshotUnavailable):
+        snapshots.note([name], "edit")
+
+    assert snapshots.kept()[-1].opens
+
+
+def test_a_path_deeper_than_calls_may_go_is_replaced(tmp_path: Path) -> None:
+    """Directories may lie deeper than Python's calls."""
+    path = ("d",) * DEEP
+    file = Entry("file", 0o644, "content")
+
+    with Store(tmp_path / "store.sqlite3").locked() as contents:
+        empty = contents.put_tree({})
+        found = [*[Entry("directory", 0o755, "")] * (DEEP - 1), file]
+        root = replaced(contents, empty, path, [*found])
+
+        assert Look(contents.tree, root)(path) == file
+        assert replaced(contents, root, path, [*found[:-1], None]) != root
+
+
+def test_a_label_of_any_text_is_kept(snapshots: Snapshots) -> None:
+    """Also of text that is no valid Unicode, as a model may name a path."""
+    snapshots.open("edit of \udc80")
+
+    assert snapshots.kept()[-1].label == "edit of \\udc80"
