@@ -151,7 +151,7 @@ TEAM: dict[str, Any] = {
         {"say": "B."},
     ],
     "main@c": [
-        {"calls": [{"name": "run_command", "args": {"command": "cat b.txt >> data.txt"}}]},
+        {"calls": [{"name": "run_command", "args": {"command": "printf rightb > data.txt"}}]},
         {"say": "C."},
     ],
 }

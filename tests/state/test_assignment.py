@@ -94,7 +94,7 @@ def test_without_a_limit_for_the_turn_there_is_none_to_share() -> None:
 @given(turn=st.integers(0, 30), spent=st.integers(0, 40), members=st.integers(1, 6))
 def test_what_is_left_of_the_turn_is_shared(turn: int, spent: int, members: int) -> None:
     """TL-16: all of it, as evenly as can be; steps of other kinds and tasks do not count."""
-    steps = [*taken(*["think"] * spent), *taken("verify"), *taken("think", task="t/0")]
+    steps = [*taken("think") * spent, *taken("verify"), *taken("think", task="t/0")]
 
     tasks = shares(a_task(limits={"turn": turn}), steps, members)
     turns = [each.limits.turn or 0 for each in tasks]

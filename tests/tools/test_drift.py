@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.parts import a_context, a_task, settings
@@ -110,7 +111,7 @@ async def test_who_never_looked_finds_nothing_changed(task: Task) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"expert": "developer"}, {"workspace": None}])
-async def test_there_is_no_look(task: Task, changes: dict[str, str | None]) -> None:
+async def test_there_is_no_look(task: Task, changes: dict[str, Any]) -> None:
     """A member's worktree is nobody else's."""
     context = a_context()
     snapshots(task, context).take("savepoint 1", by="others")

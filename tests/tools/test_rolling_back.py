@@ -49,7 +49,7 @@ def begun(ws: Path, *, steps: int = 1, at: float = 0.0, **changes: Any) -> tuple
         task=a_task(workspace=str(ws)),
         plan=a_plan(phase, current="a"),
         savepoints=[a_savepoint("1/a", workspace=str(ws), snapshot=start)],
-        steps=taken(*["think"] * steps, at=at),
+        steps=taken("think", at=at) * steps,
     )
     return phase, state
 
