@@ -1,8 +1,10 @@
 """Reading a team template from its file; what is wrong with one is said in a line."""
 
+import stat
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Final
 
 import yaml
 from pydantic import ValidationError
@@ -10,6 +12,9 @@ from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
 from daruma.tools.team.template import Expert, Template
+
+LARGEST: Final = 256 * 1024
+"""Bytes; a template of some experts and their prompts has a few thousand."""
 
 
 class TemplateRefused(DarumaError):
@@ -22,7 +27,7 @@ def read_template(file: Path) -> Template:
     Raises :class:`TemplateRefused`, naming the file and the first key that is wrong.
     """
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = yaml.safe_load(_text(file))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise TemplateRefused(f"{file} can not be read: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
@@ -33,6 +38,16 @@ def read_template(file: Path) -> Template:
         return Template.model_validate({"name": file.stem, **content})
     except ValidationError as error:
         raise TemplateRefused(f"{file}: {_explained(error.errors(include_url=False))}") from None
+
+
+def _text(file: Path) -> str:
+    """Return what a file holds. Raises OSError, TemplateRefused, and UnicodeDecodeError."""
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise TemplateRefused(f"{file} can not be read: it is no plain file")
+    if status.st_size > LARGEST:
+        raise TemplateRefused(f"{file} can not be read: it is larger than {LARGEST} bytes")
+    return file.read_text(encoding="utf-8")
 
 
 def _explained(problems: Sequence[ErrorDetails]) -> str:

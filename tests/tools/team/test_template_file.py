@@ -1,10 +1,11 @@
 """What is wrong with the file of a team is said in one line that names the file and the key."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from daruma.tools.team.template_file import TemplateRefused, read_template
+from daruma.tools.team.template_file import LARGEST, TemplateRefused, read_template
 
 WHOLE = """\
 about: Builds pages.
@@ -67,3 +68,16 @@ def test_a_broken_file_is_refused(text: str, said: str, tmp_path: Path) -> None:
     assert str(refused.value).startswith(str(file))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_what_is_no_plain_small_file_is_not_read(tmp_path: Path) -> None:
+    """A pipe or device would be read for ever, and a huge file for minutes."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    (tmp_path / "huge.yaml").write_text("about: " + "x" * LARGEST)
+
+    for name in ("pipe", "zero"):
+        with pytest.raises(TemplateRefused, match="no plain file"):
+            read_template(tmp_path / f"{name}.yaml")
+    with pytest.raises(TemplateRefused, match="larger than"):
+        read_template(tmp_path / "huge.yaml")
