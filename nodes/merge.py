@@ -20,7 +20,8 @@ from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files.threads import in_thread
 from daruma.tools.savepoints import write_savepoint
-from daruma.tools.team.joining import Joined, join
+from daruma.tools.team.drawing import clear_away
+from daruma.tools.team.joining import Joined, check_settled, join
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ async def _joined(round_: Round, report: Report, state: State, context: Context)
     if failure is None and joined.conflicts and report.drawn_from and report.snapshot:
         unmerged = (report.drawn_from, report.snapshot)
         plan = with_conflicts(plan, phase.id, joined.conflicts, unmerged)
+    if failure is None:
+        await clear_away(state.task, plan.id, phase.id, context)
     written = await write_savepoint(
         state.task,
         "done",
@@ -98,6 +101,8 @@ async def _merged(report: Report, state: State, context: Context) -> Joined:
     snapshots = context.snapshots(state.task.workspace if state.task else None)
     if snapshots is None or report.drawn_from is None or report.snapshot is None:
         return Joined()
+    if report.phase.settles:
+        await in_thread(check_settled, snapshots, report.drawn_from, report.snapshot)
     label = f"merging {report.phase.id}"
     joined = await in_thread(join, snapshots, report.drawn_from, report.snapshot, label)
     context.emit(

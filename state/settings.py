@@ -51,7 +51,9 @@ class VerificationSettings(Section):
 class RollbackSettings(Section):
     """How validation and rollback commands of a phase run."""
 
-    default_timeout: float = Field(default=30.0, gt=0, description="Seconds for one command.")
+    default_timeout: float = Field(
+        default=30.0, gt=0, allow_inf_nan=False, description="Seconds for one command."
+    )
     snapshots: bool = Field(
         default=True, description="Keep the workspace as it was before each phase and command."
     )
@@ -66,7 +68,10 @@ class SpecReview(Section):
 
     enabled: bool = True
     timeout: float = Field(
-        default=1800.0, gt=0, description="Seconds until an unanswered plan is parked."
+        default=1800.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds until an unanswered plan is parked.",
     )
 
 

@@ -244,7 +244,7 @@ def test_each_member_is_told_its_part_and_has_its_own_worktree(workspace: Path) 
     run = team(workspace, script)
 
     asked = [request for request in run.model.requests if "Task:" in request[0].text]
-    prompts = {request[0].text for request in asked if "tester" in str(request) or True}
+    prompts = {request[0].text for request in asked}
     places = {
         event["output"].split("stdout:\n")[1].strip() for event in run.happened("tool_completed")
     }
@@ -326,3 +326,37 @@ def test_the_turns_limit_holds_for_all_members_together() -> None:
 
     assert run.result.budgets["think"] == 4
     assert run.result.status == "max_steps_exceeded"
+
+
+def test_a_conflict_that_is_only_called_settled_is_not(workspace: Path) -> None:
+    """MO-06: markers and second versions of files never come into the workspace."""
+    script = {
+        "plan": [phases(*PAIR)],
+        "main@a": [edit("line 5\n", "from a\n"), say("A.")],
+        "main@b": [edit("line 5\n", "from b\n"), say("B.")],
+        "main@b-merge": [say("Settled.")],
+    }
+    run = team(workspace, script)
+
+    assert outcomes(run) == {"a": "completed", "b": "completed", "b-merge": "failed"}
+    assert "<<<<<<<" not in files(workspace)["shared.txt"]
+    assert "not settled in: shared.txt" in (run.result.error_message or "")
+
+
+def test_worktrees_go_once_their_work_is_merged(workspace: Path) -> None:
+    """Those of phases that failed stay, to be looked at."""
+    script = {
+        "plan": [phases(*PAIR)],
+        "main@a": [write("pwd"), say("A.")],
+        "main@b": [write("pwd"), say("")],
+        "recovery@b": [say("no")],
+    }
+    run = team(workspace, script)
+
+    places = {
+        event["member"]: Path(event["output"].split("stdout:\n")[1].strip())
+        for event in run.happened("tool_completed")
+    }
+    assert outcomes(run) == {"a": "completed", "b": "failed"}
+    assert not places["a"].exists()
+    assert places["b"].exists()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from daruma.state.errors import DarumaError
 from daruma.tools.files.tree_parts import counts
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
@@ -12,6 +13,14 @@ from daruma.tools.team.changes import Flat, changed, flat
 from daruma.tools.team.merging import Merge, merged, with_markers
 
 _MARKED: Final = "conflicts to settle"
+
+
+MARKER: Final = b"<<<<<<< the workspace\n"
+"""Begins a conflict in a text: ``text_merge.py``."""
+
+
+class Unsettled(DarumaError):
+    """Raised when what was to settle a conflict still holds both sides of it."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,26 @@ def join(workspace: Snapshots, began: str, ended: str, label: str) -> Joined:
         return Joined(conflicts=tuple(f"{each.path} ({each.why})" for each in merge.conflicts))
     _apply(workspace, merge.goal, label)
     return Joined(paths=paths)  # also where a killed run had brought them in
+
+
+def check_settled(workspace: Snapshots, began: str, ended: str) -> None:
+    """Look for what a member that settles a conflict has left behind of it; blocks.
+
+    Raises :class:`Unsettled` for texts with markers in them, and second versions of files.
+    """
+    with workspace.store.locked() as contents:
+        recorded = workspace.recorded(contents)
+        roots = [recorded.named(each).root for each in (began, ended)]
+        base, theirs = (_lasting(flat(contents.tree, root)) for root in roots)
+        left = []
+        for path in changed(base, theirs):
+            now = theirs.get(path)
+            second = path not in base and ".phase-" in path.rpartition("/")[2]
+            marked = now and now.kind == "file" and MARKER in contents.blob(now.content)
+            if now and (second or marked):
+                left.append(path)
+    if left:
+        raise Unsettled(f"the conflict is not settled in: {', '.join(left[:10])}")
 
 
 def lay_out(worktree: Snapshots, here: str, began: str, ended: str, phase: str) -> None:
