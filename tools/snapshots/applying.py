@@ -79,7 +79,7 @@ class Applying:
 
     def put(self, folder: int, path: Parts) -> None:
         """Put what the goal has; of directories only that they are there."""
-        goal = self.goal[path]
+        goal, seen = self.goal[path], status_of(folder, path[-1])
         now = entry_of(folder, path[-1])
         if goal is None or _equal(now, goal):
             return
@@ -91,7 +91,7 @@ class Applying:
         elif now and _only_mode(goal, now, status_of(folder, path[-1])):
             self.placing.mode(folder, path[-1], goal.mode)
         else:
-            self._put(folder, path[-1], goal)
+            self._put(folder, path[-1], goal, seen)
 
     def close(self, folder: int, path: Parts) -> None:
         """Give a directory the mode that it has in the goal, or had before."""
@@ -143,13 +143,13 @@ class Applying:
                 raise
             self.left[path] = HOLDS
 
-    def _put(self, folder: int, name: str, goal: Entry) -> None:
+    def _put(self, folder: int, name: str, goal: Entry, seen: os.stat_result | None) -> None:
         if goal.kind == "directory":
             self.placing.directory(folder, name)
         elif goal.kind == "link":
-            self.placing.link(folder, name, goal.content)
+            self.placing.link(folder, name, goal.content, seen)
         else:
-            self.placing.file(folder, name, self.blob(goal.content), goal.mode)
+            self.placing.file(folder, name, self.blob(goal.content), goal.mode, seen)
 
     def _reveal(self, folder: int, path: Parts, goal: Entry, now: Entry) -> None:
         """A file that may not be read may still have the content that it should have."""

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from daruma.tools.files.file_hashes import by_status
 from daruma.tools.snapshots.beneath import GONE
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.reading import Reader
@@ -90,36 +91,43 @@ class Placing:
         os.mkdir(name, 0o700, dir_fd=folder)
         self.step()
 
-    def link(self, folder: int, name: str, target: str) -> None:
-        """Put a symbolic link in place of what is no directory, or of nothing."""
+    def link(self, folder: int, name: str, target: str, like: os.stat_result | None) -> None:
+        """Put a symbolic link in place of what was ``like`` that, and still is, or of nothing."""
         self.step()
-        if status_of(folder, name) is None:
+        if like is None:
             os.symlink(target, name, dir_fd=folder)
         else:
-            self._replace_by_link(folder, name, target)
+            self._replace_by_link(folder, name, target, like)
         self.step()
 
-    def file(self, folder: int, name: str, data: bytes, mode: int) -> None:
-        """Put a file in place of what is no directory, or of nothing: whole, with its mode.
+    def file(
+        self, folder: int, name: str, data: bytes, mode: int, like: os.stat_result | None
+    ) -> None:
+        """Put a file in place of what was ``like`` that, and still is, or of nothing.
 
-        It takes the owner of what it replaces, where that is allowed.
+        It is whole, has its mode, and takes the owner of what it replaces, where that is allowed.
         """
-        like = status_of(folder, name)
         try:
             self._write(folder, data, mode, like)
             if like is None:
                 self._link(folder, name)
             else:
-                os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                self._rename(folder, name, like)
             self.step()
         finally:
             self.sweep(folder)
 
-    def _replace_by_link(self, folder: int, name: str, target: str) -> None:
+    def _rename(self, folder: int, name: str, like: os.stat_result) -> None:
+        """Replace a name, unless somebody wrote to it while the temporary file was written."""
+        now = status_of(folder, name)
+        if now and by_status(now) == by_status(like):
+            os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def _replace_by_link(self, folder: int, name: str, target: str, like: os.stat_result) -> None:
         try:
             os.symlink(target, self.temporary, dir_fd=folder)
             self.step()
-            os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            self._rename(folder, name, like)
         finally:
             self.sweep(folder)
 
