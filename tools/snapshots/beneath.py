@@ -38,6 +38,14 @@ def told_of(workspace: Path) -> Iterator[None]:
         raise SnapshotUnavailable(str(error)) from error
 
 
+def plain(path: str) -> Parts:
+    """Return a path's pieces. Raises SnapshotUnavailable for one that is no name beneath a root."""
+    parts = tuple(path.split("/"))
+    if "\0" in path or any(part in {"", ".", ".."} for part in parts):
+        raise SnapshotUnavailable(f"{shown(path)}: no path beneath the workspace")
+    return parts
+
+
 @contextmanager
 def directory_opened(top: int, parts: Parts) -> Iterator[int]:
     """Open a directory beneath ``top``. Raises OSError."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from daruma.tools.snapshots.applying import Applying
-from daruma.tools.snapshots.beneath import told_of, workspace_opened
+from daruma.tools.snapshots.beneath import plain, told_of, workspace_opened
 from daruma.tools.snapshots.comparing import between
 from daruma.tools.snapshots.contents import Contents
 from daruma.tools.snapshots.difference import as_changes, differences
@@ -192,7 +192,7 @@ class Snapshots:
 
     def apply(self, goal: Mapping[str, Entry | None], label: str, *, by: By) -> Restored:
         """Put single paths to entries whose contents are in the store; None deletes."""
-        parts = {tuple(path.split("/")): entry for path, entry in goal.items()}
+        parts = {plain(path): entry for path, entry in goal.items()}
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
             return PuttingBack(self, contents, top).apply(parts, label, by=by)
 

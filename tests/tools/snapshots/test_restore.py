@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.snapshot_fuzz.reading import read
 
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.outcome import RestoreRefused, SnapshotUnavailable
+from daruma.tools.snapshots.placing import no_step
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
 
@@ -300,3 +302,51 @@ def test_what_the_work_has_locked_is_opened_again(snapshots: Snapshots, work: Pa
 
     assert done.exact
     assert read(work) == before
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["file", "link"])
+def test_what_a_person_writes_while_it_is_put_back_is_never_lost(
+    snapshots: Snapshots, work: Path, *, link: bool
+) -> None:
+    """At whatever step it comes: it stays, and putting back does not claim to be exact."""
+    if link:
+        (work / "a").unlink()
+        (work / "a").symlink_to("b")
+    target = start(snapshots)
+    moments = iter(range(100))
+    for moment in moments:
+        calls = iter(range(100))
+        (work / "a").unlink()
+        (work / "a").write_text(f"work {moment}\n")
+        snapshots.take("command", by="work")
+
+        def edit(moment: int = moment, calls: Iterator[int] = calls) -> None:
+            if next(calls) == moment:
+                (work / "a").unlink()
+                (work / "a").write_text("person\n")
+
+        snapshots.step = edit
+        done = snapshots.restore(target, conflicts="overwrite")
+        snapshots.step = no_step
+        if next(calls) <= moment:
+            break
+
+        there = not (work / "a").is_symlink() and (work / "a").read_text() == "person\n"
+        assert there, f"lost at step {moment}, said to be exact: {done.exact}"
+    assert moment >= 8  # else no step was in between
+
+
+@pytest.mark.parametrize("path", ["", "..", "../x", "/x", "a//b", "./a", "a/../../x", "a\0b"])
+def test_a_single_path_that_leads_anywhere_else_is_refused(
+    snapshots: Snapshots, work: Path, path: str
+) -> None:
+    """Nothing is changed, not even a mode outside of the workspace, and the store stays of use."""
+    start(snapshots)
+    work.parent.chmod(0o700)
+    before = read(work.parent)
+
+    with pytest.raises(SnapshotUnavailable, match="no path beneath"):
+        snapshots.apply({path: Entry("directory", 0o755, "")}, "made", by="work")
+
+    assert read(work.parent) == before
+    snapshots.take("goes on", by="work")
