@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.snapshots.applying import Applying
+from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.outcome import By, RestoreRefused
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
@@ -101,3 +102,23 @@ def test_a_restore_that_was_cut_short_keeps_what_it_needs_and_no_more(
     assert restored
     assert restored.exact
     assert (snapshots.workspace / "file").read_text() == "0"
+
+
+def test_contents_that_only_a_cut_short_restore_needs_stay(snapshots: Snapshots) -> None:
+    """A merge puts contents that no snapshot holds yet."""
+    taken(snapshots, "0", at=0, by="others")
+    with snapshots.store.locked() as contents:
+        digest = contents.put_blob(b"merged")
+    snapshots.way = Dying
+    with pytest.raises(Killed):
+        snapshots.apply({"file": Entry("file", 0o644, digest)}, "merge", by="work")
+    with snapshots.store.locked() as contents:
+        contents.database.execute("UPDATE blobs SET put_at = 0")
+    snapshots.now = lambda: 1e10
+
+    gone = snapshots.prune(older_than=1)
+
+    snapshots.way = Applying
+    snapshots.recover()
+    assert gone == 1
+    assert (snapshots.workspace / "file").read_text() == "merged"

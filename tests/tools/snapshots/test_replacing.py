@@ -8,6 +8,7 @@ import pytest
 from daruma.tools.snapshots.entry import Entry
 from daruma.tools.snapshots.looking import Look
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.snapshots.reading import LARGEST
 from daruma.tools.snapshots.replacing import replaced
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
@@ -106,3 +107,18 @@ def test_a_label_of_any_text_is_kept(snapshots: Snapshots) -> None:
     snapshots.open("edit of \udc80")
 
     assert snapshots.kept()[-1].label == "edit of \\udc80"
+
+
+def test_what_was_not_kept_stays_known_while_edits_are_noted(
+    work: Path, snapshots: Snapshots
+) -> None:
+    """An edit does not look at the large file again, and does not forget it either."""
+    with (work / "large").open("wb") as file:
+        file.truncate(LARGEST + 1)
+    snapshots.take("large", by="others")
+
+    snapshots.open("edit")
+    (work / "sub/file").write_text("after")
+    snapshots.note(["sub/file"], "edit")
+
+    assert [each.unkept for each in snapshots.kept()[-2:]] == [("large",)] * 2
