@@ -1,9 +1,10 @@
 """The first ready phase begins, with nothing left over from the one before."""
 
 import pytest
-from tests.parts import GREEN, a_call, a_context, a_failure, a_phase, a_plan, a_task
+from tests.parts import GREEN, a_call, a_context, a_failure, a_phase, a_plan, a_task, settings
 
 from daruma.nodes.begin import begin
+from daruma.state.assignment import Report
 from daruma.state.channels import State
 from daruma.state.events import Event, PhaseStarted
 
@@ -38,6 +39,25 @@ async def test_what_the_phase_before_left_is_cleared() -> None:
     assert update["verification"] is None
     assert update["failure"] is None
     assert update["origin"] is None
+
+
+async def test_in_a_team_all_that_are_ready_begin() -> None:
+    """PL-06: the first is the current one; nothing is left of the round before, or said to all."""
+    events: list[Event] = []
+    plan = a_plan(a_phase("a", expert="e"), a_phase("b"), a_phase("c"), a_phase("d", "a"))
+    reports = (Report(phase=a_phase("z")),)
+    state = State(task=a_task("team_collab"), plan=plan, reports=reports)
+    two = settings(team={"max_parallel": 2})
+
+    update = await begin(state, a_context(events=events, given=two))
+
+    begun = update["plan"]
+    assert begun is not None
+    assert begun.current == "a"
+    assert [p.status for p in begun.phases] == ["running", "running", "pending", "pending"]
+    assert update["reports"] == ()
+    assert "messages" not in update
+    assert [event.type for event in events] == ["phase_started", "member_started"] * 2
 
 
 async def test_without_a_plan_it_is_a_bug() -> None:

@@ -145,6 +145,7 @@ async def test_a_member_that_ran_again_began_where_it_began_before(placed: Assig
     again = await reported(carrying(), placed)
 
     assert again.drawn_from == first.drawn_from
+    assert again.notes == ()
 
 
 async def test_without_a_snapshot_there_is_no_worktree(placed: Assignment) -> None:

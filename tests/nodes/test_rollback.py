@@ -1,5 +1,6 @@
 """A failed phase is undone only if its validation says so."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,24 @@ async def test_what_is_run_is_told(
     await rollback(state(work, validation, command), a_context(events=events))
 
     assert [event.type for event in events] == told
+
+
+@pytest.mark.parametrize("error", [OSError("no such device"), ZeroDivisionError("planted")])
+async def test_what_was_begun_is_told_as_ended(work: Path, error: Exception) -> None:
+    """PL-04: whatever was raised; a bug goes on to the error handler."""
+
+    async def broken() -> Any:
+        raise error
+
+    events: list[Event] = []
+    context = replace(a_context(events=events), open_sandbox=broken)
+    expected = isinstance(error, OSError)
+
+    with nullcontext() if expected else pytest.raises(ZeroDivisionError):
+        failure: Any = (await rollback(state(work, None, "rm left"), context))["failure"]
+        assert failure.code == "rollback_failed"
+
+    assert [event.type for event in events] == [OPENED, FAILED]
 
 
 async def test_without_a_failed_phase_it_is_a_bug(work: Path) -> None:

@@ -1,5 +1,6 @@
 """A phase is closed with its outcome, and with what that means for the others."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,20 @@ async def test_nothing_of_it_is_left_for_the_next_phase(failed: dict[str, Any]) 
     update = await settle(state(calls=(a_call(),), **failed), a_context())
 
     assert (update["failure"], update["origin"], update["calls"]) == (None, None, ())
+
+
+@pytest.mark.parametrize(("rollback", "written"), [(None, ["1/a/done"]), ("snapshot", [])])
+async def test_a_savepoint_follows_unless_the_phase_is_to_be_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rollback: Any, written: list[str]
+) -> None:
+    """RO-03: nothing is built on what a rollback is to take away."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    plan = a_plan(a_phase("a", status="running", rollback=rollback), current="a")
+    task = a_task("plan_exec", workspace=str(tmp_path))
+
+    update = await settle(state(task=task, plan=plan, verification=RED), a_context())
+
+    assert [each.id for each in update.get("savepoints", [])] == written
 
 
 async def test_a_task_without_phases_has_nothing_to_close() -> None:

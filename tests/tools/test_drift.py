@@ -102,6 +102,21 @@ async def test_what_a_cut_off_work_did_is_not_of_others(task: Task) -> None:
     assert await drift(task, context) == Drifted(task_id="t/1", paths=("theirs",))
 
 
+async def test_what_an_undo_put_back_is_found_again_too(task: Task) -> None:
+    """The thread does not know of it until a run has kept that."""
+    context = a_context()
+    kept = snapshots(task, context)
+    start = kept.take("savepoint 1", by="others").snapshot.id
+    make(task, "work")
+    kept.take("after a command", by="work")
+    kept.restore(start)
+
+    first = await drift(task, context)
+
+    assert first == Drifted(task_id="t/1", paths=("work",))
+    assert await drift(task, context) == first
+
+
 async def test_who_never_looked_finds_nothing_changed(task: Task) -> None:
     """Nor does it begin to keep a workspace."""
     context = a_context()
