@@ -378,7 +378,7 @@ SETTINGS = st.fixed_dictionaries(
 ).map(Settings.model_validate)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=450, deadline=None)
 @given(WORLDS, SETTINGS)
 def test_every_walk_ends_with_a_result(world: World, given_settings: Settings) -> None:
     """Within a bound that follows from the limits, and with every call answered (TL-03)."""
