@@ -25,7 +25,7 @@ from daruma.state.settings import Settings
 BOUND = 15.0
 """Seconds for a run. By the limits below no row needs more than a third of it."""
 TOO_LONG = f"the run took longer than {BOUND} s"
-SHORT, LONG = 0.5, 10.0
+SHORT, LONG = 0.8, 10.0
 """Seconds for one request: of a row that hangs, and of one that a busy machine must not spoil."""
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 REQUEST: Any = {"messages": [("user", "Pay 5")]}
