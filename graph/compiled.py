@@ -1,6 +1,7 @@
 """The compiled machine: LangGraph's graph behind a door, with the defaults that make it durable."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -12,6 +13,7 @@ from typing_extensions import override
 from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.door import admit, refuse_secrets
 from daruma.graph.first_look import FirstLook
+from daruma.graph.held import athread_held, thread_held, workspace_of
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
@@ -20,6 +22,7 @@ from daruma.state.channels import Input, Output, State
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.tools.files.threads import in_thread
+from daruma.tools.files.workspace_lock import workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
 
 
@@ -36,6 +39,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     settings: Settings
     check: Callable[[Settings], None]
     member: Callable[[], MemberMachine]
+    holds: bool = False
 
     @classmethod
     def of(
@@ -65,16 +69,24 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         **options: Any,
     ) -> Iterator[Any]:
         options = self._checked(options)
+        with self._held(config) as own:
+            yield from own._parts(input, config, options)
+
+    def _parts(
+        self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> Iterator[Any]:
+        """Run the machine, which holds its thread."""
         snapshot = self.get_state(self._thread(config)) if self._remembers(config) else None
-        if input is None and snapshot and _blocked(snapshot):
+        if given is None and snapshot and _blocked(snapshot):
             config = (config or RunnableConfig()) | self.reopen(self._thread(config))
             snapshot = self.get_state(config)
-        given = addressed(self.checkpointer, input, snapshot) if snapshot else input
+        given = addressed(self.checkpointer, given, snapshot) if snapshot else given
         admitted = admit(given, snapshot)
-        if snapshot:
-            admitted = once(self.checkpointer, admitted, snapshot)
-        raised = Raised()
-        yield from raised.over(super().stream(admitted, self._run(raised, config), **options))
+        with workspace_locked(workspace_of(admitted, snapshot)):
+            if snapshot:
+                admitted = once(self.checkpointer, admitted, snapshot)
+            raised = Raised()
+            yield from raised.over(super().stream(admitted, self._run(raised, config), **options))
 
     @override
     async def astream(
@@ -84,20 +96,56 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         **options: Any,
     ) -> AsyncIterator[Any]:
         options = self._checked(options)
-        known = self._remembers(config)
-        snapshot = await self.aget_state(self._thread(config)) if known else None
-        if input is None and snapshot and _blocked(snapshot):
-            config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
-            snapshot = await self.aget_state(config)
-        given = await aaddressed(self.checkpointer, input, snapshot) if snapshot else input
-        admitted = admit(given, snapshot)
-        if snapshot:
-            admitted = await aonce(self.checkpointer, admitted, snapshot)
-        raised = Raised()
-        parts = super().astream(admitted, self._run(raised, config), **options)
-        async with closing(raised.aover(parts)) as told:
+        async with self._aheld(config) as own, closing(own._aparts(input, config, options)) as told:
             async for part in told:
                 yield part
+
+    async def _aparts(
+        self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        known = self._remembers(config)
+        snapshot = await self.aget_state(self._thread(config)) if known else None
+        if given is None and snapshot and _blocked(snapshot):
+            config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
+            snapshot = await self.aget_state(config)
+        given = await aaddressed(self.checkpointer, given, snapshot) if snapshot else given
+        admitted = admit(given, snapshot)
+        with workspace_locked(workspace_of(admitted, snapshot)):
+            if snapshot:
+                admitted = await aonce(self.checkpointer, admitted, snapshot)
+            raised = Raised()
+            parts = super().astream(admitted, self._run(raised, config), **options)
+            async with closing(raised.aover(parts)) as told:
+                async for part in told:
+                    yield part
+
+    @override
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
+        with self._held(config) as own:
+            return CompiledStateGraph.bulk_update_state(own, config, supersteps)
+
+    @override
+    async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
+        async with self._aheld(config) as own:
+            return await CompiledStateGraph.abulk_update_state(own, config, supersteps)
+
+    @contextmanager
+    def _held(self, config: RunnableConfig | None) -> Iterator[Self]:
+        """Yield the machine as it may write on a thread; who holds it already goes on with that."""
+        if self.holds or not self._remembers(config):
+            yield self
+            return
+        with thread_held(self.checkpointer, self._thread_id(config)) as saver:
+            yield self.copy({"checkpointer": saver, "holds": True})
+
+    @asynccontextmanager
+    async def _aheld(self, config: RunnableConfig | None) -> AsyncIterator[Self]:
+        """Do the same, asynchronously."""
+        if self.holds or not self._remembers(config):
+            yield self
+            return
+        async with athread_held(self.checkpointer, self._thread_id(config)) as saver:
+            yield self.copy({"checkpointer": saver, "holds": True})
 
     def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Set a thread back to where its newest task failed; ``invoke(None, config)`` goes on.
@@ -107,25 +155,27 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         Returns the config of the thread. Raises
         :class:`~daruma.graph.reopening.NothingToReopen`.
         """
-        history = [*self.get_state_history(newest(self._thread(config)))]
-        fork = fork_of(history, call)
-        if call is None:
-            brought_back(history[0])
-        self.update_state(
-            merge_configs(fork.config, _kept(config)), fork.values, as_node=fork.as_node
-        )
+        with self._held(config) as own:
+            history = [*own.get_state_history(newest(self._thread(config)))]
+            fork = fork_of(history, call)
+            if call is None:
+                with workspace_locked(workspace_of(None, history[0])):
+                    brought_back(history[0])
+            given = merge_configs(fork.config, _kept(config))
+            own.update_state(given, fork.values, as_node=fork.as_node)
         return newest(config)
 
     async def areopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Do the same, asynchronously."""
-        thread = newest(self._thread(config))
-        history = [past async for past in self.aget_state_history(thread)]
-        fork = fork_of(history, call)
-        if call is None:
-            await in_thread(brought_back, history[0])
-        await self.aupdate_state(
-            merge_configs(fork.config, _kept(config)), fork.values, as_node=fork.as_node
-        )
+        async with self._aheld(config) as own:
+            thread = newest(self._thread(config))
+            history = [past async for past in own.aget_state_history(thread)]
+            fork = fork_of(history, call)
+            if call is None:
+                with workspace_locked(workspace_of(None, history[0])):
+                    await in_thread(brought_back, history[0])
+            given = merge_configs(fork.config, _kept(config))
+            await own.aupdate_state(given, fork.values, as_node=fork.as_node)
         return newest(config)
 
     def undo(
@@ -143,15 +193,20 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         changed.
         """
         given = self._thread(config)
-        return undone(self.get_state(given), to, conflicts, travelled=_travelled(given))
+        with self._held(config) as own:
+            past = own.get_state(given)
+            with workspace_locked(workspace_of(None, past)):
+                return undone(past, to, conflicts, travelled=_travelled(given))
 
     async def aundo(
         self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
     ) -> Restored:
         """Do the same, asynchronously."""
         given = self._thread(config)
-        past = await self.aget_state(given)
-        return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
+        async with self._aheld(config) as own:
+            past = await own.aget_state(given)
+            with workspace_locked(workspace_of(None, past)):
+                return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
 
     def savepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Return the states that a thread's files can be put back to, oldest first.
@@ -171,6 +226,9 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     def _remembers(self, config: RunnableConfig | None) -> bool:
         configurable = self._thread(config).get("configurable", {})
         return bool(self.checkpointer) and "thread_id" in configurable
+
+    def _thread_id(self, config: RunnableConfig | None) -> str:
+        return str(self._thread(config)["configurable"]["thread_id"])
 
     def _thread(self, config: RunnableConfig | None) -> RunnableConfig:
         merged = merge_configs(self.config, config)

@@ -1,11 +1,47 @@
 """What can be wrong with storage itself, apart from what a run does with it."""
 
+from typing import ClassVar
+
 from daruma.state.errors import DarumaError
 
 
 class StorageUnavailable(DarumaError):
-    """Raised when the database can not be reached or used; one line with what to do about it."""
+    """Raised when the database can not be reached or used; one line with what to do about it.
+
+    Nothing is lost: what was stored is there when the database is back, and a run goes on from it.
+    """
+
+    code: ClassVar[str] = "storage_unavailable"
 
 
 class DamagedState(DarumaError):
     """Raised when stored state is not what this version of the program may read; names the type."""
+
+
+class Busy(DarumaError):
+    """Raised when somebody else is at work there; nothing was done, and nothing is lost."""
+
+
+class ThreadBusy(Busy):
+    """Raised when another run holds the thread: one thread is run by one process at a time."""
+
+
+class WorkspaceBusy(Busy):
+    """Raised when another run on this host works in the workspace, or in a folder above or in it.
+
+    Two that write into the same files would undo each other's work.
+    """
+
+
+class HoldLost(DarumaError):
+    """Raised in a run that another process has taken its thread from; it can write no more.
+
+    That happens to one that showed no sign of life for the length of a lease: frozen, or cut off
+    from the database.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"thread {thread_id!r} was taken over by another process, as this one had shown no "
+            "sign of life: nothing more is written here; `daruma show` says where it stands"
+        )

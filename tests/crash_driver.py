@@ -20,8 +20,9 @@ from langgraph.types import Command
 
 from daruma import Settings, aopen_postgres, build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.leases import SIGNS_OF_LIFE
 from daruma.graph.storage.postgres import Postgres
-from daruma.graph.storage.replies import PostgresReplies
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.state.interrupts import ReplyRefused
 
@@ -167,39 +168,47 @@ SCENES: dict[str, tuple[dict[str, Any], str]] = {
 """Scripts, and the policy for their commands. Together they pass through every node."""
 
 
-class Deadly(PostgresSaver):
-    """A saver that kills its process at one of its writes."""
+class Death:
+    """Kills this process at one of its writes."""
 
     point = NEVER
     writes = 0
 
+    async def over(self, write: Any) -> Any:
+        number, self.writes = self.writes, self.writes + 1
+        self._at(2 * number)
+        done = await write
+        self._at(2 * number + 1)
+        return done
+
+    def _at(self, point: int) -> None:
+        if point == self.point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+DEATH = Death()
+
+
+class Deadly(PostgresSaver):
+    """A saver that may die at each write."""
+
     async def aput(self, *args: Any, **kwargs: Any) -> Any:
-        return await self._deadly(super().aput(*args, **kwargs))
+        return await DEATH.over(super().aput(*args, **kwargs))
 
     async def aput_writes(
         self, config: Any, writes: Any, task_id: str, task_path: str = ""
     ) -> None:
         # LangGraph looks for `task_path` in the signature; without it results lose their order.
-        await self._deadly(super().aput_writes(config, writes, task_id, task_path))
-
-    async def _deadly(self, write: Any) -> Any:
-        number, self.writes = self.writes, self.writes + 1
-        self._die_at(2 * number)
-        done = await write
-        self._die_at(2 * number + 1)
-        return done
-
-    def _die_at(self, point: int) -> None:
-        if point == self.point:
-            os.kill(os.getpid(), signal.SIGKILL)
+        await DEATH.over(super().aput_writes(config, writes, task_id, task_path))
 
 
-class DeadlyReplies(PostgresReplies):
-    """The same for accepted replies, which are a write like any other."""
+class DeadlyDatabase(Database):
+    """The same for leases, accepted replies and effects: writes like any other."""
 
-    async def _accept(self, thread_id: str, replies: Any) -> bool:
-        saver: Any = self._saver
-        return bool(await saver._deadly(super()._accept(thread_id, replies)))
+    async def transact(self, work: Any) -> Any:
+        if (task := asyncio.current_task()) and task.get_name() == SIGNS_OF_LIFE:
+            return await super().transact(work)  # how many there are depends on the time
+        return await DEATH.over(super().transact(work))
 
 
 def graph_over(pg: Postgres, scene: str, folder: Path, point: int) -> Any:
@@ -270,8 +279,8 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
     async with aopen_postgres(url) as pg:
         saver: Any = pg.checkpointer
         saver.__class__ = Deadly
-        saver.replies.__class__ = DeadlyReplies
-        saver.point = point
+        object.__setattr__(saver.database, "__class__", DeadlyDatabase)
+        DEATH.point = point
         graph = graph_over(pg, scene, folder, point)
         state = await run_to_the_end(graph, folder, config)
         result = state.values["result"]
@@ -296,7 +305,7 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
         ledger = folder.with_suffix(".ledger")
         if ledger.exists():
             seen["paid"] = ledger.read_text().split()
-        keep(folder, seen, saver.writes)
+        keep(folder, seen, DEATH.writes)
 
 
 def without_ids(text: str) -> str:

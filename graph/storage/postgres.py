@@ -16,6 +16,7 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from daruma.graph.bridge import on, run
+from daruma.graph.storage.database import Database
 from daruma.graph.storage.pool import Pool, connected, display_url
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.state.serializer import StrictSerializer
@@ -94,7 +95,8 @@ async def aopen_postgres(url: str | None = None) -> AsyncIterator[Postgres]:
     async with AsyncExitStack() as stack:
         used = named or await stack.enter_async_context(_embedded())
         pool, version = await stack.enter_async_context(connected(used))
-        saver = PostgresSaver(pool, serde=StrictSerializer(STORED_TYPES))
+        database = Database(pool, asyncio.get_running_loop())
+        saver = PostgresSaver(database, StrictSerializer(STORED_TYPES))
         yield Postgres(saver, pool, display_url(used), version, embedded=not named)
 
 

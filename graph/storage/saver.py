@@ -4,19 +4,25 @@ The stock one belongs to the loop it was made on, and runs one operation at a ti
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
-from langgraph.checkpoint.postgres._ainternal import get_connection
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from psycopg import AsyncConnection, AsyncCursor
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg import AsyncCursor, sql
 from psycopg.rows import DictRow, dict_row
 
 from daruma.graph.bridge import on, run
+from daruma.graph.leases import Hold
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.fence import ASSERT, lost_by
+from daruma.graph.storage.leases import PostgresLeases
 from daruma.graph.storage.replies import PostgresReplies
+from daruma.graph.storage.schema import OF_A_THREAD
 from daruma.graph.storage.tables import make_tables
 from daruma.state.storage import DamagedState
 
@@ -27,11 +33,11 @@ Method = Callable[Concatenate[Any, P], T]
 
 
 def _awaiting(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, Coroutine[Any, Any, T]]:
-    """Make an async method of the saver callable from every loop."""
+    """Make an async method of the saver callable from every loop, and patient."""
 
     @wraps(method)
     async def at_home(self: "PostgresSaver", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await on(self.loop, method(self, *args, **kwargs))
+        return await self.home(lambda: method(self, *args, **kwargs))
 
     return at_home
 
@@ -41,7 +47,7 @@ def _waiting(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, T]:
 
     @wraps(method)
     def at_home(self: "PostgresSaver", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return run(method(self, *args, **kwargs), loop=self.loop)
+        return self.home_waiting(lambda: method(self, *args, **kwargs))
 
     return at_home
 
@@ -57,13 +63,33 @@ class PostgresSaver(AsyncPostgresSaver):
     thread of that loop; reading raises :class:`DamagedState`, naming the checkpoint.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.replies = PostgresReplies(self)
+    def __init__(self, database: Database, serde: SerializerProtocol) -> None:
+        super().__init__(database.pool, serde=serde)
+        self.database = database
+        self.replies = PostgresReplies(database, serde)
+        self.leases = PostgresLeases(database)
+        self.hold: Hold | None = None
 
-    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[DictRow]]:
-        """Take a connection of the pool; only on the loop that this object was made on."""
-        return get_connection(self.conn)
+    def held(self, hold: Hold) -> Self:
+        """Return the saver of one run: each of its writes asserts that the run has its thread.
+
+        A write of one that has lost it raises :class:`~daruma.state.storage.HoldLost`.
+        """
+        own = copy(self)
+        own.hold = hold
+        return own
+
+    async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Carry out an operation on the loop that the connections live on, from any loop."""
+        return await on(self.loop, self._fenced(operation))
+
+    def home_waiting(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do the same, from a thread that can wait."""
+        return run(self._fenced(operation), loop=self.loop)
+
+    async def _fenced(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        with lost_by(self.hold):
+            return await self.database.patiently(operation)
 
     aget_tuple = _awaiting(AsyncPostgresSaver.aget_tuple)
     aput = _awaiting(AsyncPostgresSaver.aput)
@@ -78,12 +104,12 @@ class PostgresSaver(AsyncPostgresSaver):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return await on(self.loop, self._history(config, channels))
+        return await self.home(lambda: self._history(config, channels))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return run(self._history(config, channels), loop=self.loop)
+        return self.home_waiting(lambda: self._history(config, channels))
 
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]
@@ -97,31 +123,34 @@ class PostgresSaver(AsyncPostgresSaver):
             raise _damaged(named["thread_id"], named.get("checkpoint_id"), error) from error
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await on(self.loop, self._delete(thread_id))
+        await self.home(lambda: self._delete(thread_id))
 
     def delete_thread(self, thread_id: str) -> None:
-        run(self._delete(thread_id), loop=self.loop)
+        self.home_waiting(lambda: self._delete(thread_id))
 
     async def _delete(self, thread_id: str) -> None:
         await AsyncPostgresSaver.adelete_thread(self, thread_id)
-        await self.replies.delete(thread_id)
+        async with self.database.pool.connection() as connection, connection.transaction():
+            for table in OF_A_THREAD:
+                rows = sql.SQL("DELETE FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
+                await connection.execute(rows, [thread_id])
 
     async def setup(self) -> None:
         """Make the tables; any number of processes may do so at once."""
-        await on(self.loop, self._make_tables())
+        await self.home(self._make_tables)
 
     async def _make_tables(self) -> None:
-        async with self.connection() as connection:
+        async with self.database.pool.connection() as connection:
             await make_tables(connection)
 
     async def alist(
         self, config: RunnableConfig | None, **search: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        for found in await on(self.loop, self._collect(config, **search)):
+        for found in await self.home(lambda: self._collect(config, **search)):
             yield found
 
     def list(self, config: RunnableConfig | None, **search: Any) -> Iterator[CheckpointTuple]:
-        yield from run(self._collect(config, **search), loop=self.loop)
+        yield from self.home_waiting(lambda: self._collect(config, **search))
 
     async def _collect(
         self, config: RunnableConfig | None, **search: Any
@@ -137,9 +166,14 @@ class PostgresSaver(AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
+        """Open a cursor; one in a pipeline is for writing, and is a transaction."""
         async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(self.connection())
+            connection = await stack.enter_async_context(self.database.pool.connection())
             if pipeline:
                 await stack.enter_async_context(connection.pipeline())
+                await stack.enter_async_context(connection.transaction())
             cursor = connection.cursor(binary=True, row_factory=dict_row)
-            yield await stack.enter_async_context(cursor)
+            await stack.enter_async_context(cursor)
+            if pipeline and self.hold:
+                await cursor.execute(ASSERT, [self.hold.thread_id, self.hold.token])
+            yield cursor

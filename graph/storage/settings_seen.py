@@ -7,13 +7,6 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-MAKE: Final = """
-CREATE TABLE IF NOT EXISTS daruma_settings_seen (
-    folder text PRIMARY KEY,
-    digest text NOT NULL,
-    seen_at timestamptz NOT NULL DEFAULT now()
-)
-"""
 _FIND: Final = "SELECT digest FROM daruma_settings_seen WHERE folder = %s"
 _KEEP: Final = """
 INSERT INTO daruma_settings_seen (folder, digest) VALUES (%s, %s)

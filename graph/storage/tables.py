@@ -6,7 +6,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncConnection
 from psycopg.errors import UndefinedTable
 
-from daruma.graph.storage import replies, settings_seen
+from daruma.graph.storage.schema import OURS, VERSION
 
 
 class _Tables(AsyncPostgresSaver):
@@ -20,10 +20,12 @@ class _Tables(AsyncPostgresSaver):
         self.MIGRATIONS = [each.replace("CONCURRENTLY", "") for each in self.MIGRATIONS]
 
 
+_VERSION_OF = """
+CREATE TABLE IF NOT EXISTS daruma_version (v integer PRIMARY KEY)
+"""
 _MADE = """
-SELECT FROM checkpoint_migrations
-WHERE v >= %s AND to_regclass('daruma_replies') IS NOT NULL
-AND to_regclass('daruma_settings_seen') IS NOT NULL
+SELECT FROM checkpoint_migrations, daruma_version
+WHERE checkpoint_migrations.v >= %s AND daruma_version.v >= %s
 """
 
 
@@ -38,14 +40,16 @@ async def make_tables(connection: AsyncConnection[Any]) -> None:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))")
         await _Tables(connection).setup()
-        for table in (replies.MAKE, settings_seen.MAKE):
-            await connection.execute(table)
+        for made in (*OURS, _VERSION_OF):
+            await connection.execute(made)
+        known = "INSERT INTO daruma_version VALUES (%s) ON CONFLICT DO NOTHING"
+        await connection.execute(known, [VERSION])
 
 
 async def _are_made(connection: AsyncConnection[Any]) -> bool:
     newest = len(_Tables.MIGRATIONS) - 1
     try:
-        found = await connection.execute(_MADE, [newest])
+        found = await connection.execute(_MADE, [newest, VERSION])
     except UndefinedTable:
         return False
     return found.rowcount > 0

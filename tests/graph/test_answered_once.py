@@ -19,6 +19,7 @@ from daruma.graph.new_request import RequestRefused
 from daruma.graph.replies import replies_of
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.interrupts import ReplyRefused
+from daruma.state.storage import ThreadBusy
 
 CONFIRM = settings(tools={"policy": {"shout": "confirm"}})
 REQUIRED = settings(tools={"policy": {"run_command": {"decision": "confirm", "required": True}}})
@@ -63,7 +64,7 @@ def test_of_forty_replies_at_once_one_is_accepted(postgres_url: str) -> None:
         def reply(n: int) -> str:
             try:
                 graphs[n % 2].invoke(answer, run.config)
-            except (ReplyRefused, RequestRefused) as refusal:
+            except (ReplyRefused, RequestRefused, ThreadBusy) as refusal:
                 return type(refusal).__name__
             return "accepted"
 

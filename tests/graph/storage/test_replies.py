@@ -62,7 +62,7 @@ async def test_a_deleted_thread_takes_its_replies_along(postgres_url: str) -> No
 async def test_a_database_of_before_gets_the_table(empty_postgres_url: str) -> None:
     """Opening it makes what is not there, and keeps what is."""
     async with aopen_postgres(empty_postgres_url) as pg, pg.pool.connection() as connection:
-        await connection.execute("DROP TABLE daruma_replies")
+        await connection.execute("DROP TABLE daruma_replies, daruma_version")
 
     async with aopen_postgres(empty_postgres_url) as pg:
         accepted = await asyncio.gather(

@@ -1,0 +1,144 @@
+"""Leases in Postgres: a row with a token for each thread that was ever run."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+from psycopg import DatabaseError
+from psycopg_pool import PoolTimeout
+
+from daruma.graph.bridge import on, run
+from daruma.graph.leases import Hold
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.lifeline import Life, own_life
+from daruma.graph.storage.pool import Connection
+from daruma.state.storage import StorageUnavailable, ThreadBusy
+
+LEASE_SECONDS: Final = 30.0
+"""How long a run may show no sign of life before its thread can be taken from it."""
+
+SIGNS_OF_LIFE: Final = "daruma-signs-of-life"
+"""The name of the tasks that keep leases alive."""
+
+_TAKE: Final = """
+INSERT INTO daruma_leases AS held (thread_id, token, run, holder, expires_at)
+VALUES (%(thread)s, 1, %(run)s, %(holder)s, now() + make_interval(secs => %(seconds)s))
+ON CONFLICT (thread_id) DO UPDATE SET
+    token = held.token + 1, run = excluded.run, holder = excluded.holder,
+    taken_at = now(), expires_at = excluded.expires_at
+WHERE held.expires_at < now() OR held.run = excluded.run OR held.run = %(dead)s
+RETURNING token
+"""
+_LOOK: Final = "SELECT run, holder, taken_at FROM daruma_leases WHERE thread_id = %s"
+_KEEP: Final = """
+UPDATE daruma_leases SET expires_at = now() + make_interval(secs => %s)
+WHERE thread_id = %s AND token = %s
+"""
+_GIVE_BACK: Final = """
+UPDATE daruma_leases SET expires_at = '-infinity', holder = ''
+WHERE thread_id = %s AND token = %s
+"""
+
+
+_GIVING_SECONDS: Final = 5.0
+"""A database that does not take a lease back by then sees it end by itself."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A lease that somebody else has."""
+
+    run: str = ""
+    holder: str = ""
+    taken_at: datetime | None = None
+
+    def told(self, thread_id: str) -> str:
+        """Say who has it."""
+        life = Life.of(self.holder)
+        who = f"process {life.pid} on {life.host}" if life else "another process"
+        since = f" since {self.taken_at.astimezone():%H:%M:%S}" if self.taken_at else ""
+        return (
+            f"thread {thread_id!r} is being run by {who}{since}: wait until it has stopped, "
+            "or stop it"
+        )
+
+
+class PostgresLeases:
+    """The leases of a database; each that is held is kept alive by a task on its loop."""
+
+    def __init__(self, database: Database, *, seconds: float = LEASE_SECONDS) -> None:
+        self._database = database
+        self._seconds = seconds
+        self._kept: dict[str, asyncio.Task[None]] = {}
+        self._left: set[str] = set()
+        """Runs of this process that have ended, and could not say so."""
+
+    def take(self, thread_id: str) -> Hold:
+        return run(self._taken(thread_id), loop=self._database.loop)
+
+    async def atake(self, thread_id: str) -> Hold:
+        return await on(self._database.loop, self._taken(thread_id))
+
+    def give_back(self, hold: Hold) -> None:
+        run(self._given_back(hold), loop=self._database.loop)
+
+    async def agive_back(self, hold: Hold) -> None:
+        await on(self._database.loop, self._given_back(hold))
+
+    async def _taken(self, thread_id: str) -> Hold:
+        own = uuid4().hex
+        hold = await self._try(thread_id, own, "")
+        if isinstance(hold, _Held) and self._is_over(hold):
+            hold = await self._try(thread_id, own, hold.run)
+        if isinstance(hold, _Held):
+            raise ThreadBusy(hold.told(thread_id))
+        self._kept[own] = asyncio.create_task(self._keep(hold), name=SIGNS_OF_LIFE)
+        return hold
+
+    async def _try(self, thread_id: str, own: str, dead: str) -> "Hold | _Held":
+        values = {
+            "thread": thread_id,
+            "run": own,
+            "holder": own_life().text,
+            "seconds": self._seconds,
+            "dead": dead,
+        }
+
+        async def take(connection: Connection) -> "Hold | _Held":
+            taken = await (await connection.execute(_TAKE, values)).fetchone()
+            if taken:
+                return Hold(thread_id, taken["token"], own)
+            row = await (await connection.execute(_LOOK, [thread_id])).fetchone()
+            return _Held(**row) if row else _Held()
+
+        return await self._database.transact(take)
+
+    def _is_over(self, held: "_Held") -> bool:
+        life = Life.of(held.holder)
+        return held.run in self._left or (life is not None and life.is_over)
+
+    async def _keep(self, hold: Hold) -> None:
+        """Show signs of life; the first that comes too late ends it."""
+        values = [self._seconds, hold.thread_id, hold.token]
+
+        async def keep(connection: Connection) -> bool:
+            return bool((await connection.execute(_KEEP, values)).rowcount)
+
+        held = True
+        while held:
+            await asyncio.sleep(self._seconds / 3)
+            with suppress(StorageUnavailable):  # it may come back before somebody takes the thread
+                held = await self._database.transact(keep)
+
+    async def _given_back(self, hold: Hold) -> None:
+        if kept := self._kept.pop(hold.run, None):
+            kept.cancel()
+            await asyncio.wait([kept])
+        self._left.add(hold.run)
+        with suppress(DatabaseError, PoolTimeout, TimeoutError, OSError):
+            async with asyncio.timeout(_GIVING_SECONDS), self._database.pool.connection() as own:
+                await own.execute(_GIVE_BACK, [hold.thread_id, hold.token])
+                self._left.discard(hold.run)

@@ -1,0 +1,78 @@
+"""What is ours in the database, beside LangGraph's own tables.
+
+Everything here can be made again over what is there.
+"""
+
+from typing import Final
+
+_REPLIES: Final = """
+CREATE TABLE IF NOT EXISTS daruma_replies (
+    thread_id text NOT NULL,
+    interrupt_id text NOT NULL,
+    kind text NOT NULL,
+    reply bytea NOT NULL,
+    accepted_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (thread_id, interrupt_id)
+)
+"""
+_ACCEPTANCE: Final = """
+ALTER TABLE daruma_replies ADD COLUMN IF NOT EXISTS acceptance text NOT NULL DEFAULT ''
+"""
+_SETTINGS_SEEN: Final = """
+CREATE TABLE IF NOT EXISTS daruma_settings_seen (
+    folder text PRIMARY KEY,
+    digest text NOT NULL,
+    seen_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+_LEASES: Final = """
+CREATE TABLE IF NOT EXISTS daruma_leases (
+    thread_id text PRIMARY KEY,
+    token bigint NOT NULL,
+    run text NOT NULL,
+    holder text NOT NULL,
+    taken_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz NOT NULL
+)
+"""
+_FENCE: Final = """
+CREATE OR REPLACE FUNCTION daruma_fence(thread text, held bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM daruma_leases WHERE thread_id = thread AND token = held FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the lease is lost' USING ERRCODE = 'DR001';
+    END IF;
+END
+$$
+"""
+_EFFECTS: Final = """
+CREATE TABLE IF NOT EXISTS daruma_effects (
+    thread_id text NOT NULL,
+    checkpoint_ns text NOT NULL,
+    checkpoint_id text NOT NULL,
+    call text NOT NULL,
+    digest text NOT NULL,
+    run text NOT NULL,
+    settles text NOT NULL,
+    workspace text NOT NULL,
+    attempt integer NOT NULL DEFAULT 1,
+    kind text,
+    outcome bytea,
+    began_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    PRIMARY KEY (thread_id, call, digest, checkpoint_ns, checkpoint_id)
+)
+"""
+
+OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS)
+"""In the order that it is made in."""
+
+VERSION: Final = 2
+"""Counts what ``OURS`` makes: a database of an older one is brought up to date."""
+
+OF_A_THREAD: Final = ("daruma_replies", "daruma_effects")
+"""The tables whose rows belong to a thread, by ``thread_id``, and are deleted with it.
+
+The lease is not among them: its token must not begin anew.
+"""
