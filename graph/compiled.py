@@ -17,6 +17,7 @@ from daruma.graph.held import athread_held, thread_held, workspace_of
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
+from daruma.graph.turns import RunTurns
 from daruma.graph.undoing import brought_back, savepoints_of, undone
 from daruma.state.channels import Input, Output, State
 from daruma.state.savepoint import Savepoint
@@ -221,7 +222,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
 
     def _run(self, raised: Raised, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run, with the live things that are its own."""
-        return Members(self.member).noted(FirstLook().noted(raised.noted(config)))
+        noted = FirstLook().noted(RunTurns().noted(raised.noted(config)))
+        return Members(self.member).noted(noted)
 
     def _remembers(self, config: RunnableConfig | None) -> bool:
         configurable = self._thread(config).get("configurable", {})

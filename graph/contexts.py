@@ -11,12 +11,14 @@ from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
 from daruma.graph.first_look import FirstLook
+from daruma.graph.journals import journal_of
 from daruma.graph.members import Carrying, Member
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
 from daruma.graph.raising import Raised
 from daruma.graph.team_check import check_team
 from daruma.graph.tiers import Node, Noting, run_node
+from daruma.graph.turns import RunTurns
 from daruma.state.channels import State, Update
 from daruma.state.drifted import reduce_drifted
 from daruma.state.events import EVENTS, Event
@@ -81,7 +83,7 @@ class Contexts:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self.settings
         member, emit = Member.of(config), emitter(runtime)
-        asker = self._asker(settings.llm)
+        asker, run = self._asker(settings.llm), RunTurns.of(config)
         if member:
             asker, emit = asker.of_member(member.phase_id), member.tell
         return Context(
@@ -92,6 +94,8 @@ class Contexts:
             thread_id=str(config.get("configurable", {}).get("thread_id", "local")),
             emit=emit,
             carry_out=Carrying(config, emit),
+            journal=journal_of(config, run.run),
+            turns=run.turns,
         )
 
     def _asker(self, llm: LLM) -> Asker:

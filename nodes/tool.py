@@ -1,61 +1,94 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
 from langgraph.errors import GraphBubbleUp
+from langgraph.types import interrupt
 
 from daruma.state.channels import Update
 from daruma.state.events import ToolCompleted, ToolStarted
-from daruma.state.tool_task import Dispatch, ToolTask, ToolTaskStatus, moved
+from daruma.state.interrupts import Answer, Question, read_reply
+from daruma.state.tool_task import Dispatch, ToolTask, moved
 from daruma.tools.context import Context
+from daruma.tools.effect import effect_of
 from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.journal import Outcome
 from daruma.tools.offer import offer_of
+from daruma.tools.once import once
 from daruma.tools.permission import check_permission
 from daruma.tools.results import storable, tool_result
 from daruma.tools.snapshots.kept import kept
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.time_limit import run_within
+from daruma.tools.tool import Tool
 
 
 async def tool(dispatch: Dispatch, context: Context) -> Update:
-    """Run the call and answer it. A tool that fails answers with its error; the loop goes on."""
+    """Run the call and answer it. A tool that fails answers with its error; the loop goes on.
+
+    What it changes is changed once: a call that was made before the machine was killed is answered
+    with what came of it then; about one that was cut short a person may be asked (DU-06).
+    """
     call = dispatch.call
-    started = context.now()
+    known = offer_of(dispatch.task, context).find(call.name)
+    if known is None:
+        outcome = Outcome("failed", f"Error: the tool {call.name!r} is no longer there")
+        return _answered(call, outcome)
+
+    async def work(key: str) -> Outcome:
+        return await _told(dispatch, known, key, context)
+
+    effect = await effect_of(call, known, dispatch.task.workspace, context)
+    return _answered(call, await once(call, effect, context, work, _asked))
+
+
+def _asked(question: Question) -> str:
+    reply: Answer = read_reply(question, interrupt(question))
+    return reply.answer
+
+
+def _answered(call: ToolTask, outcome: Outcome) -> Update:
+    done = outcome.status == "done"
+    return {
+        "messages": [tool_result(call, outcome.text, ok=done)],
+        "calls": moved(call, outcome.status),
+    }
+
+
+async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
+    """Run it, and tell those who watch."""
+    call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
-    status, text = await _run(dispatch, context)
+    outcome = await _run(dispatch, known, key, context)
     context.emit(
         ToolCompleted(
             call_id=call.id,
             tool=call.name,
-            ok=status == "done",
+            ok=outcome.status == "done",
             seconds=context.now() - started,
-            output=storable(text)[:2000],
+            output=storable(outcome.text)[:2000],
         )
     )
-    return {
-        "messages": [tool_result(call, text, ok=status == "done")],
-        "calls": moved(call, status),
-    }
+    return outcome
 
 
-async def _run(dispatch: Dispatch, context: Context) -> tuple[ToolTaskStatus, str]:
+async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
     call, workspace = dispatch.call, dispatch.task.workspace
-    known = offer_of(dispatch.task, context).find(call.name)
-    if known is None:
-        return "failed", f"Error: the tool {call.name!r} is no longer there"
+    args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
     try:
         await check_permission(call, known, workspace, context)
         at = await context.surroundings(workspace)
-        async with kept(known, call.args, context.snapshots(workspace)):
+        async with kept(known, call.args, context.snapshots(workspace), key):
             limit = context.settings.tools.timeout
-            return "done", await run_within(limit, known, call.args, at)
+            return Outcome("done", await run_within(limit, known, args, at))
     except SnapshotUnavailable as error:
-        return "failed", f"Error: not run, as it could not be undone: {error}"
+        return Outcome("failed", f"Error: not run, as it could not be undone: {error}")
+    except OutcomeUnknown as error:
+        return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
-        status: ToolTaskStatus = "unknown" if isinstance(error, OutcomeUnknown) else "failed"
-        return status, f"Error: {error}"
+        return Outcome("failed", f"Error: {error}")
     except GraphBubbleUp:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's bug does not end the loop
-        return "failed", f"Error: {type(error).__name__}: {error}"
+        return Outcome("failed", f"Error: {type(error).__name__}: {error}")
 
 
 def summary(call: ToolTask) -> str:

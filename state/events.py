@@ -259,6 +259,22 @@ class ToolCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CallSettled(Event):
+    """A call that an earlier run made, or was killed in the middle of; ``how`` it is settled.
+
+    reused: what came of it is on record. restore: the files were put back to before it, and it is
+    made again; ``undo`` is the snapshot of what was there. again: it is made again. happened,
+    unknown: a person said so. tell: the model is told that it is unknown.
+    """
+
+    type: ClassVar[str] = "call_settled"
+    call_id: str
+    tool: str
+    how: str
+    undo: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class CommandRun(Event):
     """One command: a check, a validation, a rollback, or a tool's; ``purpose`` says which.
 

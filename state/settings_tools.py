@@ -7,17 +7,21 @@ from pydantic import AfterValidator, Field, model_validator
 from daruma.state.policy_key import checked_policy_key
 from daruma.state.settings_section import Section
 
+InDoubt = Literal["ask", "tell"]
+
 
 class PolicyRule(Section):
     """What becomes of a call that the rule's pattern matches.
 
     A ``required`` approval that is denied stops the task, unless ``deny_effect`` says continue.
+    ``in_doubt`` goes before the setting of that name.
     """
 
     decision: Literal["allow", "deny", "confirm"]
     required: bool = False
     deny_effect: Literal["block", "continue"] | None = None
     reason: str = ""
+    in_doubt: InDoubt | None = None
 
 
 class McpServer(Section):
@@ -67,6 +71,11 @@ class Tools(Section):
     )
     timeout: float | None = Field(
         default=600.0, gt=0, description="Seconds for one call of a tool of the application."
+    )
+    in_doubt: InDoubt = Field(
+        default="ask",
+        description="A call that a crash cut short, and that may have had its effect: ask a person "
+        "what became of it, or tell the model that it is unknown.",
     )
     profile: str | None = Field(default=None, description="Which tools are shown; null: all.")
     profiles: dict[str, tuple[str, ...]] = Field(

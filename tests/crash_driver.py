@@ -239,8 +239,11 @@ def graph_over(pg: Postgres, scene: str, folder: Path, point: int) -> Any:
     return build_graph(model, [pay], Settings.model_validate(settings), persistence=pg)
 
 
-def reply_to(question: Any) -> dict[str, Any]:
-    """Say yes to whatever it is."""
+def reply_to(question: Any, folder: Path) -> dict[str, Any]:
+    """Say yes to whatever it is; about a payment in doubt, what the ledger says."""
+    if question["type"] == "question" and "happened" in question.get("options", ()):
+        amount = re.findall(r"pay\(amount=(\d+)", question["question"])[0]
+        return {"answer": "happened" if amount in payments(folder) else "again"}
     if question["type"] == "question":
         return {"answer": "restore" if "options" in question else "Go on."}
     if question["type"] == "recovery_request":
@@ -252,8 +255,18 @@ def reply_to(question: Any) -> dict[str, Any]:
     return {"decisions": [each | {"decision": "approve"} for each in yes]}
 
 
-async def run_to_the_end(graph: Any, folder: Path, config: Any) -> Any:
-    """Start the task, or go on with it from wherever it stands; return its last state."""
+def payments(folder: Path) -> list[str]:
+    """What the ledger says was paid."""
+    ledger = folder.with_suffix(".ledger")
+    return ledger.read_text().split() if ledger.exists() else []
+
+
+async def run_to_the_end(graph: Any, folder: Path, config: Any) -> tuple[Any, int]:
+    """Start the task, or go on with it from wherever it stands.
+
+    Returns its last state, and how many calls a person was asked about whose outcome was unknown.
+    """
+    doubts = 0
     mode = "team_collab" if folder.name.startswith("team") else "plan_exec"
     request = {"messages": [("user", "Mend it")], "mode": mode, "workspace": str(folder)}
     while True:
@@ -263,14 +276,15 @@ async def run_to_the_end(graph: Any, folder: Path, config: Any) -> Any:
         elif state.interrupts:
             (question,) = state.interrupts
             try:
-                reply = reply_to(question.value)
+                reply = reply_to(question.value, folder)
+                doubts += reply.get("answer") in ("happened", "again")
                 await graph.ainvoke(Command(resume={question.id: reply}), config)
             except ReplyRefused:  # it is answered: the life before this one had just done so
                 await graph.ainvoke(None, config)
         elif state.tasks:
             await graph.ainvoke(None, config)
         else:
-            return state
+            return state, doubts
 
 
 async def live(url: str, scene: str, folder: Path, point: int) -> None:
@@ -282,7 +296,7 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
         object.__setattr__(saver.database, "__class__", DeadlyDatabase)
         DEATH.point = point
         graph = graph_over(pg, scene, folder, point)
-        state = await run_to_the_end(graph, folder, config)
+        state, doubts = await run_to_the_end(graph, folder, config)
         result = state.values["result"]
         history = [past async for past in graph.aget_state_history(config)]
         seen = {
@@ -300,11 +314,10 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
                 for each in state.values["savepoints"]
             ],
             "notes": [without_ids(note) for note in result.notes],
-            "replies": await replies_to(pg, folder.name),
+            "replies": await replies_to(pg, folder.name) - doubts,
+            "doubts": doubts,
+            "paid": payments(folder),
         }
-        ledger = folder.with_suffix(".ledger")
-        if ledger.exists():
-            seen["paid"] = ledger.read_text().split()
         keep(folder, seen, DEATH.writes)
 
 

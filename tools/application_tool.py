@@ -41,12 +41,24 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
     return Tool(
         name=tool.name,
         description=description,
-        parameters=parameters,
+        parameters=_without(parameters, declaration.idempotency_key),
         run=run,
         effect=declaration.effect,
+        idempotent=declaration.idempotent,
+        idempotency_key=declaration.idempotency_key,
         canonical=declaration.canonical,
         source=_source(tool),
     )
+
+
+def _without(parameters: Mapping[str, Any], argument: str) -> Mapping[str, Any]:
+    """Return a schema without an argument that the model does not give."""
+    properties = parameters.get("properties", {})
+    return {
+        **parameters,
+        "properties": {name: each for name, each in properties.items() if name != argument},
+        "required": [name for name in parameters.get("required", ()) if name != argument],
+    }
 
 
 def _refuse_unusable(tool: BaseTool, parameters: Mapping[str, Any]) -> None:

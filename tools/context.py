@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -19,11 +19,13 @@ from daruma.state.settings import Settings
 from daruma.state.usage import Role, Usage
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
+from daruma.tools.journal import Journal, NoJournal
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
 from daruma.tools.snapshots.store import Store
 from daruma.tools.tool import Surroundings, Tool
+from daruma.tools.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class Context:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     learned: Learned = nothing_learned
     carry_out: CarryOut = nobody
+    journal: Journal = field(default_factory=NoJournal)
+    turns: Turns = field(default_factory=Turns)
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:
         """Return the snapshots of a workspace; None where there is none, or settings want none."""

@@ -17,11 +17,16 @@ class ToolRefused(DarumaError):
 
 
 class Declaration(BaseModel):
-    """What running the tool changes, and what makes its calls canonical (TL-19)."""
+    """What running the tool changes, whether it may be repeated, what makes its calls canonical.
+
+    See :class:`~daruma.tools.tool.Tool` for the first, TL-19 for the last.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     effect: Effect = "external"
+    idempotent: bool = False
+    idempotency_key: str = ""
     argument_aliases: dict[str, str] = {}
     promote_to: str | None = None
     promote_when: list[str] = []
@@ -63,6 +68,9 @@ def _contradiction(declaration: Declaration, parameters: Mapping[str, Any]) -> s
     if bool(declaration.promote_to) != bool(declaration.promote_when):
         return "one of promote_to and promote_when: both are needed, or neither"
     arguments = parameters.get("properties", {})
+    key = declaration.idempotency_key
+    if key and arguments.get(key, {}).get("type") != "string":
+        return f"idempotency_key {key!r}, and that is no argument that takes a string"
     named = {*arguments, *declaration.promote_when}
     for alias, name in declaration.argument_aliases.items():
         if alias in arguments:

@@ -99,7 +99,8 @@ def mcp_tool(tool: BaseTool, description: str, parameters: Mapping[str, Any], ru
 
     Nothing else that a server writes beside its tool is taken for a declaration of the application.
     """
-    effect: Effect = "none" if (tool.metadata or {}).get("readOnlyHint") is True else "external"
+    hints = tool.metadata or {}
+    effect: Effect = "none" if hints.get("readOnlyHint") is True else "external"
     name = usable_name(tool.name)
 
     async def run_there(args: Mapping[str, Any], surroundings: Surroundings) -> str:
@@ -122,6 +123,7 @@ def mcp_tool(tool: BaseTool, description: str, parameters: Mapping[str, Any], ru
         run=run_there,
         effect=effect,
         origin="mcp",
+        idempotent=hints.get("idempotentHint") is True,
         source=f"MCP tool {tool.name!r}",
     )
 

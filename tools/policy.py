@@ -84,7 +84,12 @@ def _without_rule(tool: Tool, args: Mapping[str, Any]) -> PolicyRule:
     if tool.origin == "mcp":
         return _ALLOW if tool.effect == "none" else _CONFIRM_MCP
     if tool.builtin and tool.name == SHELL_TOOL:
-        line = args.get("command")
-        safe = isinstance(line, str) and _SAFE_COMMANDS.fullmatch(line.strip(" \t\n"))
-        return _ALLOW if safe and not args.get("cwd") else _CONFIRM_COMMAND
+        return _ALLOW if is_known_safe(args) else _CONFIRM_COMMAND
     return _ALLOW
+
+
+def is_known_safe(args: Mapping[str, Any]) -> bool:
+    """Whether a call of ``run_command`` only looks, or runs the tests as verification does."""
+    line = args.get("command")
+    safe = isinstance(line, str) and _SAFE_COMMANDS.fullmatch(line.strip(" \t\n"))
+    return bool(safe) and not args.get("cwd")

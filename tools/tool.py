@@ -61,7 +61,9 @@ class Tool:
     ``parameters`` is a JSON schema, tightened when the tool is made: what the model is shown is
     what its calls are checked against. ``run`` gets the arguments and returns the text for the
     model; it raises :class:`daruma.tools.errors.ToolError` for what the model should hear of.
-    ``source`` says in a few words where the tool comes from, for people.
+    ``source`` says in a few words where the tool comes from, for people. An ``idempotent`` tool may
+    be called again with the same arguments: the effect is that of one call. ``idempotency_key`` is
+    the argument by which a service knows a call that is made again; the model is not shown it.
     """
 
     name: str
@@ -70,12 +72,19 @@ class Tool:
     run: Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
     effect: Effect = "external"
     origin: Origin = "application"
+    idempotent: bool = False
+    idempotency_key: str = ""
     canonical: Canonical | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
         """Tighten the schema, once."""
         object.__setattr__(self, "parameters", strict(self.parameters))
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call whose outcome is not known can simply be made again."""
+        return self.idempotent or bool(self.idempotency_key)
 
     @property
     def builtin(self) -> bool:

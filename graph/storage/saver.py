@@ -17,9 +17,11 @@ from psycopg import AsyncCursor, sql
 from psycopg.rows import DictRow, dict_row
 
 from daruma.graph.bridge import on, run
+from daruma.graph.journals import Place
 from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.fence import ASSERT, lost_by
+from daruma.graph.storage.journal import PostgresJournal
 from daruma.graph.storage.leases import PostgresLeases
 from daruma.graph.storage.replies import PostgresReplies
 from daruma.graph.storage.schema import OF_A_THREAD
@@ -78,6 +80,10 @@ class PostgresSaver(AsyncPostgresSaver):
         own = copy(self)
         own.hold = hold
         return own
+
+    def journal_at(self, place: Place, run: str) -> PostgresJournal:
+        """Return the journal of effects for a place of a thread, as one run keeps it."""
+        return PostgresJournal(self.database, self.serde, place, run, self.hold)
 
     async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carry out an operation on the loop that the connections live on, from any loop."""

@@ -54,6 +54,7 @@ CREATE TABLE IF NOT EXISTS daruma_effects (
     call text NOT NULL,
     digest text NOT NULL,
     run text NOT NULL,
+    key text NOT NULL,
     settles text NOT NULL,
     workspace text NOT NULL,
     attempt integer NOT NULL DEFAULT 1,

@@ -46,7 +46,7 @@ def test_aliases_and_a_promotion_are_declared() -> None:
     ("declared", "said"),
     [
         ({"efect": "none"}, "an unknown key 'efect'; did you mean 'effect'"),
-        ({"zzz": 1}, "an unknown key 'zzz'; known: effect, argument_aliases, promote_to"),
+        ({"zzz": 1}, "an unknown key 'zzz'; known: effect, idempotent, idempotency_key,"),
         ({"effect": "read"}, r"effect: Input should be 'none', .*given: 'read'"),
         ({"argument_aliases": ["a"]}, "argument_aliases: Input should be a valid dictionary"),
         ({"promote_to": "x"}, "one of promote_to and promote_when"),

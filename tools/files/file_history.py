@@ -58,7 +58,13 @@ class FileHistory:
             self._save()
 
     def refuse_if_changed(self, data: bytes) -> None:
-        """Raise FileChanged if another content was seen last; a file never seen is no matter."""
+        """Raise FileChanged if another content was seen last; a file never seen is no matter.
+
+        Nor is one that is as it was before its last edit: that was taken back by an undo.
+        """
+        edits = self._record.edits
+        if edits and (edits[-1].before, edits[-1].after) == (digest(data), self._record.seen):
+            self.drop_last()
         if self._record.seen not in {None, digest(data)}:
             raise FileChanged(
                 f"{shown(self._location)}: changed since it was viewed: view it again"
