@@ -1,115 +1,72 @@
-"""Killed at any write to the database and resumed, a run ends as if it had never been killed."""
+"""Killed at any moment and resumed, a run ends as if it had never been killed (DU-01, DU-06)."""
 
-import json
 import os
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
-from operator import itemgetter
 from pathlib import Path
-from subprocess import run
-from typing import Any
 
 import pytest
+from tests.crash.scenes import SCENES
+from tests.crash.sweep import difference, lives, moments, points, swept, untouched
 
 from daruma.graph.machine import TABLE
 
-DRIVER = Path(__file__).with_name("crash_driver.py")
-
-ENDS = {
-    "mended": ("completed", None, "right"),
-    "undone": ("gave_up_after_reflections", "verification_failed", "undone"),
-    "paid": ("completed", None, "a"),
-    "fallen": ("completed", None, "right"),
-    "restored": ("gave_up_after_reflections", "verification_failed", "right"),
-    "held": ("gave_up_after_reflections", "verification_failed", "right"),
-    "team": ("completed", None, "rightb"),
-}
-"""How each scene of the driver ends: status, code, and what the file holds."""
-
-
-SHORT = ("mended", "undone", "paid", "fallen")
+LONG = frozenset({"restored", "held", "team"})
 EVERY_POINT = "DARUMA_EVERY_POINT" in os.environ
-
-
-def lives(url: str, home: Path, scene: str, points: list[int]) -> list[dict[str, Any]]:
-    """Run the driver over some points and return what it saw, a dict for each."""
-    done = run(
-        [sys.executable, str(DRIVER), url, str(home), scene, *map(str, points)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def swept(url: str, home: Path, scene: str, points: list[int]) -> list[dict[str, Any]]:
-    """The same, by as many drivers at once as there are processors."""
-    drivers = os.cpu_count() or 1
-    with ThreadPoolExecutor(drivers) as pool:
-        parts = pool.map(lambda n: lives(url, home, scene, points[n::drivers]), range(drivers))
-        return sorted(chain.from_iterable(parts), key=itemgetter("point"))
 
 
 def test_the_scenes_pass_through_every_node(postgres_url: str, tmp_path: Path) -> None:
     """So that the sweep below leaves no node out."""
-    walked = [lives(postgres_url, tmp_path, scene, [-1])[0]["seen"]["nodes"] for scene in ENDS]
+    walked = [untouched(postgres_url, tmp_path, scene)["seen"]["nodes"] for scene in SCENES]
 
     assert set().union(*walked) - {"__start__"} == set(TABLE)
 
 
-@pytest.mark.parametrize("scene", ENDS)
+@pytest.mark.parametrize("scene", SCENES)
 def test_a_killed_run_ends_as_if_it_had_not_been(
     postgres_url: str, tmp_path: Path, scene: str
 ) -> None:
-    """Status, budgets, usage, phases, history and files are the same (BU-03, DU-01).
+    """Status, budgets, usage, phases, history, files and payments are the same (BU-03, DU-01).
 
     Every write is tried, before it and after it, where ``DARUMA_EVERY_POINT`` is set; else every
-    third such point, and every ninth of the longer scenes.
+    seventh such point, every nineteenth of the longer scenes, and two random moments.
     """
-    (untouched,) = lives(postgres_url, tmp_path, scene, [-1])
-    stride = 1 if EVERY_POINT else 3 if scene in SHORT else 9
-    every = list(range(0, 2 * untouched["writes"], stride))
+    whole = untouched(postgres_url, tmp_path, scene)
+    stride = 1 if EVERY_POINT else 19 if scene in LONG else 7
+    at_writes = points(whole, stride)
 
-    resumed = swept(postgres_url, tmp_path, scene, every)
+    killed = swept(postgres_url, tmp_path, scene, [*at_writes, *moments(whole, 2)])
 
-    seen = untouched["seen"]
-    for life in resumed:
-        paid = life["seen"].pop("paid", None)
-        assert paid is None or set(paid) == set(seen["paid"])  # at least once: see the README
-    seen.pop("paid", None)
-    assert (seen["status"], seen["code"], seen["file"]) == ENDS[scene]
-    assert [life["ended"] for life in resumed] == [-9] * len(every)
-    assert [life["point"] for life in resumed if life["seen"] != seen] == []
+    seen = whole["seen"]
+    assert (seen["status"], seen["code"], seen["file"]) == SCENES[scene].ends
+    assert [life["ended"] for life in killed if life["when"] in at_writes] == [-9] * len(at_writes)
+    assert [found for life in killed if (found := difference(life, whole))] == []
 
 
-@pytest.mark.parametrize(("scene", "point"), [("restored", -4), ("restored", -5), ("held", -5)])
+@pytest.mark.parametrize(("scene", "death"), [("restored", -4), ("restored", -5), ("held", -5)])
 def test_a_command_that_was_cut_short_shows_nowhere(
-    postgres_url: str, tmp_path: Path, scene: str, point: int
+    postgres_url: str, tmp_path: Path, scene: str, death: int
 ) -> None:
     """RO-02, RO-04: a validation or rollback killed half-way begins again from where it began."""
-    (untouched,) = lives(postgres_url, tmp_path, scene, [-1])
+    whole = untouched(postgres_url, tmp_path, scene)
 
-    (killed,) = lives(postgres_url, tmp_path, scene, [point])
+    (killed,) = lives(postgres_url, tmp_path, scene, [str(death)])
 
     assert killed["ended"] == -9
-    assert killed["seen"] == untouched["seen"]
+    assert killed["seen"] == whole["seen"]
 
 
-@pytest.mark.parametrize(("point", "payments"), [(-2, ["5", "7"]), (-3, ["5", "5", "7"])])
-def test_a_call_that_was_approved_is_not_asked_for_again(
-    postgres_url: str, tmp_path: Path, point: int, payments: list[str]
+@pytest.mark.parametrize(("death", "said"), [(-2, "paid"), (-3, "A person says that pay took")])
+def test_a_call_that_was_approved_is_paid_once(
+    postgres_url: str, tmp_path: Path, death: int, said: str
 ) -> None:
-    """Killed before and after the tool did its work: one yes each, and none without one.
+    """DU-06: killed before and after the tool did its work, what became of it is asked.
 
-    That it pays twice in the second case is what the effect journal is to end.
+    Its approval is not asked for again, and it is never paid twice.
     """
-    (untouched,) = lives(postgres_url, tmp_path, "paid", [-1])
+    whole = untouched(postgres_url, tmp_path, "paid")
 
-    (killed,) = lives(postgres_url, tmp_path, "paid", [point])
+    (killed,) = lives(postgres_url, tmp_path, "paid", [str(death)])
 
-    assert (killed["ended"], untouched["seen"]["replies"]) == (-9, 3)
-    assert killed["seen"].pop("paid") == payments
-    assert untouched["seen"].pop("paid") == ["5", "7"]
-    assert killed["seen"] == untouched["seen"]
+    assert (killed["ended"], whole["seen"]["replies"], killed["seen"]["doubts"]) == (-9, 3, 1)
+    assert killed["seen"]["paid"] == whole["seen"]["paid"] == ["5", "7"]
+    assert any(text.startswith(said) for kind, text in killed["seen"]["messages"] if kind == "tool")
+    assert difference(killed, whole) == {}

@@ -67,9 +67,13 @@ def put_back(snapshots: Snapshots, key: str) -> Restored | None:
     """Put a workspace back to how it was before a call; None if that had not begun. Blocks.
 
     What others changed since the call had ended is kept. Where it was killed half-way nobody can
-    tell what others did: what was there is in the snapshot ``Restored.before``.
+    tell what others did: what was there is in the snapshot ``Restored.before``. Raises
+    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable` where the call may have been made
+    on another machine, and ``RestoreRefused`` where others changed what it had changed.
     """
     kept = snapshots.kept()
+    if not kept:
+        raise SnapshotUnavailable("this machine has no snapshots of the thread's work")
     before = [each for each in kept if is_before(each.label, key)]
     if not before:
         return None

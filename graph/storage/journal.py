@@ -45,7 +45,7 @@ RETURNING *
 _DROP_PASSED: Final = """
 DELETE FROM daruma_effects AS passed
 WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s AND outcome IS NOT NULL
-AND checkpoint_id < (
+AND checkpoint_id <> %(checkpoint_id)s AND checkpoint_id < (
     SELECT max(checkpoint_id) FROM checkpoints
     WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s
 )

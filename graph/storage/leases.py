@@ -73,6 +73,7 @@ class PostgresLeases:
         self._database = database
         self._seconds = seconds
         self._kept: dict[str, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._left: set[str] = set()
         """Runs of this process that have ended, and could not say so."""
 
@@ -83,20 +84,37 @@ class PostgresLeases:
         return await on(self._database.loop, self._taken(thread_id))
 
     def give_back(self, hold: Hold) -> None:
-        run(self._given_back(hold), loop=self._database.loop)
+        loop = self._database.loop
+        if asyncio._get_running_loop() is loop:  # an abandoned run, swept away on this very loop
+            self._ending.add(ending := loop.create_task(self._given_back(hold)))
+            ending.add_done_callback(self._ending.discard)
+        else:
+            run(self._given_back(hold), loop=loop)
 
     async def agive_back(self, hold: Hold) -> None:
         await on(self._database.loop, self._given_back(hold))
 
     async def _taken(self, thread_id: str) -> Hold:
         own = uuid4().hex
-        hold = await self._try(thread_id, own, "")
-        if isinstance(hold, _Held) and self._is_over(hold):
-            hold = await self._try(thread_id, own, hold.run)
+        try:
+            hold = await self._try(thread_id, own, "")
+            if isinstance(hold, _Held) and self._is_over(hold):
+                hold = await self._try(thread_id, own, hold.run)
+        except BaseException:
+            self._left.add(own)  # it may have been taken all the same
+            raise
         if isinstance(hold, _Held):
             raise ThreadBusy(hold.told(thread_id))
         self._kept[own] = asyncio.create_task(self._keep(hold), name=SIGNS_OF_LIFE)
         return hold
+
+    async def close(self) -> None:
+        """Show no more signs of life; what is held is over when its time is."""
+        kept = [*self._kept.values()]
+        self._kept.clear()
+        for each in kept:
+            each.cancel()
+        await asyncio.gather(*kept, return_exceptions=True)
 
     async def _try(self, thread_id: str, own: str, dead: str) -> "Hold | _Held":
         values = {

@@ -97,6 +97,7 @@ async def aopen_postgres(url: str | None = None) -> AsyncIterator[Postgres]:
         pool, version = await stack.enter_async_context(connected(used))
         database = Database(pool, asyncio.get_running_loop())
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES))
+        stack.push_async_callback(saver.leases.close)
         yield Postgres(saver, pool, display_url(used), version, embedded=not named)
 
 

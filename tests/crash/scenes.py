@@ -1,0 +1,259 @@
+"""The scripted tasks that are killed, and the people who answer in them."""
+
+import os
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_core.tools import StructuredTool
+
+from daruma import Settings, build_graph
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.postgres import Postgres
+
+NEVER = -1
+BEFORE_PAYING = -2
+AFTER_PAYING = -3
+IN_VALIDATION = -4
+IN_ROLLBACK = -5
+VIEW = {"name": "str_replace_editor", "args": {"command": "view", "path": "data.txt"}}
+LOOK = {"name": "search", "args": {"pattern": "a"}}
+
+
+def writing(text: str) -> dict[str, Any]:
+    """A command that sets what it sets, so that running it again shows nowhere."""
+    args = {"command": f"printf {text} > data.txt"}
+    return {"calls": [{"name": "run_command", "args": args}]}
+
+
+LOOP = {"calls": [{"name": "search", "args": {"pattern": "none"}}]}
+CORRECTED: dict[str, Any] = {
+    "strategy": "parameter-adjustment",
+    "action": {"tool_name": "run_command", "parameters": {"command": "printf right > data.txt"}},
+}
+MENDED: dict[str, Any] = {
+    "plan": [
+        {"json": {"phases": [{"title": "Mend"}, {"title": "Look again", "depends_on": ["p1"]}]}}
+    ],
+    "main": [
+        {"calls": [VIEW, LOOK]},
+        writing("wrong"),
+        {"say": "Done."},
+        writing("right"),
+        {"say": "Done now."},
+        {"say": "It is right."},
+    ],
+    "reflect": [{"say": "It has to be right."}],
+}
+UNDONE: dict[str, Any] = {
+    "plan": [
+        {"json": {"phases": [{"title": "Mend", "rollback_command": "printf undone > data.txt"}]}}
+    ],
+    "main": [writing("wrong"), {"raise": "down"}, {"say": "Done."}, {"say": "Done again."}],
+    "reflect": [{"say": "I see nothing wrong."}],
+    "recovery": [{"say": "I have no idea."}],
+}
+FALLEN: dict[str, Any] = {
+    "plan": [{"raise": "down"}, {"json": {"phases": [{"title": "Mend"}]}}],
+    "main": [{"say": ""}, {"raise": "down"}, LOOP, LOOP, LOOP, LOOP, {"say": "Done."}],
+    "recovery": [
+        {"json": {"strategy": "retry", "confidence": 0.9}},
+        {"json": CORRECTED | {"confidence": 0.6}},
+        {"json": {"strategy": "escalate", "action": {"escalation_message": "What now?"}}},
+        {"json": {"strategy": "alternative-tool", "confidence": 0.8}},
+    ],
+}
+PAYING = {"calls": [{"name": "pay", "args": {"amount": 5}, "id": "pay"}, LOOK]}
+PAID: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Pay"}]}}],
+    "main": [
+        PAYING,
+        {"calls": [{"name": "payy", "args": {"amount": "7"}, "id": "b"}]},
+        {"say": "Paid."},
+    ],
+    "repair": [{"json": {"repairs": [{"tool_call_id": "b", "name": "pay"}]}}],
+}
+RIGHT, WRONG = "printf right > data.txt", "rm -f note; mkdir -p d; printf wrong > data.txt"
+
+
+def deadly(number: int) -> str:
+    """Shell text that kills whoever runs it, and itself, once: if it was told to."""
+    return f'[ ! -e "$PWD".die{number} ] || {{ rm "$PWD".die{number}; kill -9 $PPID $$; }}'
+
+
+def ruining() -> dict[str, Any]:
+    args = {"command": WRONG}
+    return {"calls": [{"name": "run_command", "args": args}]}
+
+
+FAILING: dict[str, Any] = {
+    "main": [ruining(), {"say": "Done."}, {"say": "Done again."}, writing("right"), {"say": "B."}],
+    "reflect": [{"say": "I see nothing wrong."}],
+}
+RESTORED: dict[str, Any] = FAILING | {
+    "plan": [
+        {
+            "json": {
+                "phases": [
+                    {
+                        "id": "a",
+                        "validation_command": f"printf half > data.txt; {deadly(4)}; false",
+                        "rollback_command": f"printf undone > half.txt; {deadly(5)}",
+                        "rollback": "snapshot",
+                    },
+                    {"id": "b"},
+                ]
+            }
+        }
+    ]
+}
+HELD: dict[str, Any] = FAILING | {
+    "plan": [
+        {
+            "json": {
+                "phases": [
+                    {"id": "a", "rollback_command": f"printf x >> data.txt; {deadly(5)}; false"},
+                    {"id": "b"},
+                ]
+            }
+        }
+    ]
+}
+TEAM: dict[str, Any] = {
+    "plan": [
+        {
+            "json": {
+                "phases": [
+                    {"id": "a", "expert": "developer"},
+                    {"id": "b", "expert": "tester"},
+                    {"id": "c", "expert": "writer", "depends_on": ["a", "b"]},
+                ]
+            }
+        }
+    ],
+    "main@a": [writing("right"), {"say": "A."}],
+    "main@b": [
+        {"calls": [{"name": "run_command", "args": {"command": "printf b > b.txt"}}]},
+        {"say": "B."},
+    ],
+    "main@c": [
+        {"calls": [{"name": "run_command", "args": {"command": "printf rightb > data.txt"}}]},
+        {"say": "C."},
+    ],
+}
+EDIT = {"command": "str_replace", "path": "data.txt", "old_str": "a", "new_str": "aright"}
+COUNTING = {"command": "echo one >> count.txt; echo two >> count.txt"}
+CONFINED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Count"}]}}],
+    "main": [
+        {
+            "calls": [
+                {"name": "run_command", "args": COUNTING},
+                {"name": "str_replace_editor", "args": EDIT},
+                {"name": "run_command", "args": COUNTING | {"cwd": "."}},
+            ]
+        },
+        {"calls": [{"name": "str_replace_editor", "args": EDIT | {"new_str": "b"}}]},
+        {"calls": [{"name": "run_command", "args": COUNTING}]},
+        {"say": "Counted."},
+    ],
+}
+"""Commands that add, and edits that fit once: made twice, they show."""
+
+KEYED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Transfer"}]}}],
+    "main": [
+        {"calls": [{"name": "transfer", "args": {"amount": n}} for n in (5, 7)]},
+        {"calls": [{"name": "transfer", "args": {"amount": 9}}]},
+        {"say": "Transferred."},
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A script, how its task is checked and confined, and how it ends: status, code, the file."""
+
+    script: dict[str, Any]
+    ends: tuple[str, str | None, str]
+    policy: str = "allow"
+    check: str | None = "grep -q right data.txt"
+    sandbox: str | None = "none"  # proving one is most of a life's time
+    mode: str = "plan_exec"
+
+
+_GAVE_UP = ("gave_up_after_reflections", "verification_failed")
+SCENES = {
+    "mended": Scene(MENDED, ("completed", None, "right")),
+    "undone": Scene(UNDONE, (*_GAVE_UP, "undone"), policy="confirm"),
+    "paid": Scene(PAID, ("completed", None, "a"), check=None),
+    "keyed": Scene(KEYED, ("completed", None, "a"), check=None),
+    "confined": Scene(CONFINED, ("completed", None, "bright"), sandbox=None),
+    "fallen": Scene(FALLEN, ("completed", None, "right"), policy="confirm"),
+    "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
+    "held": Scene(HELD, (*_GAVE_UP, "right")),
+    "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
+}
+"""Together they pass through every node."""
+
+
+def graph_over(pg: Postgres, scene: Scene, folder: Path, point: int) -> Any:
+    """Build the graph of a scripted task; what its tools pay is written into a ledger."""
+    ledger = folder.with_suffix(".ledger")
+
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        mortal = not ledger.exists()
+        ledger.touch()
+        if mortal and point == BEFORE_PAYING:
+            os.kill(os.getpid(), signal.SIGKILL)
+        with ledger.open("a") as book:
+            book.write(f"{amount}\n")
+        if mortal and point == AFTER_PAYING:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "paid"
+
+    def transfer(amount: int, request_id: str) -> str:
+        """Transfer an amount, as a service does that knows a request when it comes again."""
+        known = folder.with_suffix(f".{request_id}")
+        if not known.exists():
+            with ledger.open("a") as book:
+                book.write(f"{amount}\n")
+            known.touch()
+        return "transferred"
+
+    keyed = {"daruma": {"idempotency_key": "request_id"}}
+    tools = [pay, StructuredTool.from_function(transfer, metadata=keyed)]
+    settings = {
+        "verification": {"commands": [scene.check] if scene.check else []},
+        "sandbox": {"require": scene.sandbox},
+        "tools": {"policy": {"run_command": scene.policy, "pay": "confirm"}},
+        "fallback_chain": {"recovery": {"wait_seconds": 0}},
+    }
+    model = ScriptedChatModel(script=scene.script)
+    return build_graph(model, tools, Settings.model_validate(settings), persistence=pg)
+
+
+def reply_to(question: Any, folder: Path) -> dict[str, Any]:
+    """Say yes to whatever it is; about a payment in doubt, what the ledger says."""
+    if question["type"] == "question" and "happened" in question.get("options", ()):
+        amount = re.search(r"pay\(amount=(\d+)", question["question"])
+        paid = amount is not None and amount[1] in payments(folder)
+        return {"answer": "happened" if paid else "again"}
+    if question["type"] == "question":
+        return {"answer": "restore" if "options" in question else "Go on."}
+    if question["type"] == "recovery_request":
+        return {"decision": "approve"}
+    if question["type"] == "spec_review_request":
+        return {"decision": "confirm"}
+    keys = ("approval_id", "digest")
+    yes = [{key: each[key] for key in keys} for each in question["approvals"]]
+    return {"decisions": [each | {"decision": "approve"} for each in yes]}
+
+
+def payments(folder: Path) -> list[str]:
+    """What the ledger says was paid."""
+    ledger = folder.with_suffix(".ledger")
+    return ledger.read_text().split() if ledger.exists() else []

@@ -1,0 +1,164 @@
+"""Leases in Postgres: tokens that fence, signs of life, and what becomes of the dead (DU-03)."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+
+from daruma.graph.leases import Hold
+from daruma.graph.storage.leases import PostgresLeases
+from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.state.storage import HoldLost, ThreadBusy
+
+CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+HOLDER = """
+import sys
+from daruma import open_postgres
+with open_postgres(sys.argv[1]) as pg:
+    hold = pg.checkpointer.leases.take("t")
+    print(hold.token, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def start_holder(url: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", HOLDER, url]
+    holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    assert holder.stdout
+    assert int(holder.stdout.readline()) == 1
+    return holder
+
+
+async def take_over(pg: Postgres) -> Hold:
+    """Take a thread whose lease is over at once."""
+    async with pg.pool.connection() as connection:
+        await connection.execute("UPDATE daruma_leases SET expires_at = '-infinity'")
+    return await PostgresLeases(pg.checkpointer.database).atake("t")
+
+
+async def test_the_thread_of_a_killed_process_is_free_at_once(postgres_url: str) -> None:
+    """On the same host nobody waits for the end of its lease."""
+    holder = start_holder(postgres_url)
+    async with aopen_postgres(postgres_url) as pg:
+        with pytest.raises(ThreadBusy, match=f"process {holder.pid} on "):
+            await pg.checkpointer.leases.atake("t")
+        holder.kill()
+        holder.communicate()
+
+        hold = await pg.checkpointer.leases.atake("t")
+
+        assert hold.token == 2
+
+
+async def test_the_thread_of_a_frozen_process_is_not_taken_before_its_lease_is_over(
+    postgres_url: str,
+) -> None:
+    """It lives; and when it wakes up too late, it can not write."""
+    holder = start_holder(postgres_url)
+    async with aopen_postgres(postgres_url) as pg:
+        os.kill(holder.pid, signal.SIGSTOP)
+        with pytest.raises(ThreadBusy):
+            await pg.checkpointer.leases.atake("t")
+
+        hold = await take_over(pg)
+
+        os.kill(holder.pid, signal.SIGCONT)
+        holder.communicate("\n")
+        assert hold.token == 2
+        with pytest.raises(ThreadBusy):
+            await pg.checkpointer.leases.atake("t")  # that it left gave nothing back
+
+
+async def test_every_write_of_one_that_lost_its_thread_is_refused(postgres_url: str) -> None:
+    """Checkpoints, their pending writes; nothing of them is stored."""
+    async with aopen_postgres(postgres_url) as pg:
+        hold = await pg.checkpointer.leases.atake("t")
+        held = pg.checkpointer.held(hold)
+        put = await held.aput(CONFIG, empty_checkpoint(), {}, {})
+        await take_over(pg)
+
+        with pytest.raises(HoldLost, match=r"'t' was taken over .*nothing more is written"):
+            await held.aput(put, empty_checkpoint(), {}, {})
+        with pytest.raises(HoldLost):
+            await held.aput_writes(put, [("words", 1)], "task")
+
+        found = await pg.checkpointer.aget_tuple(CONFIG)
+        assert found
+        assert found.config == put
+        assert found.pending_writes == []
+
+
+async def test_nobody_takes_a_thread_while_a_write_of_its_holder_is_on_its_way(
+    postgres_url: str,
+) -> None:
+    """The row of the lease is locked until the write is committed."""
+    async with aopen_postgres(postgres_url) as pg:
+        hold = await pg.checkpointer.leases.atake("t")
+        async with pg.pool.connection() as writing, writing.transaction():
+            await writing.execute("SELECT daruma_fence('t', %s)", [hold.token])
+            taking = asyncio.create_task(take_over(pg))
+            done, _ = await asyncio.wait([taking], timeout=0.3)
+            assert not done
+
+        assert (await taking).token == 2
+
+
+async def test_a_lease_is_kept_for_as_long_as_its_holder_lives(postgres_url: str) -> None:
+    """Signs of life come three times as often as they have to."""
+    async with aopen_postgres(postgres_url) as pg:
+        short = PostgresLeases(pg.checkpointer.database, seconds=0.6)
+        hold = await short.atake("t")
+        async with pg.pool.connection() as connection:
+            row = await (await connection.execute(EXPIRES)).fetchone()
+            while await (await connection.execute(EXPIRES)).fetchone() == row:
+                await connection.execute("SELECT pg_sleep(0.02)")  # until the next sign of life
+
+        await short.agive_back(hold)
+
+        again = await short.atake("t")
+        await short.close()
+        assert again.token == 2
+
+
+EXPIRES = "SELECT expires_at FROM daruma_leases"
+
+
+async def test_a_lease_that_was_taken_and_not_heard_of_is_taken_again(postgres_url: str) -> None:
+    """The acknowledgement was lost, or the caller cancelled."""
+    async with aopen_postgres(postgres_url) as pg:
+        leases = pg.checkpointer.leases
+        own = "the run whose acknowledgement was lost"
+        await leases._try("t", own, "")
+        again = await leases._try("t", own, "")
+        assert isinstance(again, Hold)
+
+        leases._left.add(own)
+
+        assert (await leases.atake("t")).token == again.token + 1
+
+
+def test_a_child_that_was_forked_has_a_life_of_its_own(tmp_path: Path) -> None:
+    """So that its death is told from that of its parent."""
+    code = (
+        "import os; from daruma.graph.storage.lifeline import own_life as own; mine = own().file\n"
+        "pid = os.fork()\n"
+        "if not pid: print(own().file != mine, own().is_over, flush=True); os._exit(0)\n"
+        "os.waitpid(pid, 0)"
+    )
+
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "DARUMA_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert told.stdout.split() == ["True", "False"]
