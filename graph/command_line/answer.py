@@ -67,6 +67,10 @@ def answer(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(metavar="TEXT", help="An answer, or what to do instead."),
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Which question is answered, where several are open."),
+    ] = None,
     model: Model = None,
     yes: Yes = False,
     json: AsJson = False,
@@ -78,7 +82,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     from daruma.graph.command_line.given_answer import Given
     from daruma.graph.command_line.session import Go, Session
 
-    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args)
+    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
     given.check()
 
     def replying(snapshot: "StateSnapshot") -> "Go":

@@ -6,6 +6,7 @@ from typing import Any
 
 from daruma.graph.command_line import rollback_lines, team_lines
 from daruma.graph.command_line.audit_lines import audit_lines
+from daruma.graph.command_line.call_settled_lines import settled_lines
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
@@ -134,6 +135,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "member_started": team_lines.taken_up_lines,
     "member_completed": team_lines.ended_lines,
     "merge_completed": team_lines.merged_lines,
+    "call_settled": settled_lines,
     "command_run": _command,
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,

@@ -1,6 +1,6 @@
 """Replies to open questions, made of the options of ``daruma answer``."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ class Given:
     An id may be followed by the digest that was shown with it, as in ``ID@DIGEST``.
 
     ``edit`` names a file with a plan or, where there are ``args``, an approval: they are the JSON
-    of the arguments that it is to run with.
+    of the arguments that it is to run with. ``to`` is the id of the question that is answered,
+    where several are open.
     """
 
     confirm: bool = False
@@ -39,6 +40,7 @@ class Given:
     reason: str = ""
     text: str | None = None
     args: str | None = None
+    to: str | None = None
 
     def replies(self, thread: str, questions: Collection[Interrupt]) -> dict[str, Any]:
         """Return the replies by interrupt id. Raises :class:`AnswerRefused`."""
@@ -51,7 +53,23 @@ class Given:
                 f"thread {thread!r} waits for another kind of answer: "
                 + " or ".join(how_to_answer(thread, questions))
             )
-        return {question.id: self._reply(question.value) for question in fitting}
+        meant = self._meant(thread, fitting)
+        return {question.id: self._reply(question.value) for question in meant}
+
+    def _meant(self, thread: str, fitting: Sequence[Interrupt]) -> Sequence[Interrupt]:
+        """Return those that ``to`` names; without it one text is no answer to several questions."""
+        if self.to is not None:
+            named = [each for each in fitting if each.value.get("id") == self.to]
+            if not named:
+                known = ", ".join(str(each.value.get("id")) for each in fitting)
+                raise AnswerRefused(f"no question {self.to!r} is open; open: {known}")
+            return named
+        if self.text is not None and len(fitting) > 1:
+            raise AnswerRefused(
+                "several questions are open, say which one is answered: "
+                + " or ".join(how_to_answer(thread, fitting))
+            )
+        return fitting
 
     def check(self) -> None:
         """Refuse no answer, and several that exclude each other. Raises :class:`AnswerRefused`."""

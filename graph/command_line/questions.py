@@ -44,8 +44,11 @@ def how_to_answer(thread: str, questions: Collection[Interrupt]) -> list[str]:
     """Return the commands that answer, ready to be pasted."""
     command = f"daruma answer {shlex.quote(thread)}"
     commands = []
+    worded = [each for each in questions if each.value["type"] == "question"]
     for question in questions:
-        commands += [f"{command} {option}" for option in _options(question.value)]
+        several = question in worded and len(worded) > 1
+        which = f"--to {shlex.quote(str(question.value['id']))} " if several else ""
+        commands += [f"{command} {which}{option}" for option in _options(question.value)]
     return commands
 
 

@@ -225,7 +225,7 @@ def graph_over(pg: Postgres, scene: Scene, folder: Path, point: int) -> Any:
         return "transferred"
 
     keyed = {"daruma": {"idempotency_key": "request_id"}}
-    tools = [pay, StructuredTool.from_function(transfer, metadata=keyed)]
+    tools: list[Any] = [pay, StructuredTool.from_function(transfer, metadata=keyed)]
     settings = {
         "verification": {"commands": [scene.check] if scene.check else []},
         "sandbox": {"require": scene.sandbox},

@@ -32,7 +32,7 @@ def at(request: pytest.FixtureRequest) -> Iterator[At]:
         for id_ in ("1", "2", "3"):
             pg.checkpointer.put(
                 {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
-                empty_checkpoint() | {"id": id_},  # type: ignore[operator]  # a TypedDict
+                empty_checkpoint() | {"id": id_},
                 {},
                 {},
             )

@@ -322,3 +322,22 @@ def typing(*lines: str) -> Any:
 
 def paper() -> Paper:
     return Paper(Console(file=StringIO()))
+
+
+def in_doubt(name: str) -> Interrupt:
+    value = question().value | {"id": name, "options": ["happened", "again", "unknown"]}
+    return Interrupt(value, id=f"interrupt {name}")
+
+
+def test_one_text_is_no_answer_to_several_questions() -> None:
+    """Each call that is in doubt is answered for itself; the commands say how."""
+    both = [in_doubt("m1:c1"), in_doubt("m1:c2")]
+
+    with pytest.raises(AnswerRefused, match=r"say which one .* --to m1:c1 --text happened or "):
+        Given(text="happened").replies("t", both)
+    with pytest.raises(AnswerRefused, match="no question 'm9' is open; open: m1:c1, m1:c2"):
+        Given(text="happened", to="m9").replies("t", both)
+
+    told = Given(text="happened", to="m1:c2").replies("t", both)
+    assert told == {"interrupt m1:c2": {"answer": "happened"}}
+    assert Given(text="again").replies("t", both[:1]) == {"interrupt m1:c1": {"answer": "again"}}

@@ -22,13 +22,15 @@ def test_a_file_that_nobody_holds_is_that_of_the_dead(tmp_path: Path) -> None:
     assert replace(own_life(), file=str(file)).is_over
 
 
-@pytest.mark.parametrize("change", [{"boot": "another"}, {"boot": ""}, {"file": "/not/there"}])
+@pytest.mark.parametrize(("boot", "name"), [("another", "life"), ("", "life"), (None, "gone")])
 def test_what_can_not_be_told_from_here_is_not_dead(tmp_path: Path, change: dict[str, str]) -> None:
     """Another machine, another start of it, a file that is not seen: then its lease decides."""
-    file = tmp_path / "life"
-    file.touch()
+    (tmp_path / "life").touch()
+    own = own_life()
 
-    assert not replace(own_life(), **{"file": str(file), **change}).is_over
+    life = replace(own, file=str(tmp_path / name), boot=own.boot if boot is None else boot)
+
+    assert not life.is_over
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"host": 1}', '{"a": 1}'])
