@@ -23,7 +23,9 @@ def test_a_file_that_nobody_holds_is_that_of_the_dead(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("boot", "name"), [("another", "life"), ("", "life"), (None, "gone")])
-def test_what_can_not_be_told_from_here_is_not_dead(tmp_path: Path, change: dict[str, str]) -> None:
+def test_what_can_not_be_told_from_here_is_not_dead(
+    tmp_path: Path, boot: str | None, name: str
+) -> None:
     """Another machine, another start of it, a file that is not seen: then its lease decides."""
     (tmp_path / "life").touch()
     own = own_life()
