@@ -6,10 +6,11 @@ written so that a second time changes nothing.
 
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from daruma.graph.bridge import on, run
+from daruma.graph.storage.patience import Patience
 from daruma.graph.storage.pool import Connection, Pool
 
 T = TypeVar("T")
@@ -20,14 +21,20 @@ Work = Callable[[Connection], Awaitable[T]]
 
 @dataclass(frozen=True)
 class Database:
-    """A pool of connections, and the loop that they live on."""
+    """A pool of connections, the loop that they live on, and how long an outage is ridden out."""
 
     pool: Pool
     loop: AbstractEventLoop
+    patience: Patience = field(default_factory=Patience)
 
     async def patiently(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Carry out an operation on this database's own loop; one that was lost is made again."""
-        return await operation()
+        """Carry out an operation on this database's own loop; one that was lost is made again.
+
+        What takes the server longer than 8 s a statement is done within
+        :func:`~daruma.graph.storage.connection.answers_within`. Raises
+        :class:`~daruma.state.storage.StorageUnavailable` when the database stays lost.
+        """
+        return await self.patience.over(operation, self.pool)
 
     async def transact(self, work: Work[T]) -> T:
         """Do work in one transaction, from any loop."""

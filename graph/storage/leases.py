@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from psycopg import DatabaseError
-from psycopg_pool import PoolTimeout
+from psycopg import Error
 
 from daruma.graph.bridge import on, run
 from daruma.graph.leases import Hold
@@ -156,7 +155,7 @@ class PostgresLeases:
             kept.cancel()
             await asyncio.wait([kept])
         self._left.add(hold.run)
-        with suppress(DatabaseError, PoolTimeout, TimeoutError, OSError):
+        with suppress(Error, TimeoutError, OSError):
             async with asyncio.timeout(_GIVING_SECONDS), self._database.pool.connection() as own:
                 await own.execute(_GIVE_BACK, [hold.thread_id, hold.token])
                 self._left.discard(hold.run)

@@ -8,24 +8,34 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
+from daruma.graph.storage.connection import Connection, check
+from daruma.graph.storage.losses import reason
 from daruma.graph.storage.tables import make_tables
 from daruma.state.storage import StorageUnavailable
 
-Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 
 _CONNECT_SECONDS = 5
 _MAX_CONNECTIONS = 10
+_WAIT_SECONDS = 5.0
+"""For a connection; who did not get one looks whether the database is lost, and waits again."""
+
+_RECONNECT_SECONDS = 0.5
+"""The pool's own waits grow without a bound: it is begun anew, so that none is longer than this."""
+
+_FORGOTTEN = "SET idle_in_transaction_session_timeout = '10s'"
+"""What a connection that was cut off has locked is free again then; its retry waits for that."""
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[tuple[Pool, str]]:
+async def connected(url: str, *, outage_seconds: float = 60.0) -> AsyncIterator[tuple[Pool, str]]:
     """Yield a pool of checked connections to a database with our tables, and the server's version.
 
-    Waits at most 5 s for an answer, or the URL's own ``connect_timeout``. Raises
+    Waits at most 5 s for an answer, or the URL's own ``connect_timeout``. Nobody waits for a
+    connection of the pool for much longer than ``outage_seconds``. Raises
     :class:`StorageUnavailable`.
     """
     shown = display_url(url)
@@ -40,8 +50,8 @@ async def connected(url: str) -> AsyncIterator[tuple[Pool, str]]:
     except TimeoutError:
         raise _unavailable(shown, f"no answer within {seconds} s") from None
     except psycopg.Error as error:
-        raise _unavailable(shown, _reason(error)) from None
-    async with _pool(url) as pool:
+        raise _unavailable(shown, reason(error)) from None
+    async with _pool(url, outage_seconds) as pool:
         yield pool, version
 
 
@@ -68,16 +78,30 @@ def _timeout(url: str) -> int:
     return int(given) if given.isdecimal() and int(given) else _CONNECT_SECONDS
 
 
-def _pool(url: str) -> Pool:
+def _pool(url: str, outage_seconds: float) -> Pool:
     return AsyncConnectionPool(
         url,
+        connection_class=Connection,
         kwargs={"autocommit": True, "row_factory": dict_row},
         min_size=1,
         max_size=_MAX_CONNECTIONS,
-        check=AsyncConnectionPool.check_connection,
+        timeout=min(_WAIT_SECONDS, max(1.0, outage_seconds)),
+        reconnect_timeout=_RECONNECT_SECONDS,
+        reconnect_failed=_try_again,
+        configure=_configure,
+        check=check,
         open=False,
         name="daruma",
     )
+
+
+async def _try_again(pool: Pool) -> None:
+    """Go on connecting, for whoever waits, and for whoever will."""
+    await pool.check()
+
+
+async def _configure(connection: Connection) -> None:
+    await connection.execute(_FORGOTTEN)
 
 
 async def _connect(url: str) -> AsyncConnection[Any]:
@@ -88,11 +112,6 @@ async def _connect(url: str) -> AsyncConnection[Any]:
             if "the database system is" not in str(error):  # starting up, shutting down
                 raise
             await asyncio.sleep(0.1)
-
-
-def _reason(error: psycopg.Error) -> str:
-    first, *_ = str(error).strip().splitlines() or ["no reason given"]
-    return first.rsplit(" failed: ")[-1].removeprefix("FATAL:").strip()
 
 
 def _unavailable(shown: str, reason: str) -> StorageUnavailable:

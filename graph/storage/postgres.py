@@ -15,8 +15,9 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from daruma.graph.bridge import on, run
+from daruma.graph.bridge import run
 from daruma.graph.storage.database import Database
+from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
 from daruma.graph.storage.pool import Pool, connected, display_url
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.state.serializer import StrictSerializer
@@ -55,11 +56,11 @@ class Postgres:
 
     def threads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first."""
-        return run(self._threads(limit), loop=self.checkpointer.loop)
+        return self.checkpointer.home_waiting(lambda: self._threads(limit))
 
     async def athreads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first, on any event loop."""
-        return await on(self.checkpointer.loop, self._threads(limit))
+        return await self.checkpointer.home(lambda: self._threads(limit))
 
     async def _threads(self, limit: int) -> list[ThreadRow]:
         async with (
@@ -71,13 +72,17 @@ class Postgres:
 
 
 @contextmanager
-def open_postgres(url: str | None = None) -> Iterator[Postgres]:
+def open_postgres(
+    url: str | None = None, *, outage_seconds: float | None = None
+) -> Iterator[Postgres]:
     """Open the database for synchronous callers; what it yields works in async ones too.
 
-    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. Raises
-    :class:`StorageUnavailable`.
+    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. A database that is lost later
+    on is waited for, for ``outage_seconds``, else ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60.
+    Raises :class:`StorageUnavailable`, and :class:`~daruma.state.settings_errors.SettingsError` for
+    a number of seconds that is none.
     """
-    opened = aopen_postgres(url)
+    opened = aopen_postgres(url, outage_seconds=outage_seconds)
     with ExitStack() as stack:
         postgres = run(opened.__aenter__())
         stack.push(lambda *error: run(opened.__aexit__(*error)))
@@ -85,20 +90,24 @@ def open_postgres(url: str | None = None) -> Iterator[Postgres]:
 
 
 @asynccontextmanager
-async def aopen_postgres(url: str | None = None) -> AsyncIterator[Postgres]:
+async def aopen_postgres(
+    url: str | None = None, *, outage_seconds: float | None = None
+) -> AsyncIterator[Postgres]:
     """Open the database on the running event loop; its synchronous methods work on other threads.
 
-    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. Raises
-    :class:`StorageUnavailable`.
+    What it takes and raises is that of :func:`open_postgres`.
     """
     named = url or os.environ.get("DARUMA_POSTGRES_URL", "")
+    seconds = seconds_of(outage_seconds, os.environ.get(OUTAGE_VARIABLE, ""))
     async with AsyncExitStack() as stack:
         used = named or await stack.enter_async_context(_embedded())
-        pool, version = await stack.enter_async_context(connected(used))
-        database = Database(pool, asyncio.get_running_loop())
+        opening = connected(used, outage_seconds=seconds)
+        pool, version = await stack.enter_async_context(opening)
+        shown = display_url(used)
+        patience = Patience(seconds, f"Postgres at {shown}")
+        database = Database(pool, asyncio.get_running_loop(), patience)
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES))
-        stack.push_async_callback(saver.leases.close)
-        yield Postgres(saver, pool, display_url(used), version, embedded=not named)
+        yield Postgres(saver, pool, shown, version, embedded=not named)
 
 
 @asynccontextmanager

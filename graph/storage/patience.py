@@ -1,0 +1,128 @@
+"""Rides out a database that is lost: what failed is made again, for a bounded time (DU-04)."""
+
+import asyncio
+import math
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final, TypeVar
+
+from psycopg_pool import PoolTimeout
+
+from daruma.graph.storage.losses import leaves_connections_dead, meaning_of, reason
+from daruma.graph.storage.pool import Pool
+from daruma.state.settings_errors import SettingsError
+from daruma.state.storage import StorageUnavailable
+
+T = TypeVar("T")
+
+OUTAGE_SECONDS: Final = 60.0
+"""How long a lost database is waited for, unless told otherwise: a restart or a failover."""
+
+OUTAGE_VARIABLE: Final = "DARUMA_POSTGRES_OUTAGE_SECONDS"
+
+_BUSY_SECONDS: Final = 60.0
+"""How long an operation waits for its turn where the database answers others."""
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+
+
+def seconds_of(given: float | None, variable: str) -> float:
+    """Return how long to ride out: what was given, else the variable's text, else 60 s.
+
+    Raises :class:`~daruma.state.settings_errors.SettingsError`.
+    """
+    named = "outage_seconds" if given is not None else OUTAGE_VARIABLE
+    try:
+        seconds = float(variable or OUTAGE_SECONDS) if given is None else float(given)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds >= 0):
+        told = variable if given is None else given
+        raise SettingsError(
+            f"{named} must be a number of seconds, 0 or more, such as 60 (given: {told!r})"
+        )
+    return seconds
+
+
+def pause(tries: int, luck: float) -> float:
+    """Return the seconds before the next try after ``tries``; ``luck`` is between 0 and 1.
+
+    They double up to a second, and differ by half, so that not all come back at one moment.
+    """
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(tries, 10)) * (0.5 + luck / 2)
+
+
+@dataclass
+class Patience:
+    """How long an outage is ridden out, and when the database has last answered anybody."""
+
+    seconds: float = OUTAGE_SECONDS
+    place: str = "the database"
+    answered: float = field(default=-math.inf, init=False)
+
+    async def over(self, operation: Callable[[], Awaitable[T]], pool: Pool) -> T:
+        """Carry out an operation, again while the database is lost.
+
+        Raises :class:`~daruma.state.storage.StorageUnavailable`, and at once what is no loss.
+        """
+        trying = _Trying(self)
+        while True:
+            trying.begin()
+            try:
+                done = await operation()
+            except Exception as error:
+                if meaning_of(error) == "wrong":
+                    raise
+                wait = trying.wait_after(error)
+                if leaves_connections_dead(error):
+                    await pool.drain()
+            else:
+                self.answered = monotonic()
+                return done
+            await asyncio.sleep(wait)
+
+
+class _Trying:
+    """The tries of one operation."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._first = self._lost_since = self._began = monotonic()
+        self._tries = 0
+        self._cause = ""
+
+    def begin(self) -> None:
+        self._began = monotonic()
+
+    def wait_after(self, error: Exception) -> float:
+        """Return the seconds to wait. Raises StorageUnavailable when it was tried for too long."""
+        now, limit = monotonic(), self._patience.seconds
+        if meaning_of(error) == "full":
+            raise _full(self._patience.place, error) from error
+        if not isinstance(error, PoolTimeout):
+            self._cause = reason(error)
+        elif self._patience.answered > self._began:  # its connections are busy, and it is well
+            self._lost_since, limit = now, max(limit, _BUSY_SECONDS)
+        wait = pause(self._tries, random.random())  # noqa: S311 - no secret: only spread in time
+        self._tries += 1
+        since = self._first if limit > self._patience.seconds else self._lost_since
+        if now + wait - since > limit:
+            raise self._given_up(error, now - since) from error
+        return wait
+
+    def _given_up(self, error: Exception, tried: float) -> StorageUnavailable:
+        return StorageUnavailable(
+            f"{self._patience.place} was lost ({self._cause or reason(error)}) and did not come "
+            f"back within {tried:.0f} s: nothing that was stored is lost; when it is back, "
+            "`daruma resume THREAD`, or invoke(None, config), goes on from there"
+        )
+
+
+def _full(place: str, error: Exception) -> StorageUnavailable:
+    return StorageUnavailable(
+        f"{place} has no room left on its disk ({reason(error)}): nothing that was stored is lost; "
+        "make room there, then `daruma resume THREAD`, or invoke(None, config), goes on"
+    )
