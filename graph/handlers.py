@@ -25,6 +25,7 @@ from daruma.state.failure import Failure, bug_in
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.settings_fallback import FallbackChain
+from daruma.state.storage import CutOff
 from daruma.state.tool_task import Dispatch, moved
 from daruma.tools.results import tool_result
 
@@ -46,6 +47,8 @@ def handler_for(node: str, settings: Settings) -> Handler:
         runtime: Runtime[Settings],
         config: RunnableConfig,
     ) -> Command[Any]:
+        if isinstance(error.error, CutOff):
+            raise Leaving(error.error)
         chain, raised = (runtime.context or settings).fallback_chain, Raised.of(config)
         failure = bug_in(node, error.error)
         if isinstance(error.error, BaseException):  # after a crash it is a text

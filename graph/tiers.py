@@ -16,6 +16,7 @@ from daruma.graph.raising import Leaving, Raised, cancelled_from_within, origina
 from daruma.nodes.emergency import first_failure
 from daruma.state.channels import State, Update
 from daruma.state.failure import Code, ModelFailed, failure_of
+from daruma.state.storage import CutOff
 from daruma.tools.context import Answer, Ask, Context
 
 Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]
@@ -28,6 +29,8 @@ _ENDINGS: frozenset[Code] = frozenset(
 
 async def run_node(node: Node, state: Any, context: Context, raised: Raised) -> Update:
     """Run a node. What is cancelled from within it leaves the machine, as a cancellation (EM-02).
+
+    So does that the run is cut off from what it is written down in (DU-04).
 
     Raises :class:`~daruma.graph.raising.Leaving`, and what the node raises.
     """
@@ -52,6 +55,8 @@ async def _run(node: Node, state: Any, context: Context) -> Update:
         raise
     except GraphBubbleUp:
         raise
+    except CutOff as error:
+        raise Leaving(error) from None
     except Exception as error:
         if context.settings.fallback_chain.enabled:
             raise

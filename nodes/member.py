@@ -13,6 +13,7 @@ from daruma.state.events import MemberCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.plan import Plan
 from daruma.state.savepoint import Savepoint, savepoint_id
+from daruma.state.storage import CutOff
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
@@ -32,6 +33,8 @@ async def member(given: Assignment, context: Context) -> Update:
     """Carry out one phase, and report what became of it; the plan is not this one's to change."""
     try:
         report = await _carried_out(given, context)
+    except CutOff:  # its own machine could not be written down: that is no failure of the phase
+        raise
     except (ToolError, DarumaError) as error:
         gone = isinstance(error, ToolError | SnapshotUnavailable | WorktreeUnavailable)
         code: Code = "workspace_conflict" if gone else "bad_request"

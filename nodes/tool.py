@@ -5,8 +5,8 @@ from langgraph.types import interrupt
 
 from daruma.state.channels import Update
 from daruma.state.events import ToolCompleted, ToolStarted
-from daruma.state.interrupts import Answer, Question, read_reply
-from daruma.state.tool_task import Dispatch, ToolTask, moved
+from daruma.state.storage import CutOff
+from daruma.state.tool_task import Dispatch, ToolTask, ToolTaskStatus, moved
 from daruma.tools.context import Context
 from daruma.tools.effect import effect_of
 from daruma.tools.errors import OutcomeUnknown, ToolError
@@ -84,8 +84,9 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     except OutcomeUnknown as error:
         return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
-        return Outcome("failed", f"Error: {error}")
-    except GraphBubbleUp:
+        status: ToolTaskStatus = "unknown" if isinstance(error, OutcomeUnknown) else "failed"
+        return status, f"Error: {error}"
+    except (GraphBubbleUp, CutOff):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's bug does not end the loop
         return Outcome("failed", f"Error: {type(error).__name__}: {error}")

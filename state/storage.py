@@ -5,7 +5,15 @@ from typing import ClassVar
 from daruma.state.errors import DarumaError
 
 
-class StorageUnavailable(DarumaError):
+class CutOff(DarumaError):
+    """Raised in a run that can not be written down any more, and so must not go on.
+
+    It is no failure of the task: it leaves the machine as it is, and the thread stays before the
+    node that it was raised in.
+    """
+
+
+class StorageUnavailable(CutOff):
     """Raised when the database can not be reached or used; one line with what to do about it.
 
     Nothing is lost: what was stored is there when the database is back, and a run goes on from it.
@@ -33,7 +41,7 @@ class WorkspaceBusy(Busy):
     """
 
 
-class HoldLost(DarumaError):
+class HoldLost(CutOff):
     """Raised in a run that another process has taken its thread from; it can write no more.
 
     That happens to one that showed no sign of life for the length of a lease: frozen, or cut off

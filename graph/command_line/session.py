@@ -13,6 +13,7 @@ from daruma.graph.command_line.keepsake import Keepsake, usable_model
 from daruma.graph.command_line.thread_names import no_such
 from daruma.graph.compiled import Machine
 from daruma.graph.door import open_questions
+from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.graph.storage.settings_seen import agree, seen
 from daruma.state.interrupts import is_question
@@ -140,7 +141,8 @@ class Session:
 
     async def _beginning(self, postgres: Postgres, workspace: str | None) -> Keepsake:
         kept = Keepsake.beginning(self.folder)
-        async with postgres.pool.connection() as connection:
+
+        async def begin(connection: Connection) -> None:
             known = await seen(connection, kept.folder)
             if known not in (None, kept.rules) and not self.trust:
                 raise SettingsError(
@@ -149,6 +151,8 @@ class Session:
                 )
             if known is not None or kept.writable_in(workspace):
                 await agree(connection, kept.folder, kept.rules)
+
+        await postgres.checkpointer.database.transact(begin)
         return kept
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.abc import PQGen
@@ -16,8 +16,7 @@ from typing_extensions import override
 T = TypeVar("T")
 
 ANSWER_SECONDS: Final = 8.0
-"""How long one message waits for its answer: statements of ours take milliseconds (RELIABILITY §4
-saw a network without an answer hang for ever)."""
+"""How long one message waits for its answer; without a limit, a silent network hangs for ever."""
 
 _GLANCE_SECONDS: Final = 3.0
 """How long it may take to find out whether a connection that lay idle is still good."""
@@ -37,7 +36,7 @@ def answers_within(seconds: float) -> Iterator[None]:
         _answer.reset(before)
 
 
-class Connection(AsyncConnection[DictRow]):
+class LimitedConnection(AsyncConnection[DictRow]):
     """A connection that is closed when its wait ends early.
 
     psycopg would ask the server to cancel first, and wait for that, for up to 10 s.
@@ -60,7 +59,7 @@ class Connection(AsyncConnection[DictRow]):
             raise
 
 
-async def check(connection: Connection) -> None:
+async def check(connection: AsyncConnection[Any]) -> None:
     """Raise what is wrong with a connection that lay idle."""
     with answers_within(_GLANCE_SECONDS):
         await connection.execute("")

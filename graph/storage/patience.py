@@ -52,7 +52,8 @@ def pause(tries: int, luck: float) -> float:
 
     They double up to a second, and differ by half, so that not all come back at one moment.
     """
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(tries, 10)) * (0.5 + luck / 2)
+    longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(tries, 10))
+    return longest * (0.5 + luck / 2)
 
 
 @dataclass
@@ -86,11 +87,11 @@ class Patience:
 
 
 class _Trying:
-    """The tries of one operation."""
+    """The tries of one operation: when they began, and since when the database is lost."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
-        self._first = self._lost_since = self._began = monotonic()
+        self._first = self._lost = self._began = monotonic()
         self._tries = 0
         self._cause = ""
 
@@ -98,19 +99,17 @@ class _Trying:
         self._began = monotonic()
 
     def wait_after(self, error: Exception) -> float:
-        """Return the seconds to wait. Raises StorageUnavailable when it was tried for too long."""
-        now, limit = monotonic(), self._patience.seconds
+        """Return the seconds to wait. Raises StorageUnavailable when there is no use in that."""
         if meaning_of(error) == "full":
             raise _full(self._patience.place, error) from error
+        now, wait = monotonic(), pause(self._tries, random.random())  # noqa: S311 - no secret
+        self._tries += 1
         if not isinstance(error, PoolTimeout):
             self._cause = reason(error)
-        elif self._patience.answered > self._began:  # its connections are busy, and it is well
-            self._lost_since, limit = now, max(limit, _BUSY_SECONDS)
-        wait = pause(self._tries, random.random())  # noqa: S311 - no secret: only spread in time
-        self._tries += 1
-        since = self._first if limit > self._patience.seconds else self._lost_since
-        if now + wait - since > limit:
-            raise self._given_up(error, now - since) from error
+        elif self._patience.answered > self._began:  # others are answered: it is busy, not lost
+            self._lost = min(now, self._first + _BUSY_SECONDS)
+        if now + wait - self._lost > self._patience.seconds:
+            raise self._given_up(error, now - self._first) from error
         return wait
 
     def _given_up(self, error: Exception, tried: float) -> StorageUnavailable:

@@ -8,14 +8,15 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from daruma.graph.storage.connection import Connection, check
+from daruma.graph.storage.connection import LimitedConnection, check
 from daruma.graph.storage.losses import reason
 from daruma.graph.storage.tables import make_tables
 from daruma.state.storage import StorageUnavailable
 
+Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 
 _CONNECT_SECONDS = 5
@@ -79,9 +80,10 @@ def _timeout(url: str) -> int:
 
 
 def _pool(url: str, outage_seconds: float) -> Pool:
+    made: type[Connection] = LimitedConnection
     return AsyncConnectionPool(
         url,
-        connection_class=Connection,
+        connection_class=made,
         kwargs={"autocommit": True, "row_factory": dict_row},
         min_size=1,
         max_size=_MAX_CONNECTIONS,
