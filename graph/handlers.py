@@ -38,7 +38,7 @@ def handler_for(node: str, settings: Settings) -> Handler:
     """Return the error handler of a node; ``settings`` are the graph's, for a run without any.
 
     With the fallback chain switched off it raises
-    :class:`~daruma.graph.raising.Leaving` (EM-05).
+    :class:`~daruma.graph.raising.Leaving` (EM-05), and for a run that is cut off from its storage.
     """
 
     async def handle(
@@ -47,13 +47,11 @@ def handler_for(node: str, settings: Settings) -> Handler:
         runtime: Runtime[Settings],
         config: RunnableConfig,
     ) -> Command[Any]:
-        if isinstance(error.error, CutOff):
-            raise Leaving(error.error)
         chain, raised = (runtime.context or settings).fallback_chain, Raised.of(config)
         failure = bug_in(node, error.error)
         if isinstance(error.error, BaseException):  # after a crash it is a text
             raised.note(failure, error.error)
-        if not chain.enabled:
+        if not chain.enabled or isinstance(error.error, CutOff):
             raise Leaving(raised.behind(failure))
         update = _update(node, state, failure, chain)
         for event in _closing(node, update):

@@ -55,10 +55,8 @@ async def _run(node: Node, state: Any, context: Context) -> Update:
         raise
     except GraphBubbleUp:
         raise
-    except CutOff as error:
-        raise Leaving(error) from None
     except Exception as error:
-        if context.settings.fallback_chain.enabled:
+        if context.settings.fallback_chain.enabled and not isinstance(error, CutOff):
             raise
         raise Leaving(original(error)) from None
 

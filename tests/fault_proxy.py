@@ -29,7 +29,7 @@ class FaultProxy:
 
     def __init__(self, server: str, loop: asyncio.AbstractEventLoop) -> None:
         self._socket = "{host}/.s.PGSQL.{port}".format(**conninfo_to_dict(server))
-        self._server = server
+        self.server = server
         self._loop = loop
         self._open: set[asyncio.StreamWriter] = set()
         self.fate: Callable[[int], Fate] = passing
@@ -65,8 +65,8 @@ class FaultProxy:
         answers = asyncio.create_task(_copied(server, back))
         try:
             await self._forwarded(client, forth, answers)
-        except (OSError, asyncio.IncompleteReadError):
-            pass
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # it has ended, or the proxy does
         finally:
             answers.cancel()
             for writer in (forth, back):
@@ -80,7 +80,8 @@ class FaultProxy:
         answers: "asyncio.Task[None]",
     ) -> None:
         forth.write(await _message(client, _STARTUP))
-        while True:
+        fate: Fate = "pass"
+        while fate == "pass":
             message = await _message(client, 1 + _STARTUP)
             if self.delay and not client._buffer:  # type: ignore[attr-defined]  # a piece has ended
                 await asyncio.sleep(self.delay)
@@ -89,15 +90,11 @@ class FaultProxy:
             if fate in ("pass", "cut after"):
                 forth.write(message)
                 await forth.drain()
-            if fate == "pass":
-                continue
-            self.faults += 1
-            self.faulted.set()
-            answers.cancel()
-            if fate != "swallow":
-                return
-            while await client.read(65536):
-                pass
+        self.faults += 1
+        self.faulted.set()
+        answers.cancel()
+        while fate == "swallow" and await client.read(65536):
+            pass
 
     async def _end_all(self) -> None:
         for writer in tuple(self._open):

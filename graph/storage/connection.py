@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.abc import PQGen
@@ -17,9 +17,6 @@ T = TypeVar("T")
 
 ANSWER_SECONDS: Final = 8.0
 """How long one message waits for its answer; without a limit, a silent network hangs for ever."""
-
-_GLANCE_SECONDS: Final = 3.0
-"""How long it may take to find out whether a connection that lay idle is still good."""
 
 _CHECKED_EVERY: Final = 0.1
 
@@ -57,9 +54,3 @@ class LimitedConnection(AsyncConnection[DictRow]):
         except asyncio.CancelledError:
             self.pgconn.finish()
             raise
-
-
-async def check(connection: AsyncConnection[Any]) -> None:
-    """Raise what is wrong with a connection that lay idle."""
-    with answers_within(_GLANCE_SECONDS):
-        await connection.execute("")

@@ -155,7 +155,11 @@ class PostgresLeases:
             kept.cancel()
             await asyncio.wait([kept])
         self._left.add(hold.run)
-        with suppress(Error, TimeoutError, OSError):
-            async with asyncio.timeout(_GIVING_SECONDS), self._database.pool.connection() as own:
-                await own.execute(_GIVE_BACK, [hold.thread_id, hold.token])
-                self._left.discard(hold.run)
+
+        async def give(connection: Connection) -> None:
+            await connection.execute(_GIVE_BACK, [hold.thread_id, hold.token])
+
+        with suppress(Error, TimeoutError, OSError, StorageUnavailable):
+            async with asyncio.timeout(_GIVING_SECONDS):
+                await self._database.transact(give)
+            self._left.discard(hold.run)

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from psycopg_pool import PoolTimeout
 
+from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.losses import leaves_connections_dead, meaning_of, reason
 from daruma.graph.storage.pool import Pool
 from daruma.state.settings_errors import SettingsError
@@ -25,8 +26,11 @@ OUTAGE_VARIABLE: Final = "DARUMA_POSTGRES_OUTAGE_SECONDS"
 _BUSY_SECONDS: Final = 60.0
 """How long an operation waits for its turn where the database answers others."""
 
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 1.0
+_GLANCE_SECONDS: Final = 2.0
+"""How long it may take to find out whether an idle connection is still good."""
+
+_FIRST_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 0.5
 
 
 def seconds_of(given: float | None, variable: str) -> float:
@@ -50,7 +54,7 @@ def seconds_of(given: float | None, variable: str) -> float:
 def pause(tries: int, luck: float) -> float:
     """Return the seconds before the next try after ``tries``; ``luck`` is between 0 and 1.
 
-    They double up to a second, and differ by half, so that not all come back at one moment.
+    They double up to half a second, and differ by half, so that not all come back at one moment.
     """
     longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(tries, 10))
     return longest * (0.5 + luck / 2)
@@ -78,12 +82,20 @@ class Patience:
                 if meaning_of(error) == "wrong":
                     raise
                 wait = trying.wait_after(error)
-                if leaves_connections_dead(error):
-                    await pool.drain()
+                await _rid_of_lost_ones(pool, error)
             else:
                 self.answered = monotonic()
                 return done
             await asyncio.sleep(wait)
+
+
+async def _rid_of_lost_ones(pool: Pool, error: Exception) -> None:
+    """Close idle connections that were lost with the one that failed: who takes one fails too."""
+    if leaves_connections_dead(error):
+        await pool.drain()
+    elif not isinstance(error, PoolTimeout):
+        with answers_within(_GLANCE_SECONDS):
+            await pool.check()
 
 
 class _Trying:

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from daruma.graph.storage.connection import LimitedConnection, check
+from daruma.graph.storage.connection import LimitedConnection, answers_within
 from daruma.graph.storage.losses import reason
 from daruma.graph.storage.tables import make_tables
 from daruma.state.storage import StorageUnavailable
@@ -24,8 +24,10 @@ _MAX_CONNECTIONS = 10
 _WAIT_SECONDS = 5.0
 """For a connection; who did not get one looks whether the database is lost, and waits again."""
 
-_RECONNECT_SECONDS = 0.5
+_RECONNECT_SECONDS = 0.25
 """The pool's own waits grow without a bound: it is begun anew, so that none is longer than this."""
+
+_CONFIGURE_SECONDS = 2.0
 
 _FORGOTTEN = "SET idle_in_transaction_session_timeout = '10s'"
 """What a connection that was cut off has locked is free again then; its retry waits for that."""
@@ -33,7 +35,7 @@ _FORGOTTEN = "SET idle_in_transaction_session_timeout = '10s'"
 
 @asynccontextmanager
 async def connected(url: str, *, outage_seconds: float = 60.0) -> AsyncIterator[tuple[Pool, str]]:
-    """Yield a pool of checked connections to a database with our tables, and the server's version.
+    """Yield a pool of connections to a database with our tables, and the server's version.
 
     Waits at most 5 s for an answer, or the URL's own ``connect_timeout``. Nobody waits for a
     connection of the pool for much longer than ``outage_seconds``. Raises
@@ -91,7 +93,6 @@ def _pool(url: str, outage_seconds: float) -> Pool:
         reconnect_timeout=_RECONNECT_SECONDS,
         reconnect_failed=_try_again,
         configure=_configure,
-        check=check,
         open=False,
         name="daruma",
     )
@@ -103,7 +104,8 @@ async def _try_again(pool: Pool) -> None:
 
 
 async def _configure(connection: Connection) -> None:
-    await connection.execute(_FORGOTTEN)
+    with answers_within(_CONFIGURE_SECONDS):
+        await connection.execute(_FORGOTTEN)
 
 
 async def _connect(url: str) -> AsyncConnection[Any]:
