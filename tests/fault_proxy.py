@@ -28,7 +28,8 @@ class FaultProxy:
     """
 
     def __init__(self, server: str, loop: asyncio.AbstractEventLoop) -> None:
-        self._socket = "{host}/.s.PGSQL.{port}".format(**conninfo_to_dict(server))
+        parts = conninfo_to_dict(server)
+        self._socket = f"{parts['host']}/.s.PGSQL.{parts.get('port', 5432)}"
         self.server = server
         self._loop = loop
         self._open: set[asyncio.StreamWriter] = set()

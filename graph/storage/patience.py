@@ -118,11 +118,15 @@ class _Trying:
         self._tries += 1
         if not isinstance(error, PoolTimeout):
             self._cause = reason(error)
-        elif self._patience.answered > self._began:  # others are answered: it is busy, not lost
-            self._lost = min(now, self._first + _BUSY_SECONDS)
-        if now + wait - self._lost > self._patience.seconds:
+        if self._over(error, now, wait):
             raise self._given_up(error, now - self._first) from error
         return wait
+
+    def _over(self, error: Exception, now: float, wait: float) -> bool:
+        if isinstance(error, PoolTimeout) and self._patience.answered > self._began:
+            self._lost = now  # others are answered meanwhile: it is busy, not lost
+            return now + wait - self._first > max(self._patience.seconds, _BUSY_SECONDS)
+        return now + wait - self._lost > self._patience.seconds
 
     def _given_up(self, error: Exception, tried: float) -> StorageUnavailable:
         return StorageUnavailable(
