@@ -22,7 +22,7 @@ def overdue(snapshot: StateSnapshot, now: float) -> dict[str, Any]:
     return {
         id_: PARK
         for id_, value in open_questions(snapshot).items()
-        if _is_review(value) and value["deadline"] is not None and value["deadline"] < now
+        if is_review(value) and value["deadline"] is not None and value["deadline"] < now
     }
 
 
@@ -50,9 +50,10 @@ def readdressed(
 
 
 def _parked_review(pending: Mapping[str, Any]) -> str | None:
-    parked = [id_ for id_, value in pending.items() if _is_review(value) and value.get("parked")]
+    parked = [id_ for id_, value in pending.items() if is_review(value) and value.get("parked")]
     return parked[0] if parked else None
 
 
-def _is_review(value: object) -> bool:
+def is_review(value: object) -> bool:
+    """Tell whether a question is about a plan."""
     return isinstance(value, Mapping) and value.get("type") == "spec_review_request"

@@ -94,12 +94,6 @@ def unfinished(snapshot: "StateSnapshot") -> "Go | None":
     A review whose deadline has passed is parked.
     """
     from daruma.graph.command_line.session import Go
-    from daruma.graph.parking import overdue
+    from daruma.graph.unfinished import is_unfinished
 
-    if overdue(snapshot, time.time()):
-        return Go(None)
-    result = snapshot.values.get("result")
-    if result is not None and result.status == "blocked":
-        return Go(None)  # what was denied is asked for again
-    # `next` is empty too where every node has run and only the step itself was not closed.
-    return Go(None) if snapshot.tasks and not snapshot.interrupts else None
+    return Go(None) if is_unfinished(snapshot, time.time()) else None

@@ -1,0 +1,55 @@
+"""Putting jobs into the queue: of one thread they run one after the other, in their order."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from procrastinate import PsycopgConnector
+from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
+
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.pool import Connection
+from daruma.graph.workers.queue_tables import make_queue
+from daruma.graph.workers.submission import Submission
+from daruma.graph.workers.task_names import CARRY_OUT, PARK
+
+_BEHIND: Final = -1
+"""The priority of timed jobs: one that waits for its time does not stand in its thread's way."""
+
+
+async def queue(database: Database, submission: Submission, name: str) -> None:
+    """Put a submission into the queue of that name; a second time changes nothing."""
+    job = Job(
+        queue=name,
+        task_name=CARRY_OUT,
+        lock=submission.thread_id,
+        queueing_lock=f"{CARRY_OUT} {submission.name}",
+        task_kwargs={"submission": submission.to_json()},
+    )
+    await _put(database, job)
+
+
+async def park_at(database: Database, thread_id: str, deadline: float, name: str) -> None:
+    """Have a thread's open review parked at its deadline, in Unix seconds; asked for once."""
+    job = Job(
+        queue=name,
+        task_name=PARK,
+        priority=_BEHIND,
+        lock=thread_id,
+        queueing_lock=f"{PARK} {thread_id} {deadline}",
+        task_kwargs={"thread_id": thread_id},
+        scheduled_at=datetime.fromtimestamp(deadline).astimezone(),
+    )
+    await _put(database, job)
+
+
+async def _put(database: Database, job: Job) -> None:
+    async def put(connection: Connection) -> Any:
+        return await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
+
+    await make_queue(database)
+    try:
+        await database.transact(put)
+    except AlreadyEnqueued:
+        return

@@ -1,0 +1,17 @@
+"""The database that a graph shares with workers elsewhere."""
+
+from daruma.graph.compiled import Machine
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.saver import PostgresSaver
+from daruma.state.errors import DarumaError
+
+
+class NotShared(DarumaError):
+    """Raised for a graph that keeps its threads where no other process can get at them."""
+
+
+def shared_database(graph: Machine) -> Database:
+    """Return the database of a graph. Raises :class:`NotShared`."""
+    if not isinstance(graph.checkpointer, PostgresSaver):
+        raise NotShared("workers need Postgres: build_graph(..., persistence=pg)")
+    return graph.checkpointer.database

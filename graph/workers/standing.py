@@ -1,0 +1,83 @@
+"""What is going on with threads at this moment, in whichever process: running, or queued for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.lifeline import Life
+from daruma.graph.storage.pool import Connection
+from daruma.graph.workers.task_names import CARRY_OUT, IS_THERE
+
+_RUNNING: Final = """
+SELECT thread_id, holder, taken_at FROM daruma_leases
+WHERE expires_at > now() AND holder <> '' AND (%(thread)s::text IS NULL OR thread_id = %(thread)s)
+"""
+_QUEUED: Final = """
+SELECT lock AS thread_id, status, args,
+    (SELECT max(at) FROM procrastinate_events AS each WHERE each.job_id = job.id) AS since
+FROM procrastinate_jobs AS job
+WHERE task_name = %(task)s AND status IN ('todo', 'doing', 'failed')
+    AND (%(thread)s::text IS NULL OR lock = %(thread)s)
+ORDER BY id
+"""
+_NONE: Final = "SELECT WHERE false"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A thread that is ``running``, ``queued``, or whose newest job ``failed``, and since when.
+
+    ``submitted`` is what is queued, as JSON; ``error`` is the line that says why a job failed.
+    """
+
+    thread_id: str
+    what: Literal["running", "queued", "failed"]
+    since: datetime
+    submitted: dict[str, Any] | None = None
+    error: str = ""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody works on the thread, or will."""
+        return self.what != "failed"
+
+
+async def standing_of(database: Database, thread_id: str) -> Standing | None:
+    """Return what goes on with one thread; None where nobody works on it, or is to."""
+    found = (await standings(database, thread_id)).get(thread_id)
+    return found if found and found.is_busy else None
+
+
+async def standings(database: Database, thread_id: str | None = None) -> dict[str, Standing]:
+    """Return what goes on with all threads, or with one, by their names."""
+
+    async def look(connection: Connection) -> dict[str, Standing]:
+        values = {"thread": thread_id, "task": CARRY_OUT}
+        is_there = await (await connection.execute(IS_THERE)).fetchone()
+        queued = _QUEUED if is_there and is_there["there"] else _NONE
+        found = [
+            _of_job(row) for row in await (await connection.execute(queued, values)).fetchall()
+        ]
+        running = await (await connection.execute(_RUNNING, values)).fetchall()
+        found += [_of_lease(row) for row in running if not _is_over(row["holder"])]
+        # A job that failed long ago says nothing of a thread that was taken up again since.
+        found.sort(key=lambda each: (each.is_busy, each.what == "running"))
+        return {each.thread_id: each for each in found}
+
+    return await database.transact(look)
+
+
+def _of_job(row: dict[str, Any]) -> Standing:
+    what: Literal["queued", "failed"] = "failed" if row["status"] == "failed" else "queued"
+    told = row["args"]
+    return Standing(row["thread_id"], what, row["since"], told["submission"], told.get("error", ""))
+
+
+def _of_lease(row: dict[str, Any]) -> Standing:
+    return Standing(row["thread_id"], "running", row["taken_at"])
+
+
+def _is_over(holder: str) -> bool:
+    life = Life.of(holder)
+    return life is not None and life.is_over

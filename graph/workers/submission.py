@@ -1,0 +1,88 @@
+"""What a thread is to be run with by some other process, in the form that is queued: JSON.
+
+A submission can be carried out twice, as nobody can tell how far a worker came that has died: its
+name is kept with every checkpoint that it makes, and its request's messages have their ids already.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+from langchain_core.messages import BaseMessage, RemoveMessage, message_to_dict, messages_from_dict
+from langgraph.types import Command
+
+from daruma.graph.new_request import RequestRefused
+
+SUBMISSION: Final = "daruma_submission"
+"""Where the name of a submission is kept in the metadata of checkpoints."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A thread and what it is run with: a request, replies, or None to go on.
+
+    ``kept`` is metadata for the thread's checkpoints, in clear.
+    """
+
+    thread_id: str
+    given: Any
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    name: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what its checkpoints keep of it."""
+        return {**self.kept, SUBMISSION: self.name}
+
+    @property
+    def replies(self) -> Mapping[str, Any]:
+        """Return the replies by the ids of their questions; none for anything else."""
+        replies: Any = self.given.resume if isinstance(self.given, Command) else {}
+        return dict(replies)
+
+    @property
+    def message_id(self) -> str | None:
+        """Return the id of the message that a request ends with."""
+        return self.given["messages"][-1].id if isinstance(self.given, Mapping) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able values. Raises ``RequestRefused`` for what is not JSON."""
+        told = {"thread_id": self.thread_id, "name": self.name, "kept": dict(self.kept)}
+        told |= _told(self.given)
+        try:
+            json.dumps(told, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise RequestRefused(f"what is not JSON can not be queued: {error}") from None
+        return told
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Submission":
+        """Read back what :meth:`to_json` has returned."""
+        return cls(told["thread_id"], _given(told), told["kept"], told["name"])
+
+
+def _told(given: Any) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if isinstance(given, Command):
+        replies: Any = given.resume
+        return {"replies": dict(replies)}
+    messages = [message_to_dict(message) for message in given["messages"]]
+    return {"request": {**given, "messages": messages}}
+
+
+def _given(told: Mapping[str, Any]) -> Any:
+    if "replies" in told:
+        return Command(resume=told["replies"])
+    if "request" in told:
+        return {**told["request"], "messages": [_message(m) for m in told["request"]["messages"]]}
+    return None
+
+
+def _message(told: dict[str, Any]) -> BaseMessage:
+    if told["type"] == "remove":
+        return RemoveMessage(id=told["data"]["id"])
+    (message,) = messages_from_dict([told])
+    return message

@@ -1,0 +1,90 @@
+"""What a worker can do, as tasks of procrastinate: carry out, park, and look after the queue."""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from procrastinate import Blueprint, JobContext
+
+from daruma.graph.compiled import Machine
+from daruma.graph.storage.database import Database
+from daruma.graph.workers.carrying_out import carry_out, kept_with, park
+from daruma.graph.workers.jobs import park_at
+from daruma.graph.workers.pace import Pace
+from daruma.graph.workers.putting_off import PuttingOff, is_later
+from daruma.graph.workers.rescue import rescue
+from daruma.graph.workers.submission import Submission
+from daruma.graph.workers.sweep import GraphOf, deadline_of, swept
+from daruma.graph.workers.task_names import CARRY_OUT, PARK
+from daruma.graph.workers.telling import ended, failed, parked, put_off
+
+LOG: Final = logging.getLogger("daruma.worker")
+
+_FAILED: Final = """
+UPDATE procrastinate_jobs SET args = args || jsonb_build_object('error', %(error)s::text)
+WHERE id = %(id)s
+"""
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks on one queue. ``graph_of`` makes a thread's graph, ``reader`` only looks at it."""
+
+    database: Database
+    graph_of: GraphOf
+    reader: Machine
+    queue: str
+    pace: Pace = field(default_factory=Pace)
+
+    def declare(self, tasks: Blueprint) -> None:
+        """Declare them to procrastinate."""
+        named: Any = {"queue": self.queue, "retry": PuttingOff(self.pace.first_wait)}
+        task: Any = tasks.task
+        task(name=CARRY_OUT, pass_context=True, **named)(self.carry_out)
+        task(name=PARK, **named)(self.park)
+        for name, cron, work in (
+            ("daruma.rescue", self.pace.rescue, self.rescue),
+            ("daruma.sweep", self.pace.sweep, self.sweep),
+        ):
+            own = {"queueing_lock": f"{name} {self.queue}", "priority": 1}
+            declared = task(name=name, pass_context=True, **own, **named)(work)
+            tasks.periodic(cron=cron, periodic_id=self.queue)(declared)
+
+    async def carry_out(self, context: JobContext, *, submission: dict[str, Any], **_: Any) -> None:
+        """Carry out what was submitted, and see to it that a review is parked in time."""
+        given = Submission.of(submission)
+        try:
+            snapshot = await carry_out(await self.graph_of(given.kept), given)
+        except BaseException as error:
+            if is_later(error):
+                LOG.info(put_off(given.thread_id, error))
+            else:
+                await _tell_failed(context, given.thread_id, error)
+            raise
+        if (deadline := deadline_of(snapshot)) is not None:
+            await park_at(self.database, given.thread_id, deadline, self.queue)
+        LOG.info(ended(given.thread_id, snapshot))
+
+    async def park(self, *, thread_id: str) -> None:
+        """Park a review whose time has come, if nobody answered it."""
+        config = RunnableConfig(configurable={"thread_id": thread_id})
+        snapshot = await self.reader.aget_state(config)
+        if await park(await self.graph_of(kept_with(snapshot)), thread_id):
+            LOG.info(parked(thread_id))
+
+    async def rescue(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
+        """Give others the jobs of workers that have died."""
+        await rescue(context.app.job_manager, self.queue, self.pace.stalled)
+
+    async def sweep(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
+        """Park what is overdue, whoever began it."""
+        for thread_id in await swept(self.database, self.reader, self.graph_of):
+            LOG.info(parked(thread_id))
+
+
+async def _tell_failed(context: JobContext, thread_id: str, error: BaseException) -> None:
+    text = failed(thread_id, error)
+    LOG.error(text)
+    values = {"error": text, "id": context.job.id}
+    await context.app.connector.execute_query_async(_FAILED, **values)
