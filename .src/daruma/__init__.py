@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from daruma.graph.build import build_graph
     from daruma.graph.models.scripted import ScriptedChatModel
     from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+    from daruma.graph.workers.submit import asubmit, submit
+    from daruma.graph.workers.sweep import asweep, sweep
+    from daruma.graph.workers.work import awork, work
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings
 
@@ -24,8 +27,14 @@ __all__ = [
     "Settings",
     "TaskResult",
     "aopen_postgres",
+    "asubmit",
+    "asweep",
+    "awork",
     "build_graph",
     "open_postgres",
+    "submit",
+    "sweep",
+    "work",
 ]
 
 _HOMES = {
@@ -33,8 +42,14 @@ _HOMES = {
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
     "aopen_postgres": "daruma.graph.storage.postgres",
+    "asubmit": "daruma.graph.workers.submit",
+    "asweep": "daruma.graph.workers.sweep",
+    "awork": "daruma.graph.workers.work",
     "build_graph": "daruma.graph.build",
     "open_postgres": "daruma.graph.storage.postgres",
+    "submit": "daruma.graph.workers.submit",
+    "sweep": "daruma.graph.workers.sweep",
+    "work": "daruma.graph.workers.work",
 }
 
 

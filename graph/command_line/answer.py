@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from daruma.graph.command_line.options import AsJson, Model, ThreadName, Yes
+from daruma.graph.command_line.options import AsJson, Model, Submit, ThreadName, Yes
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -72,6 +72,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
         typer.Option(metavar="ID", help="Which question is answered, where several are open."),
     ] = None,
     model: Model = None,
+    submit: Submit = False,
     yes: Yes = False,
     json: AsJson = False,
 ) -> None:
@@ -81,6 +82,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     from daruma.graph.command_line.conversation import Conversation
     from daruma.graph.command_line.given_answer import Given
     from daruma.graph.command_line.session import Go, Session
+    from daruma.graph.command_line.submitting import submitting
 
     given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
     given.check()
@@ -88,5 +90,6 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     def replying(snapshot: "StateSnapshot") -> "Go":
         return Go(Command(resume=given.replies(thread, snapshot.interrupts)))
 
-    code = Conversation(yes=yes, json=json).hold(Session(thread, model=model), replying)
+    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    code = talk.hold(Session(thread, model=model), replying)
     raise typer.Exit(code)

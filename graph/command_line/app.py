@@ -17,6 +17,7 @@ from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.run import resume, retry, run
 from daruma.graph.command_line.show import graph, show, threads
 from daruma.graph.command_line.undo import undo
+from daruma.graph.command_line.worker import worker
 
 app = typer.Typer(
     name="daruma",
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, run, resume, retry, answer, undo, threads, show, graph, doctor):
+for command in (demo, run, resume, retry, answer, undo, threads, show, graph, doctor, worker):
     app.command(cls=BareDecisions if command is answer else None)(command)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

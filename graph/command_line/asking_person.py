@@ -90,6 +90,11 @@ def _text(prompt: str, read: Read) -> str:
     return text
 
 
+def follow_command(thread: str) -> str:
+    """Return the command that tells what is done on a thread elsewhere."""
+    return f"daruma show {shlex.quote(thread)} --follow"
+
+
 def resume_command(thread: str) -> str:
     """Return the command that goes on with a thread, ready to be pasted."""
     return f"daruma resume {shlex.quote(thread)}"

@@ -11,6 +11,10 @@ Yes = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="End standard output with the result as one JSON object.")
 ]
+Submit = Annotated[
+    bool,
+    typer.Option("--submit", help="Leave it to a `daruma worker`, and print the thread's name."),
+]
 Model = Annotated[
     str | None,
     typer.Option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daruma.graph.command_line.options import AsJson, Model, ThreadName, Yes
+from daruma.graph.command_line.options import AsJson, Model, Submit, ThreadName, Yes
 from daruma.graph.command_line.thread_names import checked_thread_name, new_thread_name
 from daruma.state.mode import MODES
 
@@ -39,12 +39,14 @@ def run(  # noqa: PLR0913  # each is an option of the command
             "--trust-settings", help="Use daruma.yaml though an earlier task may have changed it."
         ),
     ] = False,
+    submit: Submit = False,
     yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Run a task on a thread. Everything it does is kept: it can be stopped and resumed."""
     from daruma.graph.command_line.conversation import Conversation
     from daruma.graph.command_line.session import Go, Session
+    from daruma.graph.command_line.submitting import submitting
 
     if not goal.strip():
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
@@ -53,18 +55,26 @@ def run(  # noqa: PLR0913  # each is an option of the command
     session = Session(
         name, model=model, folder=Path.cwd(), workspace=workspace, trust=trust_settings
     )
-    code = Conversation(yes=yes, json=json).hold(session, lambda _: Go(given))
+    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    code = talk.hold(session, lambda _: Go(given))
     raise typer.Exit(code)
 
 
 def resume(
-    thread: ThreadName, *, yes: Yes = False, json: AsJson = False, model: Model = None
+    thread: ThreadName,
+    *,
+    submit: Submit = False,
+    yes: Yes = False,
+    json: AsJson = False,
+    model: Model = None,
 ) -> None:
     """Go on with a thread: unfinished work, an open question; a finished one tells its result."""
     from daruma.graph.command_line.conversation import Conversation
     from daruma.graph.command_line.session import Session
+    from daruma.graph.command_line.submitting import submitting
 
-    code = Conversation(yes=yes, json=json).hold(Session(thread, model=model), unfinished)
+    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    code = talk.hold(Session(thread, model=model), unfinished)
     raise typer.Exit(code)
 
 

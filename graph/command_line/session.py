@@ -107,7 +107,7 @@ class Session:
         Storage is open only meanwhile: a person's wait costs nothing (DU-02).
         """
         async with aopen_postgres() as postgres:
-            kept = await self._kept(postgres)  # checked before any setting is used
+            kept = await self.keepsake(postgres)  # checked before any setting is used
             settings, model = kept.settings(), self.model or kept.model
             tools = await mcp_tools(settings.tools.mcp_servers)
             graph = build_graph(model, tools, settings, persistence=postgres)
@@ -125,7 +125,8 @@ class Session:
                 going = await self._answered(graph, automatic)
             return await self._stop(graph)
 
-    async def _kept(self, postgres: Postgres) -> Keepsake:
+    async def keepsake(self, postgres: Postgres) -> Keepsake:
+        """Return what the thread keeps, once its settings were checked."""
         found = await postgres.checkpointer.aget_tuple(self._config())
         if found is None and self.folder is None:
             raise no_such(self.thread)

@@ -2,13 +2,14 @@
 
 import asyncio
 import json as json_format
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from daruma.graph.command_line.options import AsJson, ThreadName
 
 if TYPE_CHECKING:
+    from daruma.graph.command_line.paper import Paper
     from daruma.graph.command_line.thread_view import ThreadView
 
 
@@ -22,18 +23,29 @@ def threads() -> None:
     print_threads(Paper(Console(highlight=False)), asyncio.run(_newest()))
 
 
-def show(thread: ThreadName, *, json: AsJson = False) -> None:
+def show(
+    thread: ThreadName,
+    *,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Tell what happens until it stops."),
+    ] = False,
+    json: AsJson = False,
+) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
     from rich.console import Console
 
     from daruma.graph.command_line.paper import Paper
-    from daruma.graph.command_line.thread_story import print_story
+    from daruma.graph.command_line.thread_story import print_end, print_story
 
-    view = asyncio.run(_one(thread))
+    paper = Paper(Console(stderr=follow and json, highlight=False))
+    view = asyncio.run(_followed(thread, paper) if follow else _one(thread))
     if json:
         typer.echo(json_format.dumps(view.to_dict()))
+    elif follow:
+        print_end(paper, view)
     else:
-        print_story(Paper(Console(highlight=False)), view)
+        print_story(paper, view)
 
 
 def graph() -> None:
@@ -49,6 +61,14 @@ async def _newest() -> "list[ThreadView]":
 
     async with aopen_postgres() as postgres:
         return await newest_threads(postgres)
+
+
+async def _followed(thread: str, paper: "Paper") -> "ThreadView":
+    from daruma.graph.command_line.following import follow
+    from daruma.graph.storage.postgres import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await follow(postgres, thread, paper)
 
 
 async def _one(thread: str) -> "ThreadView":

@@ -18,6 +18,7 @@ _NARROWEST = 8
 _STYLES = {"completed": "green"} | dict.fromkeys(
     ("waiting", "parked", "held", "unfinished"), "yellow"
 )
+_STYLES |= {"running": "cyan", "queued": "cyan"}
 
 
 def print_threads(paper: Paper, views: Sequence[ThreadView], now: datetime | None = None) -> None:
@@ -67,4 +68,4 @@ def ago(seconds: float) -> str:
 
 
 def _goal(view: ThreadView) -> str:
-    return view.task.goal if view.task else view.damage
+    return view.task.goal if view.task else view.damage or view.request

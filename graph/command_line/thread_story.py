@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-from daruma.graph.command_line.asking_person import resume_command
+from daruma.graph.command_line.asking_person import follow_command, resume_command
 from daruma.graph.command_line.audit_lines import failover_text
 from daruma.graph.command_line.call_lines import call_title, change_lines
 from daruma.graph.command_line.paper import Line, Paper
@@ -13,6 +13,7 @@ from daruma.graph.command_line.printable import beginning, one_line
 from daruma.graph.command_line.questions import how_to_answer, question_lines
 from daruma.graph.command_line.recovery_lines import confidence_of
 from daruma.graph.command_line.savepoint_lines import savepoint_lines
+from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.summary import print_summary
 from daruma.graph.command_line.thread_view import ThreadView
 
@@ -35,7 +36,7 @@ def print_story(paper: Paper, view: ThreadView) -> None:
     if view.savepoints:
         kept = savepoint_lines(view.thread, view.savepoints, view.titles)
         paper.put(Line("head", "Savepoints", "states that the files can be put back to"), *kept)
-    _print_end(paper, view)
+    print_end(paper, view)
 
 
 def setback_lines(view: ThreadView) -> Iterator[Line]:
@@ -74,17 +75,28 @@ def _call_line(call: ToolCall, result: ToolMessage | None) -> Line:
     return Line("bad" if failed else "ok", text, one_line(result.text) if failed else "")
 
 
-def _print_end(paper: Paper, view: ThreadView) -> None:
-    stop = view.stop
-    if stop and stop.result:
+def print_end(paper: Paper, view: ThreadView) -> None:
+    """Print where a thread stands: its result, its open questions, or how to go on."""
+    if view.trouble:
+        paper.put(Line("bad", one_line(view.trouble, 1000)))
+    if view.is_busy:
+        paper.put(Line("head", view.status.capitalize(), f"see {follow_command(view.thread)}"))
+    elif view.stop:
+        _print_stop(paper, view, view.stop)
+    else:
+        paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
+
+
+def _print_stop(paper: Paper, view: ThreadView, stop: Stop) -> None:
+    if stop.result:
         print_summary(paper, view.thread, stop.result, stop.savepoints)
         if view.traceback:
             paper.put(Line("head", "Traceback"))
             paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
-    if stop and stop.questions:
+    if stop.questions:
         for question in stop.questions:
             paper.put(*question_lines(question.value, known=True))
         commands = how_to_answer(view.thread, stop.questions)
         paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
-    elif stop is None or stop.result is None:
+    elif stop.result is None:
         paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))

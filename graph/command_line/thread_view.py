@@ -15,9 +15,10 @@ from daruma.graph.command_line.questions import is_held
 from daruma.graph.command_line.savepoint_lines import savepoint_values
 from daruma.graph.command_line.savepoint_titles import Titles, titles_on
 from daruma.graph.command_line.session import Stop
-from daruma.graph.command_line.thread_names import no_such
+from daruma.graph.command_line.thread_names import ThreadRefused, no_such
 from daruma.graph.compiled import Machine
 from daruma.graph.storage.postgres import Postgres
+from daruma.graph.workers.standing import Standing, standings
 from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.failure import Failure
@@ -36,7 +37,8 @@ class ThreadView:
     """What is known of one thread. ``damage`` says why its state can not be read, if so.
 
     ``recoveries`` are those of the newest task, ``traceback`` is that of a bug which ended it.
-    ``titles`` are the names of the tasks and phases that savepoints were taken for.
+    ``titles`` are the names of the tasks and phases that savepoints were taken for; ``standing`` is
+    what other processes do with it.
     """
 
     thread: str
@@ -49,6 +51,7 @@ class ThreadView:
     stop: Stop | None = None
     traceback: str = ""
     damage: str = ""
+    standing: Standing | None = None
     titles: Titles = field(default_factory=dict)
 
     @property
@@ -57,11 +60,28 @@ class ThreadView:
         return newest_of_each(self.stop.savepoints) if self.stop else ()
 
     @property
+    def is_busy(self) -> bool:
+        """Whether some process runs it, or is to."""
+        return bool(self.standing and self.standing.is_busy)
+
+    @property
+    def request(self) -> str:
+        """What is queued for it, in words."""
+        return self.standing.request if self.standing else ""
+
+    @property
+    def trouble(self) -> str:
+        """Why a worker could not run it."""
+        return self.standing.error if self.standing else ""
+
+    @property
     def status(self) -> str:
-        """A result's status, or ``waiting``, ``held``, ``unfinished`` or ``damaged``.
+        """What is done with it, a result's status, or ``waiting``, ``held`` and the like.
 
         A thread is held after a rollback that failed, until somebody decides.
         """
+        if self.standing and (self.standing.is_busy or not (self.stop or self.damage)):
+            return self.standing.what
         if self.stop is None:
             return "damaged"
         if any(is_held(each.value) for each in self.stop.questions):
@@ -86,6 +106,7 @@ class ThreadView:
             "recoveries": [each.to_dict() for each in self.recoveries],
             "interrupts": [{"id": each.id, "value": each.value} for each in questions],
             "savepoints": savepoint_values(self.savepoints, self.titles),
+            "trouble": self.trouble or None,
             "traceback": self.traceback or None,
             "result": stop.result.to_dict() if stop and stop.result else None,
         }
@@ -94,20 +115,33 @@ class ThreadView:
 async def newest_threads(postgres: Postgres) -> list[ThreadView]:
     """Return the threads that were written last; one that is damaged does not hide the others."""
     graph = build_graph(settings=Settings(), persistence=postgres)
+    known = await standings(postgres.checkpointer.database)
     views = []
     for row in await postgres.athreads():
+        standing = known.pop(row.thread_id, None)
         try:
-            views.append(await _seen(graph, row.thread_id))
+            view = await _seen(graph, row.thread_id)
         except DamagedState as error:
-            views.append(ThreadView(row.thread_id, row.updated_at, damage=str(error)))
-    return views
+            view = ThreadView(row.thread_id, row.updated_at, damage=str(error))
+        views.append(replace(view, standing=standing))
+    return [*(_submitted(each) for each in known.values()), *views]
 
 
 async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
     """Read one thread. Raises ``ThreadRefused`` when there is none of that name."""
     graph = build_graph(settings=Settings(), persistence=postgres)
-    view = await _seen(graph, thread)
+    standing = (await standings(postgres.checkpointer.database, thread)).get(thread)
+    try:
+        view = replace(await _seen(graph, thread), standing=standing)
+    except ThreadRefused:
+        if standing is None:
+            raise
+        return _submitted(standing)
     return replace(view, titles=await titles_on(graph, thread, view.savepoints))
+
+
+def _submitted(standing: Standing) -> ThreadView:
+    return ThreadView(standing.thread_id, standing.since.astimezone(), standing=standing)
 
 
 async def _seen(graph: Machine, thread: str) -> ThreadView:

@@ -3,13 +3,9 @@
 from datetime import datetime
 from typing import Any, Final
 
-from procrastinate import PsycopgConnector
-from procrastinate.exceptions import AlreadyEnqueued
-from procrastinate.jobs import Job
-from procrastinate.manager import JobManager
-
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.pool import Connection
+from daruma.graph.workers.engine import AlreadyEnqueued, Job, JobManager, PsycopgConnector
 from daruma.graph.workers.queue_tables import make_queue
 from daruma.graph.workers.submission import Submission
 from daruma.graph.workers.task_names import CARRY_OUT, PARK

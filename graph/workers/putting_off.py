@@ -3,11 +3,10 @@
 import asyncio
 from typing import Final
 
-from procrastinate import BaseRetryStrategy, RetryDecision
-from procrastinate.jobs import Job
 from psycopg import OperationalError
 from typing_extensions import override
 
+from daruma.graph.workers.engine import BaseRetryStrategy, Job, RetryDecision
 from daruma.state.storage import Busy, HoldLost, StorageUnavailable
 
 _LATER: Final = (Busy, HoldLost, StorageUnavailable, OperationalError)

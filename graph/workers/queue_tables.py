@@ -1,9 +1,8 @@
 """Procrastinate's own tables, made beside ours when something is queued for the first time."""
 
-from procrastinate.schema import SchemaManager
-
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.pool import Connection
+from daruma.graph.workers.engine import SchemaManager
 from daruma.graph.workers.task_names import IS_THERE
 
 

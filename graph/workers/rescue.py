@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from procrastinate.manager import JobManager
+from daruma.graph.workers.engine import JobManager
 
 _KEPT_HOURS: Final = 7 * 24
 """How long jobs that failed are kept, to be looked at."""

@@ -38,6 +38,13 @@ class Standing:
     error: str = ""
 
     @property
+    def request(self) -> str:
+        """What was asked for, in words."""
+        asked = (self.submitted or {}).get("request")
+        content = asked["messages"][-1]["data"]["content"] if asked else ""
+        return content if isinstance(content, str) else ""
+
+    @property
     def is_busy(self) -> bool:
         """Whether somebody works on the thread, or will."""
         return self.what != "failed"

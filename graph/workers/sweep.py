@@ -11,15 +11,17 @@ from langgraph.types import StateSnapshot
 from daruma.graph.bridge import run
 from daruma.graph.compiled import Machine
 from daruma.graph.door import open_questions
+from daruma.graph.held import workspace_of
 from daruma.graph.parking import is_review, overdue
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.pool import Connection
 from daruma.graph.workers.carrying_out import kept_with, park
 from daruma.graph.workers.shared import shared_database
+from daruma.state.errors import DarumaError
 from daruma.state.storage import Busy, DamagedState
 
-GraphOf = Callable[[Mapping[str, Any]], Awaitable[Machine]]
-"""Makes the graph for a thread, of the metadata that the thread keeps."""
+GraphOf = Callable[[Mapping[str, Any], str | None], Awaitable[Machine]]
+"""Makes the graph for a thread, of the metadata that it keeps, and for its workspace."""
 
 _REVIEWS: Final = """
 SELECT DISTINCT thread_id FROM checkpoint_writes AS asked
@@ -44,24 +46,39 @@ def sweep(graph: Machine) -> list[str]:
 async def asweep(graph: Machine) -> list[str]:
     """Do the same, asynchronously."""
 
-    async def same(_: Mapping[str, Any]) -> Machine:
+    return await swept(shared_database(graph), graph, always(graph))
+
+
+def always(graph: Machine) -> GraphOf:
+    """Have all threads run on one graph."""
+
+    async def same(_kept: Mapping[str, Any], _workspace: str | None) -> Machine:
         return graph
 
-    return await swept(shared_database(graph), graph, same)
+    return same
 
 
 async def swept(database: Database, reader: Machine, graph_of: GraphOf) -> list[str]:
     """Park what is overdue, each thread on a graph of its own; ``reader`` looks at them."""
-    parked = []
-    for thread_id in await database.transact(_reviewed):
-        config = RunnableConfig(configurable={"thread_id": thread_id})
-        with suppress(Busy, DamagedState):  # somebody goes on with it, or nobody can
-            snapshot = await reader.aget_state(config)
-            if not overdue(snapshot, time.time()):
-                continue
-            if await park(await graph_of(kept_with(snapshot)), thread_id):
-                parked.append(thread_id)
-    return parked
+    reviewed = await database.transact(_reviewed)
+    return [each for each in reviewed if await park_overdue(each, reader, graph_of)]
+
+
+async def park_overdue(thread_id: str, reader: Machine, graph_of: GraphOf) -> bool:
+    """Park a thread's review if it is overdue; return whether that was done here."""
+    config = RunnableConfig(configurable={"thread_id": thread_id})
+    with suppress(Busy, DamagedState):  # somebody goes on with it, or nobody can
+        snapshot = await reader.aget_state(config)
+        if overdue(snapshot, time.time()):
+            return await park(await _graph_for(snapshot, reader, graph_of), thread_id)
+    return False
+
+
+async def _graph_for(snapshot: StateSnapshot, reader: Machine, graph_of: GraphOf) -> Machine:
+    try:
+        return await graph_of(kept_with(snapshot), workspace_of(None, snapshot))
+    except DarumaError:  # parking needs neither the settings nor the model that it can not have
+        return reader
 
 
 async def _reviewed(connection: Connection) -> list[str]:

@@ -5,17 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
-from procrastinate import Blueprint, JobContext
 
 from daruma.graph.compiled import Machine
+from daruma.graph.held import workspace_of
 from daruma.graph.storage.database import Database
-from daruma.graph.workers.carrying_out import carry_out, kept_with, park
+from daruma.graph.workers.carrying_out import carry_out
+from daruma.graph.workers.engine import Blueprint, JobContext
 from daruma.graph.workers.jobs import park_at
 from daruma.graph.workers.pace import Pace
 from daruma.graph.workers.putting_off import PuttingOff, is_later
 from daruma.graph.workers.rescue import rescue
 from daruma.graph.workers.submission import Submission
-from daruma.graph.workers.sweep import GraphOf, deadline_of, swept
+from daruma.graph.workers.sweep import GraphOf, deadline_of, park_overdue, swept
 from daruma.graph.workers.task_names import CARRY_OUT, PARK
 from daruma.graph.workers.telling import ended, failed, parked, put_off
 
@@ -55,7 +56,7 @@ class Tasks:
         """Carry out what was submitted, and see to it that a review is parked in time."""
         given = Submission.of(submission)
         try:
-            snapshot = await carry_out(await self.graph_of(given.kept), given)
+            snapshot = await carry_out(await self._graph(given), given)
         except BaseException as error:
             if is_later(error):
                 LOG.info(put_off(given.thread_id, error))
@@ -66,11 +67,15 @@ class Tasks:
             await park_at(self.database, given.thread_id, deadline, self.queue)
         LOG.info(ended(given.thread_id, snapshot))
 
+    async def _graph(self, given: Submission) -> Machine:
+        config = RunnableConfig(configurable={"thread_id": given.thread_id})
+        snapshot = await self.reader.aget_state(config)
+        asked = given.given if given.message_id else None
+        return await self.graph_of(given.kept, workspace_of(asked, snapshot))
+
     async def park(self, *, thread_id: str) -> None:
         """Park a review whose time has come, if nobody answered it."""
-        config = RunnableConfig(configurable={"thread_id": thread_id})
-        snapshot = await self.reader.aget_state(config)
-        if await park(await self.graph_of(kept_with(snapshot)), thread_id):
+        if await park_overdue(thread_id, self.reader, self.graph_of):
             LOG.info(parked(thread_id))
 
     async def rescue(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002

@@ -1,21 +1,25 @@
 """Working a queue off: any number of processes and machines may do so over one database."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from procrastinate import App, JobContext, PsycopgConnector
-from procrastinate.exceptions import ConnectorException
-from procrastinate.worker import Worker
-
 from daruma.graph.command_line.interruptible import Cancelled, run_interruptible
 from daruma.graph.compiled import Machine
+from daruma.graph.workers.engine import (
+    App,
+    ConnectorException,
+    JobContext,
+    PsycopgConnector,
+    Worker,
+)
 from daruma.graph.workers.pace import Pace
 from daruma.graph.workers.queue_tables import make_queue
 from daruma.graph.workers.rescue import rescue
 from daruma.graph.workers.shared import shared_database
 from daruma.graph.workers.submit import QUEUE
+from daruma.graph.workers.sweep import always
 from daruma.graph.workers.task_names import CARRY_OUT
 from daruma.graph.workers.tasks import LOG, Tasks
 from daruma.state.storage import StorageUnavailable
@@ -51,11 +55,7 @@ async def awork(
     where it has not. A database that is lost is waited for. Raises
     :class:`~daruma.state.storage.StorageUnavailable` where it is lost and ``wait`` is off.
     """
-
-    async def same(_: Mapping[str, Any]) -> Machine:
-        return graph
-
-    tasks = Tasks(shared_database(graph), same, graph, queue, pace or Pace())
+    tasks = Tasks(shared_database(graph), always(graph), graph, queue, pace or Pace())
     await serve(tasks, concurrency=concurrency, wait=wait)
 
 
