@@ -8,5 +8,12 @@ CARRY_OUT: Final = "daruma.carry_out"
 PARK: Final = "daruma.park"
 """Parks a thread's review at its deadline."""
 
-IS_THERE: Final = "SELECT to_regclass('procrastinate_jobs') IS NOT NULL AS there"
-"""Tells whether anything was ever queued in a database."""
+IS_THERE: Final = """
+SELECT EXISTS (
+    SELECT FROM pg_class WHERE relname = 'procrastinate_jobs' AND pg_table_is_visible(oid)
+) AS there
+"""
+"""Tells whether anything was ever queued in a database.
+
+``to_regclass`` would still say no to one who has asked before and then waited for the maker's lock.
+"""

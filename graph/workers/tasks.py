@@ -83,6 +83,10 @@ class Tasks:
         await rescue(context.app.job_manager, self.queue, self.pace.stalled)
 
     async def sweep(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
+        """Park what is overdue."""
+        await self.park_all()
+
+    async def park_all(self) -> None:
         """Park what is overdue, whoever began it."""
         for thread_id in await swept(self.database, self.reader, self.graph_of):
             LOG.info(parked(thread_id))

@@ -25,7 +25,6 @@ from daruma.graph.workers.tasks import LOG, Tasks
 from daruma.state.storage import StorageUnavailable
 
 _CONNECTIONS: Final = 3
-_CONNECT_SECONDS: Final = 10.0
 _PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 30.0
 
@@ -66,12 +65,13 @@ async def serve(tasks: Tasks, *, concurrency: int, wait: bool) -> None:
         conninfo=str(tasks.database.pool.conninfo),
         min_size=1,
         max_size=_CONNECTIONS,
-        timeout=_CONNECT_SECONDS,
+        timeout=tasks.pace.connect,
     )
     app = App(connector=connector)
     tasks.declare(app)
     async with app.open_async():
         await rescue(app.job_manager, tasks.queue, tasks.pace.stalled)
+        await tasks.park_all()
         serving = _Serving(app, tasks, concurrency)
         await (serving.for_ever() if wait else serving.what_is_there())
 

@@ -1,0 +1,287 @@
+"""Workers carry out what was submitted: each thread's in its order, and once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from langgraph.types import Command
+from psycopg.conninfo import make_conninfo
+from tests.parts import settings
+from tests.scripted_runs import calls, phases, say
+from tests.worker_kill import QUICK
+from tests.worker_lines import WorkerLines
+
+from daruma.graph.build import build_graph
+from daruma.graph.compiled import Machine
+from daruma.graph.held import athread_held
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.new_request import RequestRefused
+from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
+from daruma.graph.workers.pace import Pace
+from daruma.graph.workers.shared import NotShared
+from daruma.graph.workers.standing import standings
+from daruma.graph.workers.submit import asubmit, submit
+from daruma.graph.workers.work import awork, work
+from daruma.state.interrupts import ReplyRefused
+
+ASKED = {"messages": [("user", "Do it")], "mode": "react"}
+PLANNED = {"messages": [("user", "Do it")], "mode": "plan_exec"}
+SCRIPT = {"plan": [phases("one")], "main": [say("First."), say("Second."), say("Third.")]}
+
+
+def graph_on(pg: Postgres, script: Any = SCRIPT, tools: Any = (), **sections: Any) -> Machine:
+    given = settings(**sections)
+    return build_graph(ScriptedChatModel(script=script), tools, given, persistence=pg)
+
+
+async def stood(graph: Machine, thread: str = "t") -> Any:
+    return await graph.aget_state({"configurable": {"thread_id": thread}})
+
+
+async def said_on(graph: Machine, thread: str = "t") -> list[str]:
+    values = (await stood(graph, thread)).values
+    return [message.text for message in values["messages"]]
+
+
+async def jobs_on(pg: Postgres) -> list[tuple[str, str]]:
+    """What is in the queue, but for what looks after it: names and statuses."""
+    async with pg.pool.connection() as connection:
+        found = await connection.execute(
+            "SELECT task_name, status FROM procrastinate_jobs "
+            "WHERE task_name IN ('daruma.carry_out', 'daruma.park') ORDER BY id"
+        )
+        return [(row["task_name"], row["status"]) for row in await found.fetchall()]
+
+
+@asynccontextmanager
+async def at_work(graph: Machine, pace: Pace = QUICK) -> AsyncIterator[WorkerLines]:
+    """Have a worker meanwhile, and hear what it says."""
+    with WorkerLines.heard() as lines:
+        worker = asyncio.create_task(awork(graph, concurrency=4, pace=pace))
+        try:
+            yield lines
+        finally:
+            worker.cancel()
+            await asyncio.wait([worker])
+
+
+def test_what_was_submitted_is_carried_out(postgres_url: str) -> None:
+    """DU-07: synchronously, with a name that is made up; and nothing is left in the queue."""
+    with open_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        thread = submit(pg, ASKED)
+
+        work(graph, wait=False)
+
+        result = graph.get_state({"configurable": {"thread_id": thread}}).values["result"]
+        assert (result.status, result.output) == ("completed", "First.")
+        with psycopg.connect(postgres_url) as connection:
+            left = "SELECT FROM procrastinate_jobs WHERE task_name = 'daruma.carry_out'"
+            assert connection.execute(left).rowcount == 0
+
+
+async def test_one_thread_s_requests_are_carried_out_in_their_order(postgres_url: str) -> None:
+    """However many threads a worker runs at once."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        for number in range(3):
+            asked = {"messages": [("user", f"{number}")], "mode": "direct_chat"}
+            await asubmit(pg, asked, "t")
+
+        await awork(graph, concurrency=4, wait=False)
+
+        assert await said_on(graph) == ["0", "First.", "1", "Second.", "2", "Third."]
+
+
+async def test_a_tenant_s_queue_lies_in_its_own_schema(postgres_url: str) -> None:
+    """The search path of the URL decides where all tables are."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA tenant")
+    url = make_conninfo(postgres_url, options="-csearch_path=tenant")
+    async with aopen_postgres(url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, ASKED, "t")
+        await awork(graph, wait=False)
+
+        assert (await stood(graph)).values["result"].completed
+    with psycopg.connect(postgres_url) as connection:
+        where = "SELECT table_schema FROM information_schema.tables WHERE table_name = %s"
+        found = connection.execute(where, ["procrastinate_jobs"]).fetchall()
+    assert found == [("tenant",)]
+
+
+async def test_the_queue_is_made_once_by_many_at_once(postgres_url: str) -> None:
+    """The first to submit anything makes it."""
+    async with aopen_postgres(postgres_url) as pg:
+        async with asyncio.TaskGroup() as group:
+            for number in range(8):
+                group.create_task(asubmit(pg, ASKED, f"t{number}"))
+
+        assert len(await jobs_on(pg)) == 8
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"messages": []}, "a request needs messages"),
+        (ASKED | {"workspace": "/not/there"}, "not a folder that is there"),
+        (ASKED | {"mod": "react"}, "did you mean 'mode'"),
+        (None, "no thread 't'"),
+        (Command(resume={"q": {"decision": "confirm"}}), "no thread 't'"),
+    ],
+)
+async def test_what_can_not_be_run_is_not_queued(
+    postgres_url: str, given: Any, refusal: str
+) -> None:
+    """It is told at once, to whoever submits it."""
+    async with aopen_postgres(postgres_url) as pg:
+        with pytest.raises(RequestRefused, match=refusal):
+            await asubmit(pg, given, "t")
+
+        assert await standings(pg.checkpointer.database) == {}
+
+
+async def test_a_question_is_answered_through_the_queue(postgres_url: str) -> None:
+    """The job is done when the question is open; a reply that does not fit is refused."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, PLANNED, "t")
+        await awork(graph, wait=False)
+        (question,) = (await stood(graph)).interrupts
+
+        with pytest.raises(ReplyRefused):
+            await asubmit(pg, Command(resume={question.id: {"decision": "maybe"}}), "t")
+        with pytest.raises(RequestRefused, match="waits for an answer"):
+            await asubmit(pg, ASKED, "t")
+        await asubmit(pg, Command(resume={question.id: {"decision": "confirm"}}), "t")
+        await awork(graph, wait=False)
+
+        assert (await stood(graph)).values["result"].completed
+
+
+async def test_a_thread_that_somebody_runs_is_put_off(postgres_url: str) -> None:
+    """It waits its turn, and is run then: no attempt is lost."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, ASKED, "t")
+        async with at_work(graph) as lines:
+            async with athread_held(graph.checkpointer, "t"):
+                busy = [await lines.until("put off") for _ in range(2)]
+            await lines.until("'t': completed")
+
+        assert "is being run by process" in busy[0]
+        assert await jobs_on(pg) == []
+
+
+async def test_two_threads_in_one_workspace_take_turns(postgres_url: str, tmp_path: Path) -> None:
+    """One of them finds the folder taken, and comes back."""
+    gate, inside = asyncio.Event(), asyncio.Event()
+
+    async def shout(text: str) -> str:
+        """Say it loudly."""
+        inside.set()
+        await gate.wait()
+        return text
+
+    asked = ASKED | {"workspace": str(tmp_path)}
+    async with aopen_postgres(postgres_url) as pg:
+        script = [calls("shout"), say()]
+        graph = graph_on(pg, script, [shout], sandbox={"require": "none"})
+        await asubmit(pg, asked, "one")
+        async with at_work(graph) as lines:
+            await inside.wait()
+            await asubmit(pg, asked, "other")
+            put_off = await lines.until("put off")
+            gate.set()
+            await lines.until("'one': completed")
+            await lines.until("'other': completed")
+
+    assert "another run on this machine works in" in put_off
+
+
+async def test_a_bug_is_a_failed_job_with_a_line(postgres_url: str) -> None:
+    """Nobody tries it again by itself; the line stays with the thread, and so does the queue."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg, [{"raise": "down"}], fallback_chain={"enabled": False})
+        await asubmit(pg, ASKED, "t")
+        with WorkerLines.heard() as lines:
+            await awork(graph, wait=False)
+
+        told = (await standings(pg.checkpointer.database))["t"]
+        assert (told.what, told.is_busy) == ("failed", False)
+        assert lines.lines == [told.error]
+        assert "could not be run: ScriptedFault: down" in told.error
+        assert await jobs_on(pg) == [("daruma.carry_out", "failed")]
+
+
+async def test_a_task_that_fails_is_no_failed_job(postgres_url: str) -> None:
+    """It is a thread that has ended."""
+    async with aopen_postgres(postgres_url) as pg:
+        retries = {"recovery": {"max_retries": 0, "wait_seconds": 0}}
+        graph = graph_on(pg, [{"raise": "down"}] * 9, fallback_chain=retries)
+        await asubmit(pg, ASKED, "t")
+
+        await awork(graph, wait=False)
+
+        assert (await stood(graph)).values["result"].status == "failed"
+        assert await jobs_on(pg) == []
+
+
+async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) -> None:
+    """What runs is cancelled after its grace; the next worker goes on with it."""
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    async def shout(text: str) -> str:
+        """Say it loudly."""
+        inside.set()
+        await go_on.wait()
+        return text
+
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg, [calls("shout"), say()], [shout])
+        await asubmit(pg, ASKED, "t")
+        async with at_work(graph, Pace(grace=0.0)):
+            await inside.wait()
+        left = await jobs_on(pg)
+        go_on.set()
+        await awork(graph, wait=False)
+
+        assert left == [("daruma.carry_out", "todo")]
+        assert len(await said_on(graph)) == 4
+
+
+async def test_a_worker_waits_for_a_database_that_is_lost(
+    postgres_url: str, postgres_server: str
+) -> None:
+    """DU-04, DU-07: it takes up jobs again as soon as there is one."""
+    name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        pace = Pace(heartbeat=0.1, poll=0.1, connect=0.3, first_wait=0.1)
+        await asubmit(pg, ASKED, "before")
+        async with at_work(graph, pace) as lines:
+            await lines.until("'before': completed")
+            with psycopg.connect(postgres_server, autocommit=True) as admin:
+                admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+                admin.execute(kill, [name])
+                await lines.until("the database was lost")
+                admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+            async with aopen_postgres(postgres_url) as other:
+                await asubmit(other, ASKED, "after")
+                await lines.until("'after': completed")
+
+
+def test_a_graph_without_postgres_has_no_worker() -> None:
+    """One line says what to do."""
+    with pytest.raises(NotShared, match="persistence=pg"):
+        work(build_graph(ScriptedChatModel(script=SCRIPT), settings=settings()), wait=False)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL", "procrastinate")
