@@ -16,9 +16,9 @@ from daruma.graph.command_line.session import Session, Start
 from daruma.graph.command_line.worker import COMMANDS
 from daruma.graph.compiled import Machine
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.graph.workers.reader import reader_on
 from daruma.graph.workers.submit import asubmit
 from daruma.graph.workers.sweep import GraphOf
-from daruma.state.settings import Settings
 from daruma.tools.mcp import mcp_tools
 
 
@@ -51,9 +51,8 @@ async def _queued(session: Session, start: Start) -> bool:
     async with aopen_postgres() as postgres:
         kept = await session.keepsake(postgres)
         kept = replace(kept, model=usable_model(session.model or kept.model, kept.settings()))
-        graph = build_graph(settings=Settings(), persistence=postgres)
         config = RunnableConfig(configurable={"thread_id": session.thread})
-        going = start(await graph.aget_state(config))
+        going = start(await reader_on(postgres).aget_state(config))
         if going:
             how: Any = {"queue": COMMANDS, "metadata": kept.metadata}
             await asubmit(postgres, going.given, session.thread, **how)

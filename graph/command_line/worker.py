@@ -49,15 +49,13 @@ def _say_lines() -> None:
 
 
 async def _serve(concurrency: int, *, once: bool) -> None:
-    from daruma.graph.build import build_graph
     from daruma.graph.command_line.submitting import graph_for
     from daruma.graph.storage.postgres import aopen_postgres
+    from daruma.graph.workers.reader import reader_on
     from daruma.graph.workers.tasks import Tasks
     from daruma.graph.workers.work import serve
-    from daruma.state.settings import Settings
 
     async with aopen_postgres() as postgres:
         database = postgres.checkpointer.database
-        reader = build_graph(settings=Settings(), persistence=postgres)
-        tasks = Tasks(database, graph_for(postgres), reader, COMMANDS)
+        tasks = Tasks(database, graph_for(postgres), reader_on(postgres), COMMANDS)
         await serve(tasks, concurrency=concurrency, wait=not once)

@@ -9,14 +9,13 @@ from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.answered_once import aaddressed
 from daruma.graph.bridge import run
-from daruma.graph.build import build_graph
 from daruma.graph.door import admit
 from daruma.graph.new_request import request
 from daruma.graph.storage.postgres import Postgres
 from daruma.graph.workers.jobs import queue as put
+from daruma.graph.workers.reader import reader_on
 from daruma.graph.workers.standing import standing_of
 from daruma.graph.workers.submission import Submission
-from daruma.state.settings import Settings
 
 QUEUE: Final = "daruma"
 """The queue of applications, whose workers are given the graph."""
@@ -60,8 +59,9 @@ async def asubmit(
 
 
 async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:
-    graph = build_graph(settings=Settings(), persistence=postgres)
-    snapshot = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread_id}))
+    snapshot = await reader_on(postgres).aget_state(
+        RunnableConfig(configurable={"thread_id": thread_id})
+    )
     if isinstance(given, Command):
         return admit(await aaddressed(postgres.checkpointer, given, snapshot), snapshot)
     busy = await standing_of(postgres.checkpointer.database, thread_id)

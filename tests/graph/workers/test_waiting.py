@@ -2,60 +2,69 @@
 
 import asyncio
 import gc
-import tracemalloc
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
+import psycopg
 from tests.parts import settings
 from tests.scripted_runs import phases
 from tests.worker_lines import WorkerLines
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.graph.storage.postgres import aopen_postgres
 from daruma.graph.workers.submit import asubmit
 from daruma.graph.workers.work import awork
 
 PLANNED = {"messages": [("user", "Do it")], "mode": "plan_exec"}
-WARM, WAITING = 20, 200
-BYTES = 1024
-"""What a waiting thread may leave in its process: nothing that grows is that small."""
+WARM, WAITING = 40, 200
 
 
-async def connections(pg: Postgres, url: str) -> int:
-    """How many connections there are to a database, but for the one that asks."""
-    async with aopen_postgres(url) as other, other.pool.connection() as connection:
-        counted = "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database()"
-        row = await (await connection.execute(counted)).fetchone()
-        assert row
-        return int(row["n"])
+@dataclass(frozen=True)
+class Held:
+    """What this process holds: connections to a database, objects, and kilobytes."""
+
+    connections: int
+    objects: int
+    kilobytes: int
 
 
-async def test_two_hundred_waiting_threads_hold_nothing(postgres_url: str) -> None:
-    """As many connections, and as much memory, as the worker had before them."""
+def held(url: str) -> Held:
+    """Look at it, leaving out the connection that asks."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    with psycopg.connect(url) as connection:
+        counted = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        row = connection.execute(counted).fetchone()
+    assert row
+    return Held(row[0] - 1, len(gc.get_objects()), pages * os.sysconf("SC_PAGE_SIZE") // 1024)
+
+
+async def test_two_hundred_waiting_threads_hold_nothing(
+    postgres_url: str, record_property: Callable[[str, object], None]
+) -> None:
+    """A worker has as many connections as before them, and less than an object for each."""
+    seen = []
     async with aopen_postgres(postgres_url) as pg:
         model = ScriptedChatModel(script={"plan": [phases("one")]})
         graph = build_graph(model, (), settings(), persistence=pg)
         worker = asyncio.create_task(awork(graph, concurrency=4))
-        seen = []
         for first, last in ((0, WARM), (WARM, WARM + WAITING)):
             with WorkerLines.heard() as lines:
                 for number in range(first, last):
                     await asubmit(pg, PLANNED, f"t{number}")
                 for _ in range(first, last):
                     await lines.until("waits for an answer")
-            gc.collect()
-            seen.append((await connections(pg, postgres_url), memory()))
+                lines.lines.clear()
+            seen.append(held(postgres_url))
         worker.cancel()
         await asyncio.wait([worker])
-        tracemalloc.stop()
 
-    (before, small), (after, large) = seen
-    print(before, after, (large - small) / WAITING)
-    assert after <= before
-    assert (large - small) / WAITING < BYTES
-
-
-def memory() -> int:
-    """Bytes that are held now and were taken since this was asked first."""
-    if not tracemalloc.is_tracing():
-        tracemalloc.start()
-    return tracemalloc.get_traced_memory()[0]
+    before, after = seen
+    record_property("kilobytes of each", (after.kilobytes - before.kilobytes) / WAITING)
+    record_property("seen", f"{before} {after}")
+    assert after.connections <= before.connections
+    assert after.objects - before.objects < WAITING
+    assert (after.kilobytes - before.kilobytes) / WAITING < 20

@@ -1,0 +1,135 @@
+"""Threads that a command leaves to workers: queued, carried out, followed, answered."""
+
+import signal
+from subprocess import Popen
+
+import pytest
+from tests.daruma_command import DONE, PLAN, Daruma, Said, command
+
+
+def submit(daruma: Daruma, *more: str, name: str = "t") -> Said:
+    """Leave a thread with a plan to a worker."""
+    model = daruma.script(plan=[PLAN], main=[DONE])
+    options = ("--mode", "plan_exec", "--model", model, "--thread", name, "--submit")
+    return daruma("run", "Do it", *options, *more)
+
+
+def standing(daruma: Daruma) -> list[list[str]]:
+    """What ``daruma threads`` says: name, status and goal of each."""
+    rows = [row.split("\t") for row in daruma("threads").out.splitlines()]
+    return [[row[0], row[1], row[3]] for row in rows]
+
+
+def test_a_submitted_thread_is_run_by_a_worker(daruma: Daruma) -> None:
+    """Its name is all that is printed; it is seen while it is queued, and after."""
+    said, queued = submit(daruma), standing(daruma)
+    shown = daruma("show", "t", "--json")
+    worker = daruma("worker", "--once")
+    waiting = standing(daruma)
+    answered = daruma("answer", "t", "--confirm", "--submit", "--json")
+    daruma("worker", "--once")
+
+    assert (said.code, said.out) == (0, "t\n")
+    assert "daruma show t --follow" in said.err
+    assert queued == [["t", "queued", "Do it"]]
+    assert (shown.code, shown.json["status"]) == (0, "queued")
+    assert "thread 't': waits for an answer" in worker.err
+    assert waiting == [["t", "waiting", "Do it"]]
+    assert (answered.code, answered.json) == (0, {"thread": "t", "status": "queued"})
+    assert standing(daruma) == [["t", "completed", "Do it"]]
+
+
+def test_a_worker_uses_the_folder_and_model_of_the_command(daruma: Daruma) -> None:
+    """It may be started anywhere else on the machine."""
+    (daruma.folder / "daruma.yaml").write_text("spec_review: {enabled: false}\n")
+    (daruma.folder / "elsewhere").mkdir()
+    submit(daruma)
+    daruma.chdir(daruma.folder / "elsewhere")
+
+    daruma("worker", "--once")
+
+    assert standing(daruma) == [["t", "completed", "Do it"]]
+
+
+def test_what_can_not_be_run_is_not_queued(daruma: Daruma) -> None:
+    """A mistake is told at once, in one line."""
+    model = daruma.script(main=[DONE])
+    run = ("run", "Do it", "--model", model, "--submit")
+
+    assert "is not a folder that is there" in daruma(*run, "--workspace", "nowhere").complaint
+    assert "`daruma answer`" in daruma(*run, "--yes").complaint
+    assert "there is no thread 'x'" in daruma("resume", "x", "--submit").complaint
+    assert standing(daruma) == []
+
+
+def test_nothing_is_queued_where_nothing_is_to_be_done(daruma: Daruma) -> None:
+    """A finished thread stays finished."""
+    model = daruma.script(main=[DONE])
+    daruma("run", "Do it", "--model", model, "--thread", "t")
+
+    said = daruma("resume", "t", "--submit", "--json")
+
+    assert said.json == {"thread": "t", "status": "nothing to run"}
+    assert standing(daruma) == [["t", "completed", "Do it"]]
+
+
+def test_a_job_that_failed_says_why(daruma: Daruma) -> None:
+    """The script is gone when the worker comes: `threads` and `show` have the line."""
+    submit(daruma)
+    (daruma.folder / "script.json").unlink()
+
+    worker = daruma("worker", "--once")
+    shown = daruma("show", "t")
+
+    assert worker.code == 0
+    assert "could not be run: ModelUnavailable: cannot read the script" in worker.err
+    assert standing(daruma) == [["t", "failed", "Do it"]]
+    assert "cannot read the script" in shown.out
+
+
+def test_following_tells_what_happens_until_it_stops(daruma: Daruma) -> None:
+    """What was said and done, and how it ended."""
+    submit(daruma)
+    daruma("worker", "--once")
+    daruma("answer", "t", "--confirm")
+
+    said = daruma("show", "t", "--follow")
+
+    assert said.code == 0
+    assert "It is done." in said.out
+    assert "─── ✓ completed ───" in said.out
+
+
+def hanging(daruma: Daruma) -> tuple[Popen[str], Popen[str]]:
+    """A worker in the middle of a command, and somebody who follows its thread."""
+    (daruma.folder / "daruma.yaml").write_text("tools: {policy: {run_command: allow}}\n")
+    model = daruma.script(main=[{"calls": [command("test -e go || sleep 1000")]}, DONE])
+    daruma("run", "Go", "--workspace", "ws", "--model", model, "--thread", "t", "--submit")
+    worker, follower = daruma.start("worker"), daruma.start("show", "t", "--follow")
+    assert follower.stdout
+    while "running" not in follower.stdout.readline():
+        pass
+    return worker, follower
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM])
+def test_a_worker_that_is_told_to_stop_leaves_its_thread_to_others(
+    daruma: Daruma, number: int
+) -> None:
+    """Exit code 0; ``threads`` says ``running``, then ``queued``; a follower can leave at any time."""
+    worker, follower = hanging(daruma)
+    running = standing(daruma)
+    follower.send_signal(signal.SIGINT)
+    followed = follower.communicate(timeout=60)
+    still = standing(daruma)
+    worker.send_signal(number)
+    _, err = worker.communicate(timeout=60)
+    queued = standing(daruma)
+    (daruma.folder / "ws" / "go").touch()
+    daruma("worker", "--once")
+
+    assert running == still == [["t", "running", "Go"]]
+    assert (follower.returncode, followed[1]) == (130, "")
+    assert (worker.returncode, queued) == (0, [["t", "queued", "Go"]])
+    assert "put off" in err
+    assert standing(daruma) == [["t", "completed", "Go"]]
