@@ -32,6 +32,7 @@ from daruma.graph.machine import (
 from daruma.graph.replies import replies_of
 from daruma.graph.tiers import Node
 from daruma.state.channels import Input, Output, State
+from daruma.state.fitting import refuse_misfits
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.stored import STORED_TYPES
@@ -67,7 +68,7 @@ def build_graph(
     :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for a level that can not be there.
     """
     settings = settings or Settings.load()
-    own = persistence.checkpointer if persistence else None
+    own = persistence.checkpointer.expecting(refuse_misfits) if persistence else None
     saver = own if checkpointer is None else strict(checkpointer)
     contexts = Contexts(model, Registry(tools), settings)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")

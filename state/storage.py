@@ -26,6 +26,13 @@ class DamagedState(DarumaError):
     """Raised when stored state is not what this version of the program may read; names the type."""
 
 
+class KeyRefused(DarumaError):
+    """Raised for a key that seals state and is none, or is not that of the database.
+
+    Neither the key nor any part of it is in the text.
+    """
+
+
 class Busy(DarumaError):
     """Raised when somebody else is at work there; nothing was done, and nothing is lost."""
 

@@ -20,6 +20,7 @@ from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
 from daruma.graph.storage.pool import Pool, connected, display_url
 from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage.sealing_key import sealing_of
 from daruma.state.serializer import StrictSerializer
 from daruma.state.stored import STORED_TYPES
 
@@ -72,17 +73,14 @@ class Postgres:
 
 
 @contextmanager
-def open_postgres(
-    url: str | None = None, *, outage_seconds: float | None = None
-) -> Iterator[Postgres]:
+def open_postgres(url: str | None = None, *, key: str | bytes | None = None) -> Iterator[Postgres]:
     """Open the database for synchronous callers; what it yields works in async ones too.
 
-    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. A database that is lost later
-    on is waited for, for ``outage_seconds``, else ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60.
-    Raises :class:`StorageUnavailable`, and :class:`~daruma.state.settings_errors.SettingsError` for
-    a number of seconds that is none.
+    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
+    ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. Raises
+    :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`.
     """
-    opened = aopen_postgres(url, outage_seconds=outage_seconds)
+    opened = aopen_postgres(url, key=key)
     with ExitStack() as stack:
         postgres = run(opened.__aenter__())
         stack.push(lambda *error: run(opened.__aexit__(*error)))
@@ -91,23 +89,23 @@ def open_postgres(
 
 @asynccontextmanager
 async def aopen_postgres(
-    url: str | None = None, *, outage_seconds: float | None = None
+    url: str | None = None, *, key: str | bytes | None = None
 ) -> AsyncIterator[Postgres]:
     """Open the database on the running event loop; its synchronous methods work on other threads.
 
-    What it takes and raises is that of :func:`open_postgres`.
+    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
+    ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. Raises
+    :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`.
     """
     named = url or os.environ.get("DARUMA_POSTGRES_URL", "")
     seconds = seconds_of(outage_seconds, os.environ.get(OUTAGE_VARIABLE, ""))
     async with AsyncExitStack() as stack:
         used = named or await stack.enter_async_context(_embedded())
-        opening = connected(used, outage_seconds=seconds)
-        pool, version = await stack.enter_async_context(opening)
-        shown = display_url(used)
-        patience = Patience(seconds, f"Postgres at {shown}")
-        database = Database(pool, asyncio.get_running_loop(), patience)
-        saver = PostgresSaver(database, StrictSerializer(STORED_TYPES))
-        yield Postgres(saver, pool, shown, version, embedded=not named)
+        pool, version = await stack.enter_async_context(connected(used))
+        sealing = await sealing_of(pool, key)
+        database = Database(pool, asyncio.get_running_loop())
+        saver = PostgresSaver(database, StrictSerializer(STORED_TYPES), sealing)
+        yield Postgres(saver, pool, display_url(used), version, embedded=not named)
 
 
 @asynccontextmanager

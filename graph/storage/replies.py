@@ -6,9 +6,12 @@ from uuid import uuid4
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import Rollback
+from psycopg.rows import DictRow
 
 from daruma.graph.storage.database import Database, Work
 from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.sealing import Sealing
+from daruma.state.storage import DamagedState
 
 _ACCEPT: Final = """
 INSERT INTO daruma_replies (thread_id, interrupt_id, kind, reply, acceptance)
@@ -25,9 +28,10 @@ WHERE thread_id = %s AND interrupt_id = ANY(%s)
 class PostgresReplies:
     """The replies beside a saver's checkpoints; see ``graph/replies.py``."""
 
-    def __init__(self, database: Database, serde: SerializerProtocol) -> None:
+    def __init__(self, database: Database, serde: SerializerProtocol, sealing: Sealing) -> None:
         self._database = database
         self._serde = serde
+        self._sealing = sealing
 
     def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
         return self._database.transact_waiting(self._accepting(thread_id, replies))
@@ -46,7 +50,8 @@ class PostgresReplies:
         # Which acceptance it was is kept: one whose acknowledgement was lost is made again.
         own = uuid4().hex
         rows = [
-            [thread_id, id_, *self._serde.dumps_typed(replies[id_]), own] for id_ in sorted(replies)
+            [thread_id, id_, *self._sealed(thread_id, id_, replies[id_]), own]
+            for id_ in sorted(replies)
         ]
 
         async def accept(connection: Connection) -> bool:
@@ -63,10 +68,20 @@ class PostgresReplies:
     def _finding(self, thread_id: str, ids: Collection[str]) -> Work[dict[str, Any]]:
         async def find(connection: Connection) -> dict[str, Any]:
             found = await connection.execute(_FIND, [thread_id, list(ids)])
-            load = self._serde.loads_typed
             return {
-                row["interrupt_id"]: load((row["kind"], row["reply"]))
-                for row in await found.fetchall()
+                row["interrupt_id"]: self._opened(thread_id, row) for row in await found.fetchall()
             }
 
         return find
+
+    def _sealed(self, thread_id: str, id_: str, reply: Any) -> tuple[str, bytes]:
+        return self._sealing.seal(self._serde.dumps_typed(reply), (thread_id, "reply", id_))
+
+    def _opened(self, thread_id: str, row: DictRow) -> Any:
+        """Read a reply. Raises :class:`~daruma.state.storage.DamagedState`."""
+        id_ = row["interrupt_id"]
+        try:
+            value = self._sealing.open((row["kind"], row["reply"]), (thread_id, "reply", id_))
+            return self._serde.loads_typed(value)
+        except DamagedState as error:
+            raise DamagedState(f"the reply to {id_} on thread {thread_id!r}: {error}") from error

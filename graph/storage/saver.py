@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
+from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, get_checkpoint_id
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import AsyncCursor, sql
@@ -19,14 +19,17 @@ from psycopg.rows import DictRow, dict_row
 from daruma.graph.bridge import on, run
 from daruma.graph.journals import Place
 from daruma.graph.leases import Hold
+from daruma.graph.storage.damage import DamagedCheckpoint, advised
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.fence import ASSERT, lost_by
 from daruma.graph.storage.journal import PostgresJournal
 from daruma.graph.storage.leases import PostgresLeases
+from daruma.graph.storage.manifest import replayed
 from daruma.graph.storage.replies import PostgresReplies
 from daruma.graph.storage.schema import OF_A_THREAD
+from daruma.graph.storage.sealing import Checked, Sealing
+from daruma.graph.storage.sound_saver import SoundSaver
 from daruma.graph.storage.tables import make_tables
-from daruma.state.storage import DamagedState
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,23 +57,23 @@ def _waiting(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, T]:
     return at_home
 
 
-def _damaged(thread_id: str, checkpoint_id: str | None, error: DamagedState) -> DamagedState:
-    return DamagedState(f"checkpoint {checkpoint_id} of thread {thread_id!r}: {error}")
-
-
-class PostgresSaver(AsyncPostgresSaver):
+class PostgresSaver(SoundSaver):
     """A checkpointer over a pool of connections that live on the loop which makes this object.
 
     Every operation takes a connection of its own. Synchronous methods raise ``RuntimeError`` on the
-    thread of that loop; reading raises :class:`DamagedState`, naming the checkpoint.
+    thread of that loop; reading raises :class:`~daruma.state.storage.DamagedState`, naming the
+    checkpoint, and the one before it.
     """
 
-    def __init__(self, database: Database, serde: SerializerProtocol) -> None:
-        super().__init__(database.pool, serde=serde)
+    def __init__(
+        self, database: Database, serde: SerializerProtocol, sealing: Sealing | None = None
+    ) -> None:
+        super().__init__(database.pool, serde, sealing or Checked())
         self.database = database
-        self.replies = PostgresReplies(database, serde)
+        self.replies = PostgresReplies(database, serde, self.sealing)
         self.leases = PostgresLeases(database)
         self.hold: Hold | None = None
+        self._newest: dict[str, str] = {}
 
     def held(self, hold: Hold) -> Self:
         """Return the saver of one run: each of its writes asserts that the run has its thread.
@@ -81,9 +84,15 @@ class PostgresSaver(AsyncPostgresSaver):
         own.hold = hold
         return own
 
-    def journal_at(self, place: Place, run: str) -> PostgresJournal:
-        """Return the journal of effects for a place of a thread, as one run keeps it."""
-        return PostgresJournal(self.database, self.serde, place, run, self.hold)
+    def going_on_from(self, thread_id: str, checkpoint_id: str) -> Self:
+        """Return a saver to which an earlier checkpoint is a thread's newest one, until it writes.
+
+        So a thread goes on as if the later ones, which are damaged, had never been written: what
+        the tasks of that checkpoint had done by then stays done.
+        """
+        own = copy(self)
+        own._newest = {thread_id: checkpoint_id}
+        return own
 
     async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carry out an operation on the loop that the connections live on, from any loop."""
@@ -97,15 +106,37 @@ class PostgresSaver(AsyncPostgresSaver):
         with lost_by(self.hold):
             return await self.database.patiently(operation)
 
-    aget_tuple = _awaiting(AsyncPostgresSaver.aget_tuple)
-    aput = _awaiting(AsyncPostgresSaver.aput)
     aput_writes = _awaiting(AsyncPostgresSaver.aput_writes)
     aprune = _awaiting(AsyncPostgresSaver.aprune)
 
-    get_tuple = _waiting(AsyncPostgresSaver.aget_tuple)
-    put = _waiting(AsyncPostgresSaver.aput)
     put_writes = _waiting(AsyncPostgresSaver.aput_writes)
     prune = _waiting(AsyncPostgresSaver.aprune)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self.home(lambda: self._get(config))
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return self.home_waiting(lambda: self._get(config))
+
+    async def _get(self, config: RunnableConfig) -> CheckpointTuple | None:
+        named = config["configurable"]
+        earlier = self._newest.get(named["thread_id"])
+        if earlier and not named.get("checkpoint_ns") and not get_checkpoint_id(config):
+            config = {**config, "configurable": {**named, "checkpoint_id": earlier}}
+        with_newest = config
+        return await self._advising(lambda: SoundSaver.aget_tuple(self, with_newest))
+
+    async def aput(self, *args: Any, **kwargs: Any) -> RunnableConfig:
+        return await self.home(lambda: self._put(*args, **kwargs))
+
+    def put(self, *args: Any, **kwargs: Any) -> RunnableConfig:
+        return self.home_waiting(lambda: self._put(*args, **kwargs))
+
+    async def _put(self, config: RunnableConfig, *args: Any, **kwargs: Any) -> RunnableConfig:
+        put = await SoundSaver.aput(self, config, *args, **kwargs)
+        if not put["configurable"]["checkpoint_ns"]:
+            self._newest.pop(put["configurable"]["thread_id"], None)
+        return put
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -120,13 +151,23 @@ class PostgresSaver(AsyncPostgresSaver):
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
+        return await self._advising(
+            lambda: SoundSaver.aget_delta_channel_history(self, config=config, channels=channels)
+        )
+
+    async def _advising(self, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
-            return await AsyncPostgresSaver.aget_delta_channel_history(
-                self, config=config, channels=channels
-            )
-        except DamagedState as error:
-            named = config["configurable"]
-            raise _damaged(named["thread_id"], named.get("checkpoint_id"), error) from error
+            return await read()
+        except DamagedCheckpoint as damage:
+            raise await advised(damage, self.database.pool, self._read_whole) from damage
+
+    async def _read_whole(self, config: RunnableConfig) -> None:
+        """Read a checkpoint with the histories of all channels that may have one."""
+        found = await SoundSaver.aget_tuple(self, config)
+        if found:
+            checkpoint = found.checkpoint
+            channels = replayed(checkpoint["channel_versions"], checkpoint["channel_values"])
+            await SoundSaver.aget_delta_channel_history(self, config=config, channels=channels)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self.home(lambda: self._delete(thread_id))
@@ -152,23 +193,29 @@ class PostgresSaver(AsyncPostgresSaver):
     async def alist(
         self, config: RunnableConfig | None, **search: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        for found in await self.home(lambda: self._collect(config, **search)):
-            yield found
+        found, damage = await self.home(lambda: self._collect(config, **search))
+        for each in found:
+            yield each
+        if damage:
+            raise damage
 
     def list(self, config: RunnableConfig | None, **search: Any) -> Iterator[CheckpointTuple]:
-        yield from self.home_waiting(lambda: self._collect(config, **search))
+        found, damage = self.home_waiting(lambda: self._collect(config, **search))
+        yield from found
+        if damage:
+            raise damage
 
     async def _collect(
         self, config: RunnableConfig | None, **search: Any
-    ) -> Sequence[CheckpointTuple]:
-        found = AsyncPostgresSaver.alist(self, config, **search)
-        return [each async for each in found]
-
-    async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
+    ) -> tuple[Sequence[CheckpointTuple], DamagedCheckpoint | None]:
+        """Return what is found, newest first, up to one that is damaged."""
+        found: list[CheckpointTuple] = []
         try:
-            return await super()._load_checkpoint_tuple(value)
-        except DamagedState as error:
-            raise _damaged(value["thread_id"], value["checkpoint_id"], error) from error
+            async for each in SoundSaver.alist(self, config, **search):
+                found.append(each)  # noqa: PERF401 - what was found before the damage counts
+        except DamagedCheckpoint as damage:
+            return found, await advised(damage, self.database.pool, self._read_whole)
+        return found, None
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:

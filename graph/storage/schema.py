@@ -65,11 +65,18 @@ CREATE TABLE IF NOT EXISTS daruma_effects (
     PRIMARY KEY (thread_id, call, digest, checkpoint_ns, checkpoint_id)
 )
 """
+_SEAL: Final = """
+CREATE TABLE IF NOT EXISTS daruma_seal (
+    alone boolean PRIMARY KEY DEFAULT true CHECK (alone),
+    kind text NOT NULL,
+    proof bytea NOT NULL
+)
+"""
 
-OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS)
+OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS, _SEAL)
 """In the order that it is made in."""
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Counts what ``OURS`` makes: a database of an older one is brought up to date."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_effects")

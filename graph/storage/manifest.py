@@ -1,0 +1,137 @@
+"""What a checkpoint's row says of itself, so that damage is told from what was never there.
+
+Stock, a lost blob is read as an empty channel. So each row names the channels that have one, how
+many of its parent's writes its other channels are replayed from, and its parent; a mark over the
+row shows whether it is as it was written. A row from before there were manifests is read as it is.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+from daruma.graph.storage.sealing import Place, Sealing
+from daruma.state.storage import DamagedState
+
+NAME: Final = "daruma"
+"""The manifest's key in the stored checkpoint."""
+
+_METADATA: Final = ("source", "step", "parents", "counters_since_delta_snapshot")
+"""What of the metadata the engine goes on with; the rest is the callers'."""
+
+_KEYS: Final = {
+    "v": int,
+    "id": str,
+    "ts": str,
+    "channel_values": dict,
+    "channel_versions": dict,
+    "versions_seen": dict,
+}
+_SCALARS: Final = (str, int, float, bool)
+
+Row = Mapping[str, Any]
+
+
+def manifest_of(
+    checkpoint: Row, metadata: Row, parent: str | None, place: Place, sealing: Sealing
+) -> dict[str, Any]:
+    """Return the manifest of a checkpoint that is about to be stored.
+
+    ``writes`` names the channels whose writes on the parent are to be counted by the database.
+    """
+    values = checkpoint["channel_values"]
+    inline = {name for name, value in values.items() if is_inline(value)}
+    made = {"blobs": sorted(values.keys() - inline), "parent": parent}
+    stored = {**checkpoint, "channel_values": _as_stored(values)}
+    mark = sealing.mark(_text(stored, metadata, made), place)
+    return {
+        **made,
+        "writes": dict.fromkeys(replayed(checkpoint["channel_versions"], values), 0),
+        "mark": mark,
+    }
+
+
+def replayed(versions: Row, values: Row) -> list[str]:
+    """Return the channels that may be replayed from writes: those that were written, and have none.
+
+    A channel that is only empty looks the same.
+    """
+    return [
+        name for name in versions if name not in values and not name.startswith(("branch:", "__"))
+    ]
+
+
+def is_inline(value: Any) -> bool:
+    """Whether LangGraph keeps a channel's value in the checkpoint's row."""
+    return value is None or isinstance(value, _SCALARS)
+
+
+def _as_stored(values: Row) -> dict[str, Any]:
+    kept = {name: value for name, value in values.items() if is_inline(value)}
+    return kept | {name: True for name, value in values.items() if type(value) is _DeltaSnapshot}
+
+
+def checked(
+    checkpoint: Any, metadata: Any, checkpoint_id: str, place: Place, sealing: Sealing
+) -> dict[str, Any]:
+    """Return a stored checkpoint without its manifest.
+
+    Raises :class:`~daruma.state.storage.DamagedState`.
+    """
+    _refuse_malformed(checkpoint, metadata, checkpoint_id)
+    kept = {key: value for key, value in checkpoint.items() if key != NAME}
+    manifest = sound(checkpoint.get(NAME), sealing)
+    if manifest:
+        made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
+        if manifest["mark"] != sealing.mark(_text(kept, metadata, made), place):
+            raise DamagedState("its row is not what was stored")
+    return kept
+
+
+def sound(manifest: Any, sealing: Sealing) -> dict[str, Any] | None:
+    """Return a manifest as it was read, None for a row of old. Raises ``DamagedState``."""
+    if manifest is None and not sealing.hides:
+        return None
+    forms = {"blobs": list, "parent": str | None, "writes": dict, "mark": str}
+    if not isinstance(manifest, dict) or not all(
+        name in manifest and isinstance(manifest[name], form) for name, form in forms.items()
+    ):
+        raise DamagedState("its row has lost what it said of itself")
+    return manifest
+
+
+def _refuse_malformed(checkpoint: Any, metadata: Any, checkpoint_id: str) -> None:
+    if not isinstance(checkpoint, dict) or not isinstance(metadata, dict):
+        raise DamagedState("its row is no checkpoint")
+    values = checkpoint.get("channel_values") or {}
+    for key, form in _KEYS.items():
+        if not isinstance(({**checkpoint, "channel_values": values}).get(key), form):
+            raise DamagedState(f"its row lacks {key!r}")
+    if checkpoint["id"] != checkpoint_id or not _is_time(checkpoint["ts"]):
+        raise DamagedState("its row is not what was stored")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(checkpoint: Row, metadata: Row, made: Row) -> str:
+    known = {key: metadata.get(key) for key in _METADATA}
+    return json.dumps(_plain([checkpoint, known, made]), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is once Postgres has had it: a float may come back as an integer."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,145 @@
+"""Checkpoint rows as they are read and written: each value wrapped, each loss noticed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+
+from daruma.graph.storage.manifest import NAME, checked, sound
+from daruma.graph.storage.sealing import Place, Sealing, Typed, typed
+from daruma.state.storage import DamagedState
+
+_WHOLE: Final = """
+jsonb_typeof(checkpoint) = 'object' AND jsonb_typeof(checkpoint -> 'v') = 'number'
+AND jsonb_typeof(checkpoint -> 'channel_versions') = 'object'
+"""
+SELECT: Final = f"""
+SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata,
+    CASE WHEN {_WHOLE} THEN checkpoint ELSE '{{"v": 4}}' END AS checkpoint,
+    (
+        SELECT array_agg(ARRAY[bl.channel::bytea, bl.type::bytea, bl.blob])
+        FROM jsonb_each_text(
+            CASE WHEN {_WHOLE} THEN checkpoint -> 'channel_versions' ELSE '{{}}' END
+        ) AS versions
+        JOIN checkpoint_blobs bl
+            ON bl.thread_id = checkpoints.thread_id
+            AND bl.checkpoint_ns = checkpoints.checkpoint_ns
+            AND bl.channel = versions.key AND bl.version = versions.value
+    ) AS channel_values,
+    (
+        SELECT array_agg(ARRAY[
+            cw.task_id::text::bytea, cw.channel::bytea, cw.type::bytea, cw.blob,
+            convert_to(cw.task_path, 'UTF8'), cw.idx::text::bytea
+        ])
+        FROM checkpoint_writes cw
+        WHERE cw.thread_id = checkpoints.thread_id
+            AND cw.checkpoint_ns = checkpoints.checkpoint_ns
+            AND cw.checkpoint_id = checkpoints.checkpoint_id
+    ) AS pending_writes
+FROM checkpoints
+"""  # noqa: S608 - of constants alone
+"""LangGraph's own query, but for rows whose JSON is so damaged that it would end in an error."""
+
+UPSERT: Final = f"""
+INSERT INTO checkpoints AS known (
+    thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata
+)
+SELECT made.thread, made.ns, made.id, made.parent, jsonb_set(
+    made.checkpoint, '{{{NAME},writes}}', coalesce((
+        SELECT jsonb_object_agg(counted.channel, counted.n) FROM (
+            SELECT channel, count(*) AS n FROM checkpoint_writes
+            WHERE thread_id = made.thread AND checkpoint_ns = made.ns
+                AND checkpoint_id = made.parent
+                AND made.checkpoint #> '{{{NAME},writes}}' ? channel
+            GROUP BY channel
+        ) AS counted
+    ), '{{}}')
+), made.metadata
+FROM (VALUES (%s::text, %s::text, %s::text, %s::text, %s::jsonb, %s::jsonb))
+    AS made (thread, ns, id, parent, checkpoint, metadata)
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
+DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata
+"""  # noqa: S608 - of constants alone
+"""LangGraph's own, which also counts the parent's writes: all of them are there by then."""
+
+Row = Mapping[str, Any]
+_ORDINARY: Final = "/"
+
+
+def opened(row: Row, sealing: Sealing) -> dict[str, Any]:
+    """Return a checkpoint's row as LangGraph reads it: unwrapped, and with all that belongs to it.
+
+    Raises :class:`~daruma.state.storage.DamagedState`.
+    """
+    place = row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]
+    found = row["checkpoint"]
+    checkpoint = checked(found, row["metadata"], row["checkpoint_id"], place, sealing)
+    blobs = list(_blobs(row, checkpoint, sealing))
+    manifest = sound(found.get(NAME), sealing)
+    wanted = manifest["blobs"] if manifest else ()
+    _refuse_lost(wanted, {name.decode() for name, _, _ in blobs})
+    writes = list(_writes(row, place, sealing))
+    return {**row, "checkpoint": checkpoint, "channel_values": blobs, "pending_writes": writes}
+
+
+def _blobs(row: Row, checkpoint: Row, sealing: Sealing) -> Iterable[tuple[bytes, bytes, bytes]]:
+    for name, kind, payload in row["channel_values"] or ():
+        if kind == b"empty":
+            continue
+        version = checkpoint["channel_versions"][_text(name)]
+        place = blob_place(row["thread_id"], row["checkpoint_ns"], _text(name), version)
+        with_kind, value = sealing.open(typed(_text(kind), payload), place)
+        yield name, with_kind.encode(), value
+
+
+def _refuse_lost(wanted: Iterable[str], there: set[str]) -> None:
+    for name in wanted:
+        if name not in there:
+            raise DamagedState(f"the value of channel {name!r} is lost")
+
+
+def _writes(row: Row, place: Place, sealing: Sealing) -> Iterable[tuple[bytes, ...]]:
+    there: Counter[str] = Counter()
+    together: defaultdict[str, int] = defaultdict(int)
+    for task, channel, kind, payload, path, number in row["pending_writes"] or ():
+        at = [*place, *map(_text, (task, path, number, channel))]
+        opened_kind, value, whole = open_write(typed(_text(kind), payload), at, sealing)
+        yield task, channel, opened_kind.encode(), value, path, number
+        there[_text(task)] += int(number) >= 0
+        together[_text(task)] = max(together[_text(task)], whole)
+    for name, whole in together.items():
+        if there[name] < whole:
+            raise DamagedState(f"{whole - there[name]} of the writes of task {name} are lost")
+
+
+def _text(found: bytes | None) -> Any:
+    return None if found is None else found.decode(errors="replace")
+
+
+def blob_place(thread: str, namespace: str, channel: str, version: str) -> Place:
+    """Return the place of a channel's value."""
+    return thread, namespace, channel, version
+
+
+def sealed_writes(rows: Sequence[tuple[Any, ...]], sealing: Sealing) -> list[tuple[Any, ...]]:
+    """Wrap the writes of one task, each of which tells how many there are of them.
+
+    Those in the slots of special channels are not counted: they are written over one by one.
+    """
+    whole = sum(row[6] not in WRITES_IDX_MAP for row in rows)
+    return [
+        (*row[:7], *sealing.seal((f"{row[7]}{_ORDINARY}{whole}", row[8]), _write_place(row)))
+        for row in rows
+    ]
+
+
+def _write_place(row: Sequence[Any]) -> Place:
+    return [*map(str, row[:7])]
+
+
+def open_write(value: Typed, place: Place, sealing: Sealing) -> tuple[str, bytes, int]:
+    """Unwrap a write; also return how many writes its task made together, 0 where not known."""
+    kind, payload = sealing.open(value, place)
+    kind, _, whole = kind.partition(_ORDINARY)
+    return kind, payload, int(whole) if whole.isdecimal() else 0

@@ -1,0 +1,129 @@
+"""What a stored value is wrapped in: a digest that shows damage, or encryption bound to its place.
+
+A value is what a serializer makes: its kind, and bytes. The place of one names the thread first.
+"""
+
+import hmac
+import json
+import os
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from daruma.state.storage import DamagedState
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+Typed = tuple[str, bytes]
+Place = Sequence[str]
+
+_CHECKED: Final = "checked:"
+_SEALED: Final = "sealed:"
+_DIGEST: Final = 8
+"""Bytes: against damage, not against somebody who writes into the database."""
+_NONCE: Final = 12
+"""Bytes: what AES-GCM is made for."""
+
+
+class Sealing(Protocol):
+    """Wraps stored values, and unwraps them again. ``hides`` says that nobody else can read them.
+
+    ``open`` raises :class:`~daruma.state.storage.DamagedState` for what ``seal`` did not make, and
+    where values are hidden also for what it made for another place.
+    """
+
+    hides: bool
+
+    def seal(self, value: Typed, place: Place) -> Typed:
+        """Return what is to be stored."""
+
+    def open(self, value: Typed, place: Place) -> Typed:
+        """Return what was given to ``seal``."""
+
+    def mark(self, text: str, place: Place) -> str:
+        """Return what shows later whether a text, which stays in clear, is still the same."""
+
+
+class Checked:
+    """Digests alone, so that a thread can be copied. What was stored without one is read as it is.
+
+    >>> Checked().open(Checked().seal(("msgpack", b"x"), ["t"]), ["u"])
+    ('msgpack', b'x')
+    """
+
+    hides = False
+
+    def seal(self, value: Typed, place: Place) -> Typed:  # noqa: ARG002 - any place will do
+        kind, payload = value
+        return _CHECKED + kind, _digest(kind, payload) + payload
+
+    def open(self, value: Typed, place: Place) -> Typed:  # noqa: ARG002 - any place will do
+        stored, payload = value
+        if stored.startswith(_SEALED):
+            raise DamagedState("a value is sealed, in a database that is not")
+        if not stored.startswith(_CHECKED):
+            return value
+        kind, own = stored.removeprefix(_CHECKED), payload[_DIGEST:]
+        if not hmac.compare_digest(payload[:_DIGEST], _digest(kind, own)):
+            raise DamagedState("a value is not what was stored")
+        return kind, own
+
+    def mark(self, text: str, place: Place) -> str:  # noqa: ARG002 - any place will do
+        return _digest("", text.encode()).hex()
+
+
+class Sealed:
+    """AES-GCM under one key; the place and the kind of a value are authenticated with it.
+
+    A nonce is drawn for each value: one key is good for some four thousand million of them.
+    """
+
+    hides = True
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = _cipher(key)
+        self._marking = blake2b(b"daruma.mark", key=key).digest()
+
+    def seal(self, value: Typed, place: Place) -> Typed:
+        kind, payload = value
+        nonce = os.urandom(_NONCE)
+        return _SEALED + kind, nonce + self._cipher.encrypt(nonce, payload, _bound(place, kind))
+
+    def open(self, value: Typed, place: Place) -> Typed:
+        from cryptography.exceptions import InvalidTag
+
+        stored, sealed = value
+        if not stored.startswith(_SEALED):
+            raise DamagedState("a value is in clear, where all are sealed")
+        kind = stored.removeprefix(_SEALED)
+        bound = _bound(place, kind)
+        try:
+            return kind, self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
+        except (InvalidTag, ValueError):
+            raise DamagedState("a sealed value is not what was stored in its place") from None
+
+    def mark(self, text: str, place: Place) -> str:
+        bound = _bound(place, text)
+        return blake2b(bound, key=self._marking, digest_size=16).hexdigest()
+
+
+def _cipher(key: bytes) -> "AESGCM":
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM(key)
+
+
+def _bound(place: Place, kind: str) -> bytes:
+    return json.dumps([*place, kind]).encode()
+
+
+def _digest(kind: str, payload: bytes) -> bytes:
+    return blake2b(kind.encode() + b"\0" + payload, digest_size=_DIGEST).digest()
+
+
+def typed(kind: Any, payload: Any) -> Typed:
+    """Return a value as it was found in a row. Raises ``DamagedState`` for one that is none."""
+    if not isinstance(kind, str) or not isinstance(payload, bytes):
+        raise DamagedState("a value is lost from its row")
+    return kind, payload
