@@ -17,11 +17,12 @@ from daruma.graph.held import athread_held, thread_held, workspace_of
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.raising import Raised, closing
 from daruma.graph.reopening import fork_of
-from daruma.graph.turns import RunTurns
+from daruma.graph.starting_point import newest, start_of, without_start
 from daruma.graph.undoing import brought_back, savepoints_of, undone
 from daruma.state.channels import Input, Output, State
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
+from daruma.state.storage import DamagedState
 from daruma.tools.files.threads import in_thread
 from daruma.tools.files.workspace_lock import workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
@@ -70,7 +71,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         **options: Any,
     ) -> Iterator[Any]:
         options = self._checked(options)
-        with self._held(config) as own:
+        with self._held(config) as holder:
+            own, config = holder._past_damage(config)
             yield from own._parts(input, config, options)
 
     def _parts(
@@ -97,9 +99,11 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         **options: Any,
     ) -> AsyncIterator[Any]:
         options = self._checked(options)
-        async with self._aheld(config) as own, closing(own._aparts(input, config, options)) as told:
-            async for part in told:
-                yield part
+        async with self._aheld(config) as holder:
+            own, config = await holder._apast_damage(config)
+            async with closing(own._aparts(input, config, options)) as told:
+                async for part in told:
+                    yield part
 
     async def _aparts(
         self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
@@ -119,6 +123,39 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             async with closing(raised.aover(parts)) as told:
                 async for part in told:
                     yield part
+
+    def _past_damage(self, config: RunnableConfig | None) -> tuple[Self, RunnableConfig | None]:
+        """Return how to go on from the checkpoint that was asked for, where newer ones are damaged.
+
+        LangGraph reads the newest one in any case; it could not go on from any other.
+        """
+        given = self._start(config)
+        if given:
+            try:
+                self.get_state(newest(config))
+            except DamagedState:
+                return self._from(given), without_start(config)
+        return self, config
+
+    async def _apast_damage(
+        self, config: RunnableConfig | None
+    ) -> tuple[Self, RunnableConfig | None]:
+        """Do the same, asynchronously."""
+        given = self._start(config)
+        if given:
+            try:
+                await self.aget_state(newest(config))
+            except DamagedState:
+                return self._from(given), without_start(config)
+        return self, config
+
+    def _start(self, config: RunnableConfig | None) -> tuple[str, str] | None:
+        chooses = hasattr(self.checkpointer, "going_on_from") and self._remembers(config)
+        return start_of(self._thread(config)) if chooses else None
+
+    def _from(self, start: tuple[str, str]) -> Self:
+        saver: Any = self.checkpointer
+        return self.copy({"checkpointer": saver.going_on_from(*start)})
 
     @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
@@ -245,13 +282,6 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if self.checkpointer:
             defaults["durability"] = "sync"
         return options | {key: options.get(key) or value for key, value in defaults.items()}
-
-
-def newest(config: RunnableConfig | None) -> RunnableConfig:
-    """Return the config of a thread without any checkpoint of it."""
-    given = dict((config or {}).get("configurable", {}))
-    kept = {k: v for k, v in given.items() if k not in ("checkpoint_id", "checkpoint_map")}
-    return RunnableConfig(configurable=kept)
 
 
 def _travelled(config: RunnableConfig) -> bool:

@@ -63,7 +63,12 @@ def run(  # noqa: PLR0913  # each is an option of the command
 def resume(
     thread: ThreadName,
     *,
-    submit: Submit = False,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="ID", help="An earlier checkpoint, where the newest is damaged."
+        ),
+    ] = None,
     yes: Yes = False,
     json: AsJson = False,
     model: Model = None,
@@ -73,8 +78,8 @@ def resume(
     from daruma.graph.command_line.session import Session
     from daruma.graph.command_line.submitting import submitting
 
-    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
-    code = talk.hold(Session(thread, model=model), unfinished)
+    session = Session(thread, model=model, start=start)
+    code = Conversation(yes=yes, json=json).hold(session, unfinished)
     raise typer.Exit(code)
 
 

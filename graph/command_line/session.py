@@ -16,6 +16,7 @@ from daruma.graph.door import open_questions
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.graph.storage.settings_seen import agree, seen
+from daruma.state.fitting import refuse_misfits
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
@@ -88,7 +89,8 @@ class Session:
 
     A new request names the ``folder`` whose settings it runs under; without one, model and settings
     are those that the thread was started with. ``model`` wins over both. Settings that an earlier
-    task could have written, and that are not as they were, count only with ``trust``.
+    task could have written, and that are not as they were, count only with ``trust``. ``start`` is
+    an earlier checkpoint to go on from.
     """
 
     thread: str
@@ -98,6 +100,7 @@ class Session:
     trust: bool = False
     reached: bool = False
     begun: Keepsake | None = None
+    start: str | None = None
 
     async def advance(
         self, start: Start, watcher: Watcher, automatic: Callable[[Stop], Replies]
@@ -125,11 +128,11 @@ class Session:
                 going = await self._answered(graph, automatic)
             return await self._stop(graph)
 
-    async def keepsake(self, postgres: Postgres) -> Keepsake:
-        """Return what the thread keeps, once its settings were checked."""
-        found = await postgres.checkpointer.aget_tuple(self._config())
+    async def _kept(self, postgres: Postgres) -> Keepsake:
+        sound = postgres.checkpointer.expecting(refuse_misfits)
+        found = await sound.aget_tuple(self._config())
         if found is None and self.folder is None:
-            raise no_such(self.thread)
+            raise no_such(self.thread, self.start)
         self.reached = found is not None
         task = found.checkpoint["channel_values"].get("task") if found else None
         if self.folder or found is None:
@@ -162,7 +165,7 @@ class Session:
             going.given, config, stream_mode=["updates", "custom", "values"]
         )
         async for mode, part in parts:
-            self.reached = True
+            self.reached, self.start = True, None
             watcher.begin(self.thread, kept.model or "")
             watcher.see(mode, part)
 
@@ -181,4 +184,5 @@ class Session:
         return Stop.at(self.thread, snapshot)
 
     def _config(self) -> RunnableConfig:
-        return RunnableConfig(configurable={"thread_id": self.thread})
+        point = {"checkpoint_id": self.start} if self.start else {}
+        return RunnableConfig(configurable={"thread_id": self.thread, **point})

@@ -19,8 +19,10 @@ class ThreadRefused(DarumaError):
     """Raised for a thread's name that can not be used, or that names no thread."""
 
 
-def no_such(name: str) -> ThreadRefused:
-    """Return the error for a name that no thread has."""
+def no_such(name: str, checkpoint: str | None = None) -> ThreadRefused:
+    """Return the error for a name that no thread has, or a checkpoint that this one has not."""
+    if checkpoint:
+        return ThreadRefused(f"thread {name!r} has no checkpoint {checkpoint!r}")
     return ThreadRefused(f"there is no thread {name!r}: see `daruma threads`")
 
 
