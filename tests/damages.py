@@ -96,12 +96,17 @@ def essence(state: Any) -> Any:
     return result.status, result.budgets, [phase.status for phase in result.phases], said
 
 
-def killed_before(url: str, graph: Any, node: str) -> None:
-    """Forget all that a thread did from the last time on that it was about to enter a node."""
+def killed_before(url: str, graph: Any, node: str, *, after: bool = False) -> None:
+    """Forget all that a thread did from the last time on that it was about to enter a node.
+
+    ``after`` keeps what the node itself wrote.
+    """
     point = next(past for past in graph.get_state_history(THREAD) if past.next == (node,))
     newest = point.config["configurable"]["checkpoint_id"]
     with psycopg.connect(url) as connection:
-        connection.execute("DELETE FROM checkpoint_writes WHERE checkpoint_id >= %s", [newest])
+        kept = newest if after else ""
+        gone = "DELETE FROM checkpoint_writes WHERE checkpoint_id >= %s AND checkpoint_id <> %s"
+        connection.execute(gone, [newest, kept])
         connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [newest])
 
 

@@ -1,12 +1,14 @@
 """What the tasks and phases were called that savepoints were taken for."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
 from daruma.graph.compiled import Machine
 from daruma.state.savepoint import Savepoint
+from daruma.state.storage import DamagedState
 
 Titles = Mapping[tuple[str, str | None], str]
 """Goals by ``(task id, None)``, titles of phases by ``(task id, phase id)``."""
@@ -19,8 +21,9 @@ async def titles_on(graph: Machine, thread: str, savepoints: Iterable[Savepoint]
     titles = titles_of((await graph.aget_state(config)).values)
     if wanted <= {task_id for task_id, _ in titles}:
         return titles
-    async for past in graph.aget_state_history(config, filter={"source": "input"}):
-        titles = titles_of(past.values) | titles
+    with suppress(DamagedState):  # a title is not worth hiding the rest of a thread
+        async for past in graph.aget_state_history(config, filter={"source": "input"}):
+            titles = titles_of(past.values) | titles
     return titles
 
 

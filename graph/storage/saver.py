@@ -193,29 +193,19 @@ class PostgresSaver(SoundSaver):
     async def alist(
         self, config: RunnableConfig | None, **search: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        found, damage = await self.home(lambda: self._collect(config, **search))
-        for each in found:
-            yield each
-        if damage:
-            raise damage
+        for found in await self.home(lambda: self._collect(config, **search)):
+            yield found
 
     def list(self, config: RunnableConfig | None, **search: Any) -> Iterator[CheckpointTuple]:
-        found, damage = self.home_waiting(lambda: self._collect(config, **search))
-        yield from found
-        if damage:
-            raise damage
+        yield from self.home_waiting(lambda: self._collect(config, **search))
 
     async def _collect(
         self, config: RunnableConfig | None, **search: Any
-    ) -> tuple[Sequence[CheckpointTuple], DamagedCheckpoint | None]:
-        """Return what is found, newest first, up to one that is damaged."""
-        found: list[CheckpointTuple] = []
-        try:
-            async for each in SoundSaver.alist(self, config, **search):
-                found.append(each)  # noqa: PERF401 - what was found before the damage counts
-        except DamagedCheckpoint as damage:
-            return found, await advised(damage, self.database.pool, self._read_whole)
-        return found, None
+    ) -> Sequence[CheckpointTuple]:
+        async def collect() -> Sequence[CheckpointTuple]:
+            return [each async for each in SoundSaver.alist(self, config, **search)]
+
+        return await self._advising(collect)
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:

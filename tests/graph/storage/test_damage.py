@@ -2,13 +2,15 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
+from langgraph.graph import START, StateGraph
 from tests.crash_driver import NEVER, graph_over
 from tests.damages import (
     DAMAGES,
     KEY,
+    TABLES,
     THREAD,
     at_the_end,
     deleted_one_by_one,
@@ -18,8 +20,14 @@ from tests.damages import (
     restored,
 )
 
+from daruma import Settings, build_graph
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.storage import DamagedState
+
+
+class Foreign(TypedDict):
+    task: str
+    plan: list[str]
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
@@ -79,3 +87,88 @@ def test_a_row_that_is_deleted_is_missed_or_was_not_needed(
                     earlier = (table, row.get("checkpoint_id")) == ("checkpoints", newest)
                     assert earlier or read.values == whole.values, (table, row)
     assert missed > 20
+
+
+def test_a_part_of_what_a_task_wrote_is_refused(postgres_url: str, tmp_path: Path) -> None:
+    """Stock, the task counts as done, and what it wrote as all that there was.
+
+    Each lost write of a killed run's last task shows; if it was the only one, the task runs again.
+    """
+    with open_postgres(postgres_url) as pg:
+        whole = essence(finished(pg, tmp_path / "paid"))
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        killed_before(postgres_url, graph, "settle", after=True)
+        newest = graph.get_state(THREAD).config["configurable"]["checkpoint_id"]
+        with restored(postgres_url) as connection:
+            lost = [
+                refusal(graph)
+                for table, row in deleted_one_by_one(connection)
+                if table == "checkpoint_writes" and row["checkpoint_id"] == newest
+            ]
+        ended = at_the_end(graph, None, THREAD)
+
+    assert len(lost) > 2
+    assert all("1 of the writes of task" in each for each in lost), lost
+    assert essence(ended) == whole
+
+
+def refusal(graph: Any) -> str:
+    """Why a thread can not be read."""
+    with pytest.raises(DamagedState) as refused:
+        graph.get_state(THREAD)
+    return str(refused.value)
+
+
+def test_an_older_damaged_checkpoint_leaves_the_newest_as_it_is(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Its history can not be told, which is said in one line; where it stands, it can."""
+    with open_postgres(postgres_url) as pg:
+        finished(pg, tmp_path / "paid")
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        old = [*graph.get_state_history(THREAD)][5].config["configurable"]["checkpoint_id"]
+        with restored(postgres_url) as connection:
+            connection.execute(
+                "UPDATE checkpoints SET checkpoint = checkpoint - 'ts' WHERE checkpoint_id = %s",
+                [old],
+            )
+
+            with pytest.raises(DamagedState, match=f"checkpoint {old} of thread 't': its row"):
+                next(graph.get_state_history(THREAD))
+            newest = graph.get_state(THREAD)
+
+    assert newest.values["result"].completed
+
+
+def test_what_was_stored_before_there_were_manifests_is_read(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Rows as LangGraph itself writes them: a thread of old goes on."""
+    with open_postgres(postgres_url) as pg:
+        whole = finished(pg, tmp_path / "paid")
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        with restored(postgres_url) as connection:
+            connection.execute("UPDATE checkpoints SET checkpoint = checkpoint - 'daruma'")
+            for table in TABLES[1:]:
+                connection.execute(
+                    f"UPDATE {table} SET blob = substr(blob, 9),"  # noqa: S608 - constants
+                    " type = split_part(split_part(type, ':', 2), '/', 1)"
+                )
+            killed_before(postgres_url, graph, "settle")
+            read = graph.get_state(THREAD)
+            again = at_the_end(graph, None, THREAD)
+
+    assert read.next == ("settle",)
+    assert essence(again) == essence(whole)
+
+
+def test_another_graph_on_the_same_database_has_channels_of_its_own(postgres_url: str) -> None:
+    """What the machine's channels hold is nothing to a foreign graph with the same names."""
+    with open_postgres(postgres_url) as pg:
+        builder = StateGraph(Foreign).add_node("plan", lambda _: {"plan": ["a", "list"]})
+        foreign = builder.add_edge(START, "plan").compile(pg.checkpointer)
+        foreign.invoke({"task": "a text"}, THREAD)
+
+        assert foreign.get_state(THREAD).values == {"task": "a text", "plan": ["a", "list"]}
+        with pytest.raises(DamagedState, match="channel 'task' holds a str"):
+            build_graph("scripted:none", settings=Settings(), persistence=pg).get_state(THREAD)
