@@ -8,6 +8,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Overwrite
 
 from daruma.state.channels import State, Update
@@ -22,7 +23,8 @@ def refuse_misfits(values: Mapping[str, Any], writes: Iterable[Write] = ()) -> N
     ``writes`` are those that wait to be applied. Channels that the state has not are let be, and so
     is what may be written to messages: whatever LangChain makes a message of.
     """
-    for channel, value in values.items():
+    for channel, stored in values.items():
+        value = stored.value if isinstance(stored, _DeltaSnapshot) else stored
         if channel in _held() and not fits(value, _held()[channel]):
             raise DamagedState(f"channel {channel!r} holds a {type(value).__name__}")
     for channel, value in writes:

@@ -120,8 +120,7 @@ class SoundSaver(AsyncPostgresSaver):
         if not self._check:
             return
         for channel, history in found.items():
-            seed: Any = history.get("seed")
-            held = {channel: getattr(seed, "value", seed)} if "seed" in history else {}
+            held = {channel: history["seed"]} if "seed" in history else {}
             self._check(held, [(channel, value) for _, _, value in history["writes"]])
 
     def _try_advance_walks(self, target_id: str, *found: Any) -> None:  # type: ignore[override]
