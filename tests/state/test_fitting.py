@@ -6,19 +6,17 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Overwrite
-from tests.parts import a_task
+from tests.parts import a_call, a_phase, a_plan, a_task
 
 from daruma.state.channels import State
 from daruma.state.fitting import refuse_misfits
-from daruma.state.plan import Phase, Plan
 from daruma.state.step import Step
 from daruma.state.storage import DamagedState
-from daruma.state.tool_task import ToolTask
 
 TASK = a_task()
-PLAN = Plan(phases=(Phase(id="p1", title="t"),))
+PLAN = a_plan(a_phase("p1"))
 STEP = Step(kind="think", task_id="1")
-CALL = ToolTask(id="c", message_id="m", name="n", requested_name="n", args={})
+CALL = a_call()
 
 FITTING: dict[str, Any] = {
     "messages": [HumanMessage("hello"), AIMessage("hi")],
