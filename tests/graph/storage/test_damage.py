@@ -166,7 +166,7 @@ def test_another_graph_on_the_same_database_has_channels_of_its_own(postgres_url
     """What the machine's channels hold is nothing to a foreign graph with the same names."""
     with open_postgres(postgres_url) as pg:
         builder = StateGraph(Foreign).add_node("plan", lambda _: {"plan": ["a", "list"]})
-        foreign = builder.add_edge(START, "plan").compile(pg.checkpointer)
+        foreign: Any = builder.add_edge(START, "plan").compile(pg.checkpointer)
         foreign.invoke({"task": "a text"}, THREAD)
 
         assert foreign.get_state(THREAD).values == {"task": "a text", "plan": ["a", "list"]}

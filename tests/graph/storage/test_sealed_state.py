@@ -38,7 +38,8 @@ def told(pg: Postgres, folder: Path) -> Any:
     folder.mkdir()
     policy = {"sandbox": {"require": "none"}, "tools": {"policy": {"run_command": "allow"}}}
     settings = Settings.model_validate(policy | {"verification": {"commands": [f"echo {CANARY}"]}})
-    graph = build_graph(ScriptedChatModel(script=SCRIPT), [feed], settings, persistence=pg)
+    model = ScriptedChatModel(script=SCRIPT)
+    graph: Any = build_graph(model, [feed], settings, persistence=pg)
     goal = {"messages": [("user", f"Feed {CANARY}")], "mode": "plan_exec", "workspace": str(folder)}
     asked = graph.invoke(goal, THREAD)
     reply: dict[str, Any] = {"decision": "reject", "feedback": f"Not so fast, {CANARY}"}
@@ -90,7 +91,7 @@ def test_texts_and_numbers_are_sealed_too(postgres_url: str) -> None:
     values = {"text": CANARY, "number": 987654321, "ratio": 0.987654321, "flag": True}
     with open_postgres(postgres_url, key=KEY) as pg:
         builder = StateGraph(Plain).add_node("go", lambda _: {"number": 987654321, "nothing": None})
-        graph = builder.add_edge(START, "go").compile(pg.checkpointer)
+        graph: Any = builder.add_edge(START, "go").compile(pg.checkpointer)
         graph.invoke({**values, "number": 1}, THREAD)
         graph.update_state(THREAD, None, as_node="__copy__")
         read = graph.get_state(THREAD).values
