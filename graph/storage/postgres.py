@@ -13,19 +13,18 @@ from contextlib import (
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from psycopg.rows import class_row
-
-from daruma.graph.bridge import run
+from daruma.graph.bridge import on, run
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
 from daruma.graph.storage.pool import Pool, connected, display_url
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.sealing_key import sealing_of
+from daruma.graph.storage.written import written_at
 from daruma.state.serializer import StrictSerializer
 from daruma.state.stored import STORED_TYPES
 
 _THREADS = """
-SELECT newest.*, (checkpoint ->> 'ts')::timestamptz AS updated_at
+SELECT newest.*, checkpoint ->> 'ts' AS ts
 FROM (
     SELECT thread_id, max(checkpoint_id) AS checkpoint_id, count(*) AS checkpoints
     FROM checkpoints WHERE checkpoint_ns = ''
@@ -66,10 +65,14 @@ class Postgres:
     async def _threads(self, limit: int) -> list[ThreadRow]:
         async with (
             self.pool.connection() as connection,
-            connection.cursor(row_factory=class_row(ThreadRow)) as cursor,
+            connection.cursor() as cursor,
         ):
             await cursor.execute(_THREADS, [limit])
-            return await cursor.fetchall()
+            return [_thread_row(**row) for row in await cursor.fetchall()]
+
+
+def _thread_row(thread_id: str, checkpoint_id: str, checkpoints: int, ts: str | None) -> ThreadRow:
+    return ThreadRow(thread_id, checkpoint_id, written_at(checkpoint_id, ts), checkpoints)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import re
 
 import psycopg
 import pytest
-from tests.damages import DAMAGES, KEY
+from tests.damages import DAMAGES, KEY, restored
 from tests.daruma_command import DONE, PLAN, Daruma
 
 
@@ -31,11 +31,24 @@ def test_it_is_said_in_one_line_with_the_way_out(damaged: Daruma) -> None:
         )
 
 
-def test_the_other_threads_are_listed(damaged: Daruma) -> None:
-    """The damaged one among them, by its name."""
-    listed = dict(line.split("\t")[:2] for line in damaged("threads").out.splitlines())
+LISTED = (
+    "a lost value",
+    "a row of another form",
+    "a row of nothing",
+    "a row with no time",
+    "a broken manifest",
+    "metadata of another form",
+)
 
-    assert listed == {"t": "damaged", "w": "completed"}
+
+def test_the_other_threads_are_listed(damaged: Daruma, postgres_url: str) -> None:
+    """The damaged one among them, by its name, whatever the damage is."""
+    for name in LISTED:
+        with restored(postgres_url) as connection:
+            connection.execute(DAMAGES[name].encode())
+            listed = dict(line.split("\t")[:2] for line in damaged("threads").out.splitlines())
+
+        assert listed == {"t": "damaged", "w": "completed"}, name
 
 
 def test_a_thread_goes_on_from_the_checkpoint_that_is_named(damaged: Daruma) -> None:
