@@ -1,0 +1,103 @@
+"""A checkpoint's row is as it was written, or it is refused (DU-05)."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daruma.graph.storage.manifest import NAME, checked, manifest_of
+from daruma.graph.storage.sealing import Checked, Sealed, Sealing
+from daruma.state.storage import DamagedState
+
+PLACE = ("t", "", "c1")
+SEALINGS = [Checked(), Sealed(bytes(32))]
+CHECKPOINT: dict[str, Any] = {
+    "v": 4,
+    "id": "c1",
+    "ts": "2026-11-22T06:30:00+00:00",
+    "channel_values": {"plan": [1], "failure": None, "ratio": 2.0},
+    "channel_versions": {
+        "plan": "1",
+        "failure": "2",
+        "ratio": "1",
+        "steps": "2",
+        "branch:to:x": "1",
+    },
+    "versions_seen": {"main": {"plan": "1"}},
+    "updated_channels": ["plan"],
+}
+METADATA: dict[str, Any] = {"source": "loop", "step": 3, "parents": {}, "daruma_model": "m"}
+
+
+def stored(sealing: Sealing) -> dict[str, Any]:
+    """A row as Postgres gives it back: the value of ``plan`` lies elsewhere, 2.0 may become 2."""
+    manifest = manifest_of(CHECKPOINT, METADATA, "c0", PLACE, sealing)
+    inline = {"failure": None, "ratio": 2}
+    row = {**CHECKPOINT, "channel_values": inline, NAME: manifest | {"writes": {"steps": 2}}}
+    read: dict[str, Any] = json.loads(json.dumps(row))
+    return read
+
+
+def test_a_manifest_names_what_belongs_to_a_row() -> None:
+    """Values that lie elsewhere, the parent, and the channels that its writes are replayed for."""
+    manifest = manifest_of(CHECKPOINT, METADATA, "c0", PLACE, Checked())
+
+    assert manifest["blobs"] == ["plan"]
+    assert manifest["parent"] == "c0"
+    assert manifest["writes"] == {"steps": 0}
+
+
+@pytest.mark.parametrize("sealing", SEALINGS)
+def test_a_row_is_read_as_it_was_written(sealing: Sealing) -> None:
+    """Without the manifest, which is nothing to the engine."""
+    row = stored(sealing)
+
+    assert checked(row, METADATA, "c1", PLACE, sealing) == {
+        key: value for key, value in row.items() if key != NAME
+    }
+
+
+PATHS = [
+    (key, inner) for key, value in CHECKPOINT.items() if isinstance(value, dict) for inner in value
+]
+KEYS = [(key,) for key in CHECKPOINT] + [
+    path for path in PATHS if path[1] != "plan" or path[0] != "channel_values"
+]
+
+
+@given(st.sampled_from(SEALINGS), st.sampled_from(KEYS), st.sampled_from(["gone", "x", 7, [], {}]))
+def test_a_row_with_any_part_changed_is_refused(
+    sealing: Sealing, path: tuple[str, ...], put: Any
+) -> None:
+    """Or lost: keys, versions, values, what nodes have seen."""
+    row = copy.deepcopy(stored(sealing))
+    *outer, last = path
+    part = row[outer[0]] if outer else row
+    if put == "gone":
+        del part[last]
+    else:
+        part[last] = put
+
+    with pytest.raises(DamagedState, match="its row"):
+        checked(row, METADATA, "c1", PLACE, sealing)
+
+
+@pytest.mark.parametrize("sealing", SEALINGS)
+def test_what_the_engine_goes_on_with_in_metadata_is_checked_too(sealing: Sealing) -> None:
+    """What callers note there is their own."""
+    checked(stored(sealing), METADATA | {"daruma_model": "other"}, "c1", PLACE, sealing)
+
+    with pytest.raises(DamagedState, match="its row is not what was stored"):
+        checked(stored(sealing), METADATA | {"step": 4}, "c1", PLACE, sealing)
+
+
+def test_a_sealed_row_is_refused_in_another_thread() -> None:
+    """Without a key it may be copied."""
+    plain, sealed = SEALINGS
+    checked(stored(plain), METADATA, "c1", ("u", "", "c1"), plain)
+
+    with pytest.raises(DamagedState, match="its row is not what was stored"):
+        checked(stored(sealed), METADATA, "c1", ("u", "", "c1"), sealed)
