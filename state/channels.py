@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from langchain_core.messages import AnyMessage
-from langgraph.channels import DeltaChannel, EphemeralValue
+from langgraph.channels import EphemeralValue
 from typing_extensions import TypedDict  # Pydantic makes schemas of this one on Python 3.11 too
 
 from daruma.state.assignment import Report, reduce_reports
+from daruma.state.delta import GrowingDelta
 from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
@@ -22,11 +23,9 @@ from daruma.state.task import Task
 from daruma.state.tool_task import ToolTask, reduce_calls
 from daruma.state.verification import Verification
 
-MessagesChannel = Annotated[list[AnyMessage], DeltaChannel(reduce_messages, snapshot_frequency=100)]
-StepsChannel = Annotated[list[Step], DeltaChannel(append_steps, snapshot_frequency=100)]
-SavepointsChannel = Annotated[
-    list[Savepoint], DeltaChannel(append_savepoints, snapshot_frequency=100)
-]
+MessagesChannel = Annotated[list[AnyMessage], GrowingDelta(reduce_messages)]
+StepsChannel = Annotated[list[Step], GrowingDelta(append_steps)]
+SavepointsChannel = Annotated[list[Savepoint], GrowingDelta(append_savepoints)]
 RequestedMode = Annotated[Mode | None, EphemeralValue]
 RequestedWorkspace = Annotated[str | None, EphemeralValue]
 Result = Annotated[TaskResult | None, EphemeralValue]

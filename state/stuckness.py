@@ -1,5 +1,6 @@
 """No progress: steps that told nothing new, although they were not all the same (RE-01, RE-03)."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from daruma.state.asked import tools_in
@@ -21,11 +22,13 @@ def news(past: Sequence[Round]) -> list[bool]:
     Nothing new is the same outcome of the same calls as before, and an error that other calls have
     come to as well.
     """
-    outcomes = [each.outcome for each in past]
-    return [
-        not (each in past[:n] or (each.failed and outcomes.count(each.outcome) > 1))
-        for n, each in enumerate(past)
-    ]
+    seen: set[Round] = set()
+    outcomes = Counter(each.outcome for each in past)
+    told = []
+    for each in past:
+        told.append(not (each in seen or (each.failed and outcomes[each.outcome] > 1)))
+        seen.add(each)
+    return told
 
 
 def is_stuck(past: Sequence[Round]) -> bool:

@@ -1,0 +1,60 @@
+"""What a long thread costs: ``python -m tests.growth [STEPS [CHARACTERS ...]]``.
+
+A thread of 1,000 steps with outputs of 1 KB, and one with 20 KB, on an embedded Postgres of their
+own: milliseconds and bytes of the first, a middle and the last hundred steps, and the ratio.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+from tests.growth.long_thread import Mark, between, long_thread
+
+from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage.postgres import open_postgres
+
+
+def main(args: list[str]) -> None:
+    """Print one table for each size of output."""
+    steps, *sizes = map(int, args) if args else (1000, 1000, 20_000)
+    with tempfile.TemporaryDirectory(prefix="daruma-growth-") as folder:
+        Path(folder).chmod(0o755)  # as root, Postgres runs as an account that has to get in
+        with embedded_postgres(Path(folder) / "server") as server:
+            for size in sizes:
+                _measure(server, steps, size)
+
+
+def _measure(server: str, steps: int, size: int) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE growth_{size}")
+    url = make_conninfo(server, dbname=f"growth_{size}")
+    with open_postgres(url) as postgres:
+        marks = long_thread(postgres, url, steps=steps, size=size)
+    parts = between(marks)
+    print(f"{steps} steps with outputs of {size} characters")
+    print("     steps    ms/step   of that asking the model   bytes/step   bytes/step so far")
+    for part, mark in zip(parts, marks[1:], strict=True):
+        _line(part, mark, every=steps // len(parts))
+    first, last = parts[0], parts[-1]
+    own = (last.seconds - last.asking) / (first.seconds - first.asking)
+    far = (marks[-1].kept / marks[-1].steps) / (marks[1].kept / marks[1].steps)
+    print(
+        f"last/first: {last.seconds / first.seconds:.2f} in time, {own:.2f} without the model call,"
+        f" {far:.2f} in bytes so far\n",
+        flush=True,
+    )
+
+
+def _line(part: Mark, mark: Mark, *, every: int) -> None:
+    spent, asking = 1000 * part.seconds / every, 1000 * part.asking / every
+    print(
+        f"{part.steps - every:5}-{part.steps:<5}{spent:9.1f}{asking:18.1f}"
+        f"{part.kept / every:22,.0f}{mark.kept / mark.steps:18,.0f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
