@@ -35,6 +35,8 @@ def repeating(steps: Sequence[Step], asked: Step, *, threshold: int) -> Loop | N
     same cycle goes on with it, until something else was done.
     """
     current = attempt(steps)
+    if all(step.signature != asked.signature for step in current):
+        return None
     past = rounds(current, asked)
     for length in range(1, LONGEST + 1):
         times, cycle = _times(past, length), tuple(past[-length:])

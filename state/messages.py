@@ -24,8 +24,11 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
     ``RemoveMessage(id=REMOVE_ALL_MESSAGES)`` empties the history, which is how a compaction starts
     its write. Removing what is not there does nothing: a replay must never fail.
     """
+    written: list[Any] = [message for write in writes for message in convert_to_messages(write)]
+    if _all_new(messages, written):  # as almost always: the rest takes time for each old message
+        return [*messages, *written]
     folded: dict[object, Any] = {_key(message): message for message in messages}
-    for message in (message for write in writes for message in convert_to_messages(write)):
+    for message in written:
         if not isinstance(message, RemoveMessage):
             folded[_key(message)] = message
         elif message.id == REMOVE_ALL_MESSAGES:
@@ -33,6 +36,15 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
         else:
             folded.pop(message.id, None)
     return list(folded.values())
+
+
+def _all_new(messages: Sequence[BaseMessage], written: Sequence[BaseMessage]) -> bool:
+    ids = [message.id for message in written if message.id]
+    return (
+        len(set(ids)) == len(ids)
+        and not any(isinstance(message, RemoveMessage) for message in written)
+        and {message.id for message in messages}.isdisjoint(ids)
+    )
 
 
 def _key(message: BaseMessage) -> object:

@@ -48,10 +48,10 @@ def without_progress(steps: Sequence[Step], asked: Step) -> str:
     recovery it is at first only what was done last: whatever else is tried has its chance.
     """
     past = rounds(attempt(steps), asked)
-    since = len(rounds(since_recovery(attempt(steps)), asked))
+    since = sum(each.kind == "think" and each.ok for each in since_recovery(attempt(steps)))
     if is_stuck(past) and _more(past, asked, recovering=not since):
         return f"no progress over the last {WINDOW} steps"
-    if since and is_slow(news(past)[-since:], asked.blockers):
+    if since and asked.blockers and is_slow(news(past)[-since:], asked.blockers):
         return f"little progress over the last {since} steps"
     return ""
 

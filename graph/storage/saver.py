@@ -13,23 +13,21 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, get_checkpoint_id
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from psycopg import AsyncCursor, sql
+from psycopg import AsyncCursor
 from psycopg.rows import DictRow, dict_row
 
 from daruma.graph.bridge import on, run
 from daruma.graph.journals import Place
 from daruma.graph.leases import Hold
-from daruma.graph.storage.damage import DamagedCheckpoint, advised
-from daruma.graph.storage.database import Database
+from daruma.graph.storage.database import Database, Work
 from daruma.graph.storage.fence import ASSERT, lost_by
 from daruma.graph.storage.journal import PostgresJournal
 from daruma.graph.storage.leases import PostgresLeases
-from daruma.graph.storage.manifest import replayed
+from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.replies import PostgresReplies
-from daruma.graph.storage.schema import OF_A_THREAD
-from daruma.graph.storage.sealing import Checked, Sealing
-from daruma.graph.storage.sound_saver import SoundSaver
 from daruma.graph.storage.tables import make_tables
+from daruma.graph.storage.upkeep import copy_thread, delete_for_runs, delete_thread, prune_threads
+from daruma.state.storage import DamagedState
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -107,10 +105,8 @@ class PostgresSaver(SoundSaver):
             return await self.database.patiently(operation)
 
     aput_writes = _awaiting(AsyncPostgresSaver.aput_writes)
-    aprune = _awaiting(AsyncPostgresSaver.aprune)
 
     put_writes = _waiting(AsyncPostgresSaver.aput_writes)
-    prune = _waiting(AsyncPostgresSaver.aprune)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return await self.home(lambda: self._get(config))
@@ -169,18 +165,40 @@ class PostgresSaver(SoundSaver):
             channels = replayed(checkpoint["channel_versions"], checkpoint["channel_values"])
             await SoundSaver.aget_delta_channel_history(self, config=config, channels=channels)
 
+    async def transact(self, work: Work[T]) -> T:
+        """Do work in one transaction, from any loop; it asserts the hold, where there is one."""
+
+        async def asserted(connection: Connection) -> T:
+            if self.hold:
+                await connection.execute(ASSERT, [self.hold.thread_id, self.hold.token])
+            return await work(connection)
+
+        with lost_by(self.hold):
+            return await self.database.transact(asserted)
+
     async def adelete_thread(self, thread_id: str) -> None:
-        await self.home(lambda: self._delete(thread_id))
+        await delete_thread(self, str(thread_id))
 
     def delete_thread(self, thread_id: str) -> None:
-        self.home_waiting(lambda: self._delete(thread_id))
+        run(delete_thread(self, str(thread_id)), loop=self.loop)
 
-    async def _delete(self, thread_id: str) -> None:
-        await AsyncPostgresSaver.adelete_thread(self, thread_id)
-        async with self.database.pool.connection() as connection, connection.transaction():
-            for table in OF_A_THREAD:
-                rows = sql.SQL("DELETE FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
-                await connection.execute(rows, [thread_id])
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await copy_thread(self, str(source_thread_id), str(target_thread_id))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        run(copy_thread(self, str(source_thread_id), str(target_thread_id)), loop=self.loop)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await delete_for_runs(self, run_ids)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        run(delete_for_runs(self, run_ids), loop=self.loop)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await prune_threads(self, thread_ids, strategy)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        run(prune_threads(self, thread_ids, strategy), loop=self.loop)
 
     async def setup(self) -> None:
         """Make the tables; any number of processes may do so at once."""

@@ -33,26 +33,30 @@ def _measure(server: str, steps: int, size: int) -> None:
     with open_postgres(url) as postgres:
         marks = long_thread(postgres, url, steps=steps, size=size)
     parts = between(marks)
-    print(f"{steps} steps with outputs of {size} characters")
-    print("     steps    ms/step   of that asking the model   bytes/step   bytes/step so far")
+    say(f"{steps} steps with outputs of {size} characters")
+    say("     steps    ms/step   of that asking the model   bytes/step   bytes/step so far")
     for part, mark in zip(parts, marks[1:], strict=True):
         _line(part, mark, every=steps // len(parts))
     first, last = parts[0], parts[-1]
     own = (last.seconds - last.asking) / (first.seconds - first.asking)
     far = (marks[-1].kept / marks[-1].steps) / (marks[1].kept / marks[1].steps)
-    print(
+    say(
         f"last/first: {last.seconds / first.seconds:.2f} in time, {own:.2f} without the model call,"
-        f" {far:.2f} in bytes so far\n",
-        flush=True,
+        f" {far:.2f} in bytes so far",
     )
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def _line(part: Mark, mark: Mark, *, every: int) -> None:
     spent, asking = 1000 * part.seconds / every, 1000 * part.asking / every
-    print(
+    say(
         f"{part.steps - every:5}-{part.steps:<5}{spent:9.1f}{asking:18.1f}"
         f"{part.kept / every:22,.0f}{mark.kept / mark.steps:18,.0f}",
-        flush=True,
     )
 
 

@@ -1,0 +1,57 @@
+"""The rows of one thread: all of them deleted, or copied to another thread."""
+
+from typing import Final, LiteralString
+
+from psycopg import sql
+
+from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.schema import OF_A_THREAD
+from daruma.state.errors import DarumaError
+
+TABLES: Final[tuple[LiteralString, ...]] = (
+    "checkpoints",
+    "checkpoint_blobs",
+    "checkpoint_writes",
+    *OF_A_THREAD,
+)
+"""All that is kept of a thread in the database, but for its lease, whose token must only grow."""
+
+_COLUMNS: Final = """
+SELECT column_name AS name FROM information_schema.columns
+WHERE table_schema = ANY(current_schemas(false)) AND table_name = %s AND column_name <> 'thread_id'
+"""
+_OTHERS: Final = """
+SELECT FROM checkpoints theirs WHERE thread_id = %s AND NOT EXISTS (
+    SELECT FROM checkpoints own
+    WHERE own.thread_id = %s AND own.checkpoint_id = theirs.checkpoint_id
+) LIMIT 1
+"""
+
+
+class ThreadTaken(DarumaError):
+    """Raised when a thread is to be copied to one that has a history of its own."""
+
+
+async def delete_rows(connection: Connection, thread_id: str) -> None:
+    """Delete a thread; one that is not there is no error."""
+    for table in TABLES:
+        rows = sql.SQL("DELETE FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
+        await connection.execute(rows, [thread_id])
+
+
+async def copy_rows(connection: Connection, source: str, target: str) -> None:
+    """Copy a thread with its whole history; made again, it changes nothing.
+
+    The journal comes along: what was begun in the source and may have happened is as much in doubt
+    in the copy. Raises :class:`ThreadTaken`.
+    """
+    if (await connection.execute(_OTHERS, [target, source])).rowcount:
+        raise ThreadTaken(f"thread {target!r} has a history of its own: copy to a new name")
+    for table in TABLES:
+        named = await (await connection.execute(_COLUMNS, [table])).fetchall()
+        columns = sql.SQL(", ").join(sql.Identifier(each["name"]) for each in named)
+        rows = sql.SQL(
+            "INSERT INTO {table} (thread_id, {columns})"
+            " SELECT %s, {columns} FROM {table} WHERE thread_id = %s ON CONFLICT DO NOTHING"
+        ).format(table=sql.Identifier(table), columns=columns)
+        await connection.execute(rows, [target, source])

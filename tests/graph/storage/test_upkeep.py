@@ -1,0 +1,148 @@
+"""Whole threads: copied with all that belongs to them, deleted, and set back before a run."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, say, shout
+
+from daruma.graph.build import build_graph
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.storage.thread_rows import TABLES, ThreadTaken
+
+
+def rows(url: str, thread: str) -> dict[str, int]:
+    """How many rows there are of a thread, in each table that knows threads."""
+    with psycopg.connect(url) as connection:
+        known = connection.execute(
+            "SELECT table_name FROM information_schema.columns"
+            " WHERE column_name = 'thread_id' AND table_schema = 'public'"
+        ).fetchall()
+        return {
+            table: connection.execute(
+                sql.SQL("SELECT FROM {} WHERE thread_id = %s").format(sql.Identifier(table)),
+                [thread],
+            ).rowcount
+            for (table,) in known
+        }
+
+
+def run_on(postgres: Postgres, turns: list[Any], *, thread: str = "t") -> Run:
+    given = settings(tools={"policy": {"shout": "confirm"}}, budgets={"max_steps": 100})
+    model = ScriptedChatModel(script={"main": turns})
+    run = Run({"main": []}, graph=build_graph(model, [shout], given, persistence=postgres))
+    run.config = {"configurable": {"thread_id": thread}}
+    return run
+
+
+ASKED = [calls(call(text="a")), say("One."), calls(call(text="b")), say("Two.")]
+
+
+def test_a_deleted_thread_leaves_nothing_but_its_lease(postgres_url: str) -> None:
+    """DU-08: in every table that knows threads; another thread keeps all of its own."""
+    with open_postgres(postgres_url) as postgres:
+        for thread in ("t", "u"):
+            run_on(postgres, ASKED, thread=thread).ask().approve()
+        kept = rows(postgres_url, "u")
+
+        postgres.checkpointer.delete_thread("t")
+
+        left = rows(postgres_url, "t")
+        assert set(left) == {*TABLES, "daruma_leases"}
+        assert {table for table, number in left.items() if number} == {"daruma_leases"}
+        assert rows(postgres_url, "u") == kept
+
+
+async def test_a_copy_can_be_answered_as_the_original(postgres_url: str) -> None:
+    """With its open question; the original still waits. Made again, the copy is not changed."""
+    with open_postgres(postgres_url) as postgres:
+        run = run_on(postgres, ASKED)
+        await asyncio.to_thread(run.ask)
+
+        await postgres.checkpointer.acopy_thread("t", "copy")
+        await postgres.checkpointer.acopy_thread("t", "copy")
+        await postgres.checkpointer.acopy_thread("t", "t")
+
+        copied = run_on(postgres, ASKED, thread="copy")
+        await asyncio.to_thread(copied.approve)
+        assert copied.result.output == "One."
+        assert run.snapshot.interrupts
+        assert rows(postgres_url, "t") == {**rows(postgres_url, "t"), "daruma_replies": 0}
+
+
+def test_a_thread_with_a_history_is_no_place_for_a_copy(postgres_url: str) -> None:
+    """Two histories in one thread would be none."""
+    with open_postgres(postgres_url) as postgres:
+        for thread in ("t", "u"):
+            run_on(postgres, [say()], thread=thread).ask()
+        before = rows(postgres_url, "u")
+
+        with pytest.raises(ThreadTaken, match="'u' has a history of its own"):
+            postgres.checkpointer.copy_thread("t", "u")
+
+        assert rows(postgres_url, "u") == before
+
+
+def as_run(run: Run, run_id: str) -> Run:
+    run.config = {**run.config, "metadata": {"run_id": run_id}}
+    return run
+
+
+TALK = [say(f"Answer {n}.") for n in range(8)]
+
+
+def texts(run: Run) -> list[str]:
+    return [message.text for message in run.messages]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_run_can_be_taken_back(postgres_url: str, last: bool) -> None:
+    """What LangGraph's server does to a run that is replaced: the newest one, or one further back.
+
+    The newest is as if it had never been asked; of one further back the words stay, as the later
+    one answered to them.
+    """
+    with open_postgres(postgres_url) as postgres:
+        run = run_on(postgres, TALK)
+        for name in ("one", "two", "three"):
+            as_run(run, name).ask(name)
+        before = texts(run)
+
+        postgres.checkpointer.delete_for_runs(["three" if last else "two"])
+
+        assert texts(run) == (before[:4] if last else before)
+        assert run.snapshot.next == ()
+        history = list(run.graph.get_state_history(run.config))
+        ids = {each.metadata["run_id"] for each in history}
+        assert ids == {"one", "two" if last else "three"}
+        as_run(run, "four").ask("four")
+        assert texts(run)[:-1] == [*(before[:4] if last else before), "four"]
+
+
+def test_a_run_taken_back_while_it_waits_leaves_the_question_before_it(postgres_url: str) -> None:
+    """The reply that began it is as if it had not come; what was asked is open again."""
+    with open_postgres(postgres_url) as postgres:
+        run = as_run(run_on(postgres, ASKED), "asking").ask()
+        question, before = run.question, run.snapshot
+        as_run(run, "answering").approve().ask("More")
+
+        postgres.checkpointer.delete_for_runs(["answering"])
+
+        assert run.question == question
+        assert (run.snapshot.values, run.snapshot.next) == (before.values, before.next)
+
+
+def test_an_unknown_run_is_no_error(postgres_url: str) -> None:
+    """It may have been taken back already."""
+    with open_postgres(postgres_url) as postgres:
+        run = as_run(run_on(postgres, TALK), "one").ask()
+        before = rows(postgres_url, "t")
+
+        postgres.checkpointer.delete_for_runs(["none"])
+
+        assert rows(postgres_url, "t") == before
+        assert run.result.status == "completed"
