@@ -29,6 +29,7 @@ from daruma.graph.machine import (
     node_of,
     of_a_member,
 )
+from daruma.graph.outputs import outputs_of
 from daruma.graph.replies import replies_of
 from daruma.graph.tiers import Node
 from daruma.state.channels import Input, Output, State
@@ -82,6 +83,7 @@ def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
     """
     replies_of(checkpointer)  # made before the copy, which shares it
+    outputs_of(checkpointer)
     if type(checkpointer.serde) is not JsonPlusSerializer:
         return checkpointer
     strictly = copy(checkpointer)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
+from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
@@ -15,6 +16,7 @@ from daruma.graph.journals import journal_of
 from daruma.graph.members import Carrying, Member
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
+from daruma.graph.outputs import outputs_of
 from daruma.graph.raising import Raised
 from daruma.graph.team_check import check_team
 from daruma.graph.tiers import Node, Noting, run_node
@@ -25,8 +27,12 @@ from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings
 from daruma.state.settings_llm import LLM
 from daruma.tools.context import Context
+from daruma.tools.outputs import Outputs, ProcessOutputs
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
+
+_OUTPUTS: Final = 50
+"""Large outputs that are kept for runs without a checkpointer."""
 
 
 class UndeclaredEvent(Exception):
@@ -50,6 +56,7 @@ class Contexts:
         self._tools = tools
         self.settings = settings
         self._askers: dict[str, Asker] = {}
+        self._outputs = ProcessOutputs(most=_OUTPUTS)
         self.check(settings)
         require_mechanism(settings.sandbox.require)
 
@@ -86,12 +93,16 @@ class Contexts:
         asker, run = self._asker(settings.llm), RunTurns.of(config)
         if member:
             asker, emit = asker.of_member(member.phase_id), member.tell
+        configurable = config.get("configurable", {})
+        thread_id = str(configurable.get("thread_id", "local"))
+        saver = configurable.get(CONFIG_KEY_CHECKPOINTER)
         return Context(
             settings=settings,
             ask=Noting(asker, Raised.of(config)),
             tools=self._tools,
             open_sandbox=partial(open_sandbox, settings.sandbox),
-            thread_id=str(config.get("configurable", {}).get("thread_id", "local")),
+            thread_id=thread_id,
+            outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
             emit=emit,
             carry_out=Carrying(config, emit),
             journal=journal_of(config, run.run),

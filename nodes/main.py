@@ -24,7 +24,7 @@ from daruma.tools.context import Answer, Context
 from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
-from daruma.tools.results import tool_result
+from daruma.tools.results import leave_out, tool_result
 from daruma.tools.unusable_answers import unusable
 
 CHAT = "Answer the user."
@@ -44,7 +44,7 @@ async def main(state: State, context: Context) -> Update:
     """Make one model call, if the budget has room for it."""
     if not budget.can_think(state):
         return {"calls": ()}
-    offer = offer_of(state.task, context, hidden_tools(state))
+    offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
     at = context.now()
     try:
         answer = await context.ask(

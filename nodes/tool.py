@@ -12,9 +12,9 @@ from daruma.tools.effect import effect_of
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.journal import Outcome
 from daruma.tools.offer import offer_of
-from daruma.tools.once import once
+from daruma.tools.outputs import shown
 from daruma.tools.permission import check_permission
-from daruma.tools.results import storable, tool_result
+from daruma.tools.results import tool_result
 from daruma.tools.snapshots.kept import kept
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.time_limit import run_within
@@ -57,17 +57,23 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
     """Run it, and tell those who watch."""
     call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
-    outcome = await _run(dispatch, known, key, context)
+    status, told = await _run(dispatch, context)
+    result = await shown(told, context.settings.tools.max_result_chars, context.outputs)
     context.emit(
         ToolCompleted(
             call_id=call.id,
             tool=call.name,
             ok=outcome.status == "done",
             seconds=context.now() - started,
-            output=storable(outcome.text)[:2000],
+            output=result.text[:2000],
         )
     )
-    return outcome
+    return {
+        "messages": [
+            tool_result(call, result.text, ok=status == "done", reference=result.reference)
+        ],
+        "calls": moved(call, status),
+    }
 
 
 async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from daruma.state.channels import State
 from daruma.state.digest import digest
 from daruma.state.noise import without_noise, without_numbers
+from daruma.state.reference import without_reference
 from daruma.state.tool_task import with_status
 
 FAILED = "!"
@@ -44,7 +45,7 @@ def observed(state: State) -> Observed:
 
 def _compared(result: ToolMessage) -> tuple[str, str]:
     bare = without_numbers if result.status == "error" else without_noise
-    return result.status, bare(result.text)
+    return result.status, bare(without_reference(result.text))
 
 
 def _results(state: State) -> Iterator[ToolMessage]:

@@ -69,6 +69,12 @@ class Tools(Section):
     max_calls_per_turn: int | None = Field(
         default=20, ge=1, description="Calls kept of one answer; the rest is left out, on record."
     )
+    max_result_chars: int = Field(
+        default=20_000,
+        ge=1000,
+        le=30_000,
+        description="Characters of a result that are shown; the rest is kept and can be read.",
+    )
     timeout: float | None = Field(
         default=600.0, gt=0, description="Seconds for one call of a tool of the application."
     )

@@ -5,11 +5,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from daruma.state.reference import READER
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.commands.command_event import command_run
 from daruma.tools.editor_args import EditorArgs
 from daruma.tools.errors import ToolError
+from daruma.tools.read_output import ReadOutputArgs, read_output
 from daruma.tools.run_command import RunCommandArgs, run_command
 from daruma.tools.search import SearchArgs, search
 from daruma.tools.str_replace_editor import str_replace_editor
@@ -79,9 +81,16 @@ async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:
     return f"{verification.summary}\n\n{excerpt(verification)}".strip()
 
 
+async def _read_output(args: ReadOutputArgs, at: Surroundings) -> str:
+    return await read_output(args, at.outputs)
+
+
 BUILTIN_TOOLS: tuple[Tool, ...] = (
     _builtin("str_replace_editor", EditorArgs, "workspace", _edit),
     _builtin("search", SearchArgs, "none", _search),
     _builtin("run_command", RunCommandArgs, "workspace", _run_command),
     _builtin("run_tests", RunTestsArgs, "workspace", _run_tests),
 )
+
+READ_OUTPUT = _builtin(READER, ReadOutputArgs, "none", _read_output)
+"""Shown where there is something to read, with or without a workspace."""

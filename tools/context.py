@@ -1,7 +1,6 @@
 """What a node works with beside the state: the live things of one run."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +10,15 @@ from typing import Protocol
 from langchain_core.messages import AIMessage, BaseMessage
 
 from daruma.state.channels import State
-from daruma.state.data_dir import data_dir
 from daruma.state.events import Event, unheard
 from daruma.state.failover import Failover
 from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
 from daruma.state.usage import Role, Usage
+from daruma.tools.edit_folder import edit_folder
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
-from daruma.tools.journal import Journal, NoJournal
+from daruma.tools.outputs import Outputs, ProcessOutputs
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
@@ -107,8 +106,7 @@ class Context:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     learned: Learned = nothing_learned
     carry_out: CarryOut = nobody
-    journal: Journal = field(default_factory=NoJournal)
-    turns: Turns = field(default_factory=Turns)
+    outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:
         """Return the snapshots of a workspace; None where there is none, or settings want none."""
@@ -121,12 +119,17 @@ class Context:
     async def surroundings(self, workspace: str | None, *, timeout: float = 120.0) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""
         if workspace is None:
-            return Surroundings(timeout=timeout, open_sandbox=self.open_sandbox, emit=self.emit)
-        key = hashlib.sha256(f"{workspace}\0{self.thread_id}".encode()).hexdigest()[:32]
+            return Surroundings(
+                timeout=timeout,
+                open_sandbox=self.open_sandbox,
+                emit=self.emit,
+                outputs=self.outputs,
+            )
         return Surroundings(
             workspace=await asyncio.to_thread(Workspace, Path(workspace)),
-            history=EditHistory(data_dir() / "edits" / key),
+            history=EditHistory(edit_folder(workspace, self.thread_id)),
             timeout=timeout,
             open_sandbox=self.open_sandbox,
             emit=self.emit,
+            outputs=self.outputs,
         )

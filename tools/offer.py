@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from daruma.state.settings_tools import Tools
 from daruma.state.task import Task
+from daruma.tools.builtin_tools import READ_OUTPUT
 from daruma.tools.context import Context
 from daruma.tools.tool import Tool
 
@@ -37,12 +38,23 @@ class Offer:
         return tuple(tool.name for tool in self.tools)
 
 
-def offer_of(task: Task | None, context: Context, without: Collection[str] = frozenset()) -> Offer:
-    """Return what a task is offered, ``without`` some of it: nothing in direct chat."""
+def offer_of(
+    task: Task | None,
+    context: Context,
+    without: Collection[str] = frozenset(),
+    *,
+    reading: bool = True,
+) -> Offer:
+    """Return what a task is offered, ``without`` some of it: nothing in direct chat.
+
+    ``reading`` says that a result was left out in part: with the tools that bring results comes the
+    one that reads on in them, whatever the profile.
+    """
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return Offer(settings=settings)
     visible = context.tools.visible(settings, workspace=task.workspace is not None)
-    tools = tuple(tool for tool in visible if tool.name not in without)
+    reader = (READ_OUTPUT,) if visible and reading else ()
+    tools = tuple(tool for tool in (*visible, *reader) if tool.name not in without)
     shown = {tool.name for tool in tools}
     return Offer(tools, frozenset(context.tools.names) - shown, settings)

@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool
 
 from daruma.state.settings_tools import Tools
 from daruma.tools.application_tool import from_application
-from daruma.tools.builtin_tools import BUILTIN_TOOLS
+from daruma.tools.builtin_tools import BUILTIN_TOOLS, READ_OUTPUT
 from daruma.tools.name_conflicts import ToolNameConflictError, check_aliases, check_names
 from daruma.tools.policy_targets import check_policy
 from daruma.tools.profiles import check_profile, shows
@@ -24,7 +24,7 @@ class Registry:
 
     def __init__(self, application_tools: Iterable[BaseTool | Callable[..., Any]] = ()) -> None:
         """Raises :class:`ToolNameConflictError` for two tools of one name (TL-05)."""
-        tools = (*BUILTIN_TOOLS, *map(from_application, application_tools))
+        tools = (*BUILTIN_TOOLS, READ_OUTPUT, *map(from_application, application_tools))
         check_names(tools, normalize=False)
         self._tools = {tool.name: tool for tool in tools}
 
@@ -48,7 +48,7 @@ class Registry:
         return tuple(
             tool
             for tool in self._tools.values()
-            if (workspace or not tool.builtin) and shows(settings, tool)
+            if (workspace or not tool.builtin) and shows(settings, tool) and tool is not READ_OUTPUT
         )
 
     def stand_ins(self, name: str, shown: Collection[str]) -> tuple[str, ...]:

@@ -5,20 +5,33 @@ from unicodedata import category
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from daruma.state.reference import REFERENCE
 from daruma.state.tool_task import ToolTask
 
 LIMIT = 30_000
 """Characters of a result that the model is shown: about 8,000 tokens."""
 
 
-def tool_result(call: ToolTask, text: str, *, ok: bool = True) -> ToolMessage:
-    """Return the result message of a call, its text safe to store and cut to ``LIMIT``."""
+def tool_result(call: ToolTask, text: str, *, ok: bool = True, reference: str = "") -> ToolMessage:
+    """Return the result message of a call, its text safe to store and cut to ``LIMIT``.
+
+    ``reference`` is the id that the whole text is kept under, if the text is but its ends.
+    """
     return ToolMessage(
         storable(text),
         tool_call_id=call.id,
         name=call.name or call.requested_name or "unknown",
         id=call.result_id,
         status="success" if ok else "error",
+        additional_kwargs={REFERENCE: reference} if reference else {},
+    )
+
+
+def leave_out(messages: Iterable[AnyMessage]) -> bool:
+    """Whether one of the messages is a result that was left out in part."""
+    return any(
+        isinstance(message, ToolMessage) and REFERENCE in message.additional_kwargs
+        for message in messages
     )
 
 

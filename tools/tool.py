@@ -1,7 +1,7 @@
 """What a tool is to Daruma, wherever it comes from."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from daruma.state.events import Event, unheard
@@ -9,6 +9,7 @@ from daruma.tools.canonical import Canonical
 from daruma.tools.errors import ToolError
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
+from daruma.tools.outputs import Outputs, ProcessOutputs
 from daruma.tools.sandbox.level import SandboxUnavailable
 from daruma.tools.sandbox.opening import open_best
 from daruma.tools.sandbox.sandbox import Sandbox
@@ -30,6 +31,7 @@ class Surroundings:
     timeout: float = 120.0
     open_sandbox: Callable[[], Awaitable[Sandbox]] = open_best
     emit: Callable[[Event], None] = unheard
+    outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
 
     async def sandbox(self) -> Sandbox:
         """Return what commands run in, opened when first asked for.

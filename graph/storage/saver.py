@@ -23,6 +23,7 @@ from daruma.graph.storage.database import Database, Work
 from daruma.graph.storage.fence import ASSERT, lost_by
 from daruma.graph.storage.journal import PostgresJournal
 from daruma.graph.storage.leases import PostgresLeases
+from daruma.graph.storage.outputs import PostgresOutputs
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.replies import PostgresReplies
 from daruma.graph.storage.tables import make_tables
@@ -82,15 +83,10 @@ class PostgresSaver(SoundSaver):
         own.hold = hold
         return own
 
-    def going_on_from(self, thread_id: str, checkpoint_id: str) -> Self:
-        """Return a saver to which an earlier checkpoint is a thread's newest one, until it writes.
-
-        So a thread goes on as if the later ones, which are damaged, had never been written: what
-        the tasks of that checkpoint had done by then stays done.
-        """
-        own = copy(self)
-        own._newest = {thread_id: checkpoint_id}
-        return own
+    @property
+    def outputs(self) -> PostgresOutputs:
+        """Where large outputs are kept; with a hold, each is kept under it."""
+        return PostgresOutputs(self.transact)
 
     async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carry out an operation on the loop that the connections live on, from any loop."""

@@ -65,21 +65,23 @@ CREATE TABLE IF NOT EXISTS daruma_effects (
     PRIMARY KEY (thread_id, call, digest, checkpoint_ns, checkpoint_id)
 )
 """
-_SEAL: Final = """
-CREATE TABLE IF NOT EXISTS daruma_seal (
-    alone boolean PRIMARY KEY DEFAULT true CHECK (alone),
-    kind text NOT NULL,
-    proof bytea NOT NULL
+_OUTPUTS: Final = """
+CREATE TABLE IF NOT EXISTS daruma_outputs (
+    thread_id text NOT NULL,
+    id text NOT NULL,
+    output text NOT NULL,
+    kept_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (thread_id, id)
 )
 """
 
-OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS, _SEAL)
+OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS, _OUTPUTS)
 """In the order that it is made in."""
 
 VERSION: Final = 3
 """Counts what ``OURS`` makes: a database of an older one is brought up to date."""
 
-OF_A_THREAD: Final = ("daruma_replies", "daruma_effects")
+OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")
 """The tables whose rows belong to a thread, by ``thread_id``, and are deleted with it.
 
 The lease is not among them: its token must not begin anew.

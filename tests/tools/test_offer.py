@@ -21,7 +21,7 @@ def test_a_task_in_a_workspace_is_offered_all_tools() -> None:
     """TL-06: nothing is hidden without a profile."""
     offer = offer_of(a_task(workspace="/w"), a_context(tools=[shout]))
 
-    assert set(offer.names) == BUILTIN | {"shout"}
+    assert set(offer.names) == BUILTIN | {"shout", "read_output"}
     assert offer.hidden == frozenset()
 
 
@@ -29,9 +29,21 @@ def test_the_built_in_tools_are_hidden_without_a_workspace() -> None:
     """TL-06: they are there, and not shown."""
     offer = offer_of(a_task(), a_context(tools=[shout]))
 
-    assert offer.names == ("shout",)
+    assert offer.names == ("shout", "read_output")
     assert offer.hidden == BUILTIN
     assert offer.find("search") is None
+
+
+def test_reading_on_is_offered_where_there_is_something_to_read() -> None:
+    """Beside tools that bring results, whatever the profile; recovery may hide it too."""
+    context = a_context(tools=[shout], given=settings(tools={"profile": "all"}))
+    narrow = settings(tools={"profile": "own", "profiles": {"own": ["shout"]}})
+    alone = settings(tools={"profile": "librarian_retrieval"})
+
+    assert offer_of(a_task(), context, reading=False).names == ("shout",)
+    assert offer_of(a_task(), a_context(tools=[shout], given=narrow)).names[1:] == ("read_output",)
+    assert offer_of(a_task(), a_context(tools=[shout], given=alone)).names == ()
+    assert offer_of(a_task(), context, {"read_output"}).names == ("shout",)
 
 
 @pytest.mark.parametrize("task", [None, a_task("direct_chat", workspace="/w")])

@@ -36,6 +36,19 @@ def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> i
     return len(gone)
 
 
+def forget(contents: Contents, thread: str) -> int:
+    """Delete all snapshots of a thread; return how many. Those of a restore cut short stay."""
+    database = contents.database
+    intents = open_intents(database)
+    if any(intent.thread == thread for intent in intents):
+        return 0
+    gone = database.execute("DELETE FROM snapshots WHERE thread = ?", (thread,)).rowcount
+    if gone:
+        goals = (entry for intent in intents for entry in intent.goal.values())
+        _sweep(contents, {each.content for each in goals if each})
+    return gone
+
+
 def _sweep(contents: Contents, needed: set[str]) -> None:
     database = contents.database
     roots = {root for (root,) in database.execute("SELECT root FROM snapshots")}

@@ -1,5 +1,6 @@
 """A thread that was thinned is what it was, and goes on as it would have (DU-08)."""
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
 from typing_extensions import TypedDict
 
+from daruma.graph.bridge import async_node
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.reopening import NothingToReopen
@@ -173,15 +175,16 @@ def test_a_thread_that_is_being_run_is_left_alone(postgres_url: str) -> None:
         saver = postgres.checkpointer
         hold = saver.leases.take("t")
 
-        for refused in (
+        refused: list[Callable[[], None]] = [
             lambda: saver.prune(["t"]),
             lambda: saver.prune(["t"], strategy="delete"),
             lambda: saver.delete_thread("t"),
             lambda: saver.copy_thread("t", "u"),
             lambda: saver.copy_thread("u", "t"),
-        ):
+        ]
+        for each in refused:
             with pytest.raises(ThreadBusy, match="thread 't' is being run"):
-                refused()
+                each()
 
         saver.leases.give_back(hold)
         assert rows(postgres_url, "checkpoints", "t") > 1
@@ -192,20 +195,22 @@ def test_a_thread_that_is_being_run_is_left_alone(postgres_url: str) -> None:
         saver.leases.give_back(again)
 
 
+def joined(kept: list[str], writes: list[list[str]]) -> list[str]:
+    return [*kept, *(word for write in writes for word in write)]
+
+
+class Theirs(TypedDict):
+    words: Annotated[list[str], DeltaChannel(joined)]
+
+
+async def speak(_: Theirs) -> dict[str, Any]:
+    return {"words": ["hi"]}
+
+
 def test_a_thread_of_another_graph_is_refused(postgres_url: str) -> None:
     """Nobody here knows what its writes add up to: better no space than a lost history."""
-
-    def joined(kept: list[str], writes: list[list[str]]) -> list[str]:
-        return [*kept, *(word for write in writes for word in write)]
-
-    class Theirs(TypedDict):
-        words: Annotated[list[str], DeltaChannel(joined)]
-
-    def speak(_: Theirs) -> dict[str, list[str]]:
-        return {"words": ["hi"]}
-
     with open_postgres(postgres_url) as postgres:
-        builder = StateGraph(Theirs).add_node(speak).add_edge(START, "speak")
+        builder = StateGraph(Theirs).add_node(async_node(speak)).add_edge(START, "speak")
         graph: Any = builder.compile(postgres.checkpointer)
         graph.invoke({"words": ["a"]}, {"configurable": {"thread_id": "t"}})
 

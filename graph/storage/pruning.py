@@ -1,0 +1,218 @@
+"""Deleting old threads, with all that belongs to them, and giving their space back (DU-08).
+
+A thread that is being run is never touched. One that waits for a person, or that has unfinished
+work, goes only where that is asked for.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.types import INTERRUPT
+from psycopg import sql
+
+from daruma.graph.storage.pool import Connection, Pool
+from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage.thinning import thin
+from daruma.graph.storage.thread_rows import TABLES
+from daruma.graph.storage.upkeep import delete_thread, holding
+from daruma.graph.storage.wholeness import channel_values
+from daruma.state.storage import DamagedState, ThreadBusy
+from daruma.tools.belongings import forget_belongings
+
+OPEN: Final = frozenset({"waiting", "parked", "held", "unfinished", "running"})
+"""Where a thread stands whose task has not come to its end."""
+
+Standing = str
+"""``running``, ``waiting``, ``unfinished``, ``damaged``, or the status of the newest result."""
+
+_OLD: Final = """
+SELECT thread_id, checkpoint_id, (checkpoint ->> 'ts')::timestamptz AS updated_at,
+    EXISTS (SELECT FROM daruma_leases held
+            WHERE held.thread_id = newest.thread_id AND held.expires_at > now()) AS running
+FROM (
+    SELECT DISTINCT ON (thread_id) thread_id, checkpoint_id, checkpoint
+    FROM checkpoints WHERE checkpoint_ns = '' ORDER BY thread_id, checkpoint_id DESC
+) AS newest
+WHERE (checkpoint ->> 'ts')::timestamptz < now() - make_interval(secs => %s)
+ORDER BY checkpoint_id
+"""
+_SIZE: Final = """
+SELECT (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
+        FROM checkpoint_blobs WHERE thread_id = %(thread)s)
+    + (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
+       FROM checkpoint_writes WHERE thread_id = %(thread)s)
+    + (SELECT coalesce(sum(pg_column_size(checkpoint) + pg_column_size(metadata) + 200), 0)
+       FROM checkpoints WHERE thread_id = %(thread)s)
+    + (SELECT coalesce(sum(pg_column_size(output) + 100), 0)
+       FROM daruma_outputs WHERE thread_id = %(thread)s) AS size
+"""
+_TOTAL: Final = "SELECT coalesce(sum(pg_total_relation_size(name::regclass)), 0) AS size FROM "
+
+
+@dataclass(frozen=True)
+class OldThread:
+    """A thread that nobody wrote on for long: where it stands, and about how many bytes it has."""
+
+    thread_id: str
+    standing: Standing
+    updated_at: datetime
+    size: int
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What became of old threads; ``busy`` were run by then. Bytes are those of all threads."""
+
+    threads: tuple[str, ...]
+    busy: tuple[str, ...]
+    bytes_before: int
+    bytes_after: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which threads go: untouched for so many seconds, and of these standings; None: all ended."""
+
+    older_than: float
+    standings: Collection[Standing] | None = None
+    unfinished: bool = False
+
+    def __contains__(self, standing: Standing) -> bool:
+        if standing == "running" or (standing in OPEN and not self.unfinished):
+            return False
+        return self.standings is None or standing in self.standings
+
+
+async def old_threads(saver: PostgresSaver, wanted: Wanted) -> list[OldThread]:
+    """Return the threads that would go, the oldest first."""
+
+    async def find(connection: Connection) -> list[dict[str, Any]]:
+        return await (await connection.execute(_OLD, [wanted.older_than])).fetchall()
+
+    found = []
+    for row in await saver.transact(find):
+        standing = "running" if row["running"] else await _standing(saver, row["thread_id"])
+        if standing in wanted:
+            size = await _size(saver, row["thread_id"])
+            found.append(OldThread(row["thread_id"], standing, row["updated_at"], size))
+    return found
+
+
+async def prune(
+    saver: PostgresSaver,
+    pool: Pool,
+    threads: Sequence[OldThread],
+    *,
+    wanted: Wanted,
+    keep_history: bool = False,
+    full: bool = False,
+) -> Pruned:
+    """Delete threads, or with ``keep_history`` what came before their newest checkpoint.
+
+    Each is held meanwhile, and looked at once more: one that somebody went on with stays. What lies
+    outside of the database goes first, so that a crash leaves nothing that nobody knows of. At the
+    end the space is given back, see :func:`vacuum`.
+    """
+    before = await _total(pool)
+    gone, busy = list[str](), list[str]()
+    for thread in threads:
+        try:
+            async with holding(saver, thread.thread_id) as own:
+                if await _unchanged(own, thread, wanted):
+                    await _remove(own, thread.thread_id, keep_history=keep_history)
+                    gone.append(thread.thread_id)
+                else:
+                    busy.append(thread.thread_id)
+        except ThreadBusy:
+            busy.append(thread.thread_id)
+    if gone:
+        await vacuum(pool, full=full)
+    return Pruned(tuple(gone), tuple(busy), before, await _total(pool))
+
+
+async def vacuum(pool: Pool, *, full: bool = False) -> None:
+    """Make the space of deleted rows usable again; ``full`` gives it back to the disk.
+
+    A full one copies each table and lets nobody read or write it meanwhile. A role that may not do
+    it leaves it to the server's own autovacuum.
+    """
+    how = sql.SQL("VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}")
+    async with pool.connection() as connection:
+        for table in TABLES:
+            await connection.execute(how.format(sql.Identifier(table)))
+
+
+async def _remove(own: PostgresSaver, thread_id: str, *, keep_history: bool) -> None:
+    if keep_history:
+        await thin(own, thread_id)
+        return
+    found = await _newest(own, thread_id)
+    if isinstance(found, CheckpointTuple):
+        workspaces, phases = await _places(own, found)
+        await forget_belongings(thread_id, workspaces, phases)
+    await delete_thread(own, thread_id)
+
+
+async def _unchanged(own: PostgresSaver, thread: OldThread, wanted: Wanted) -> bool:
+    found = await _newest(own, thread.thread_id)
+    if not isinstance(found, CheckpointTuple):
+        return found == "damaged"
+    at = datetime.fromisoformat(found.checkpoint["ts"])
+    return at == thread.updated_at and _standing_at(found) in wanted
+
+
+async def _standing(saver: PostgresSaver, thread_id: str) -> Standing:
+    found = await _newest(saver, thread_id)
+    return _standing_at(found) if isinstance(found, CheckpointTuple) else found
+
+
+async def _newest(
+    saver: PostgresSaver, thread_id: str
+) -> CheckpointTuple | Literal["damaged", "unfinished"]:
+    named = {"thread_id": thread_id, "checkpoint_ns": ""}
+    try:
+        return await saver.aget_tuple({"configurable": named}) or "unfinished"
+    except DamagedState:
+        return "damaged"
+
+
+def _standing_at(found: CheckpointTuple) -> Standing:
+    if any(channel == INTERRUPT for _, channel, _ in found.pending_writes or ()):
+        return "waiting"
+    result = found.checkpoint["channel_values"].get("result")
+    return str(getattr(result, "status", "unfinished"))
+
+
+async def _places(
+    saver: PostgresSaver, found: CheckpointTuple
+) -> tuple[Collection[str], Collection[str]]:
+    """Return the workspaces that a thread worked in, and the phases of its plan."""
+    values = found.checkpoint["channel_values"]
+    savepoints = values.get("savepoints")
+    if savepoints is None and "savepoints" in found.checkpoint["channel_versions"]:
+        savepoints = (await channel_values(saver, found, ["savepoints"]))["savepoints"]
+    task, plan = values.get("task"), values.get("plan")
+    workspaces = {each.workspace for each in (*_listed(savepoints), *([task] if task else []))}
+    return workspaces - {None}, [phase.id for phase in plan.phases] if plan else []
+
+
+def _listed(savepoints: Any) -> Sequence[Any]:
+    return getattr(savepoints, "value", savepoints) or ()
+
+
+async def _size(saver: PostgresSaver, thread_id: str) -> int:
+    async def measure(connection: Connection) -> int:
+        row = await (await connection.execute(_SIZE, {"thread": thread_id})).fetchone()
+        return int(row["size"]) if row else 0
+
+    return await saver.transact(measure)
+
+
+async def _total(pool: Pool) -> int:
+    async with pool.connection() as connection:
+        found = await connection.execute(_TOTAL + "unnest(%s::text[]) AS name", [list(TABLES)])
+        row = await found.fetchone()
+        return int(row["size"]) if row else 0

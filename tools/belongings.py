@@ -1,0 +1,41 @@
+"""What a thread has outside of the database: snapshots, edit histories, worktrees (DU-08).
+
+All of it lies in Daruma's own folder on this host, and none of it in a workspace.
+"""
+
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from daruma.tools.edit_folder import edit_folder
+from daruma.tools.files.threads import in_thread
+from daruma.tools.snapshots.pruning import forget
+from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.store_place import store_of
+from daruma.tools.team.worktree import remove
+from daruma.tools.team.worktree_folder import worktree_folder
+
+
+async def forget_belongings(
+    thread: str, workspaces: Collection[str], phases: Collection[str]
+) -> None:
+    """Delete what a thread has on this host; what is not there is no error.
+
+    ``phases`` are the ids of those that members may have worked on. Raises
+    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable` and
+    :class:`~daruma.tools.team.worktree.WorktreeUnavailable` for what can not be deleted.
+    """
+    for workspace in map(Path, workspaces):
+        folders = [worktree_folder(workspace, thread, phase) for phase in phases]
+        await in_thread(_forget_snapshots, workspace, thread)
+        for place in (workspace, *folders):
+            await in_thread(shutil.rmtree, edit_folder(place, thread), ignore_errors=True)
+        for folder in folders:
+            await remove(folder)
+
+
+def _forget_snapshots(workspace: Path, thread: str) -> None:
+    path = store_of(workspace)
+    if path.exists():
+        with Store(path).locked() as contents:
+            forget(contents, thread)
