@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from daruma.state.plan import Plan
 from daruma.tools.edit_folder import edit_folder
 from daruma.tools.files.threads import in_thread
 from daruma.tools.snapshots.pruning import forget
@@ -17,16 +18,17 @@ from daruma.tools.team.worktree_folder import worktree_folder
 
 
 async def forget_belongings(
-    thread: str, workspaces: Collection[str], phases: Collection[str]
+    thread: str, workspaces: Collection[str], plan: Plan | None = None
 ) -> None:
     """Delete what a thread has on this host; what is not there is no error.
 
-    ``phases`` are the ids of those that members may have worked on. Raises
+    ``plan`` is the newest one: members may have left worktrees of its phases. Raises
     :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable` and
     :class:`~daruma.tools.team.worktree.WorktreeUnavailable` for what can not be deleted.
     """
+    phases = [(plan.id, phase.id) for phase in plan.phases] if plan else []
     for workspace in map(Path, workspaces):
-        folders = [worktree_folder(workspace, thread, phase) for phase in phases]
+        folders = [worktree_folder(workspace, f"{thread}\0{id_}", of) for id_, of in phases]
         await in_thread(_forget_snapshots, workspace, thread)
         for place in (workspace, *folders):
             await in_thread(shutil.rmtree, edit_folder(place, thread), ignore_errors=True)

@@ -15,7 +15,8 @@ from daruma.graph.command_line.doctor import doctor
 from daruma.graph.command_line.faults import FAILED, USAGE, complaint, failed, kept
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.run import resume, retry, run
-from daruma.graph.command_line.show import graph, show, threads
+from daruma.graph.command_line.show import graph, show
+from daruma.graph.command_line.threads import threads_app
 from daruma.graph.command_line.undo import undo
 from daruma.graph.command_line.worker import worker
 
@@ -26,8 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, run, resume, retry, answer, undo, threads, show, graph, doctor, worker):
+for command in (demo, run, resume, retry, answer, undo, show, graph, doctor):
     app.command(cls=BareDecisions if command is answer else None)(command)
+app.add_typer(threads_app)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What Typer raises for a command line that it can not read; it has no public name of its own."""

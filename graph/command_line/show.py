@@ -1,4 +1,4 @@
-"""``daruma threads``, ``show`` and ``graph``: looking, without changing anything."""
+"""``daruma threads`` (alone), ``show`` and ``graph``: looking, without changing anything."""
 
 import asyncio
 import json as json_format

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import (
     AbstractContextManager,
     AsyncExitStack,
@@ -17,6 +17,7 @@ from daruma.graph.bridge import on, run
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
 from daruma.graph.storage.pool import Pool, connected, display_url
+from daruma.graph.storage.pruning import OldThread, Pruned, Wanted, old_threads, prune
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.sealing_key import sealing_of
 from daruma.graph.storage.written import written_at
@@ -61,6 +62,61 @@ class Postgres:
     async def athreads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first, on any event loop."""
         return await self.checkpointer.home(lambda: self._threads(limit))
+
+    def old_threads(
+        self,
+        older_than: float,
+        *,
+        status: Collection[str] | None = None,
+        unfinished: bool = False,
+    ) -> list[OldThread]:
+        """Return the threads that :meth:`prune` would delete, the oldest first."""
+        wanted = Wanted(older_than, status, unfinished)
+        return run(old_threads(self.checkpointer, wanted), loop=self.checkpointer.loop)
+
+    def prune(
+        self,
+        older_than: float,
+        *,
+        status: Collection[str] | None = None,
+        unfinished: bool = False,
+        keep_history: bool = False,
+        full: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Pruned:
+        """Delete the threads that nobody wrote on for ``older_than`` seconds, and free their space.
+
+        ``status`` names the statuses of those that go; None: of all that have ended. One that waits
+        for a person or has unfinished work goes with ``unfinished`` only, one that is being run
+        never. With ``keep_history`` threads stay as they stand, and what came before goes. ``full``
+        gives the space back to the disk, and locks each table meanwhile. ``only`` are the ids of the
+        threads that may go, None for all.
+        """
+        pruning = self.aprune(
+            older_than,
+            status=status,
+            unfinished=unfinished,
+            keep_history=keep_history,
+            full=full,
+            only=only,
+        )
+        return run(pruning, loop=self.checkpointer.loop)
+
+    async def aprune(
+        self,
+        older_than: float,
+        *,
+        status: Collection[str] | None = None,
+        unfinished: bool = False,
+        keep_history: bool = False,
+        full: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Pruned:
+        """Do the same on any event loop."""
+        wanted, saver = Wanted(older_than, status, unfinished), self.checkpointer
+        found = await old_threads(saver, wanted)
+        found = [each for each in found if only is None or each.thread_id in only]
+        return await prune(saver, found, wanted=wanted, keep_history=keep_history, full=full)
 
     async def _threads(self, limit: int) -> list[ThreadRow]:
         async with (

@@ -13,7 +13,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import sql
 
-from daruma.graph.storage.pool import Connection, Pool
+from daruma.graph.bridge import on
+from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.thinning import thin
 from daruma.graph.storage.thread_rows import TABLES
@@ -49,7 +50,9 @@ SELECT (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
     + (SELECT coalesce(sum(pg_column_size(output) + 100), 0)
        FROM daruma_outputs WHERE thread_id = %(thread)s) AS size
 """
-_TOTAL: Final = "SELECT coalesce(sum(pg_total_relation_size(name::regclass)), 0) AS size FROM "
+_TOTAL: Final = """
+SELECT sum(pg_total_relation_size(name::regclass)) AS size FROM unnest(%s::text[]) AS name
+"""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,6 @@ async def old_threads(saver: PostgresSaver, wanted: Wanted) -> list[OldThread]:
 
 async def prune(
     saver: PostgresSaver,
-    pool: Pool,
     threads: Sequence[OldThread],
     *,
     wanted: Wanted,
@@ -116,7 +118,7 @@ async def prune(
     outside of the database goes first, so that a crash leaves nothing that nobody knows of. At the
     end the space is given back, see :func:`vacuum`.
     """
-    before = await _total(pool)
+    before = await _total(saver)
     gone, busy = list[str](), list[str]()
     for thread in threads:
         try:
@@ -129,20 +131,24 @@ async def prune(
         except ThreadBusy:
             busy.append(thread.thread_id)
     if gone:
-        await vacuum(pool, full=full)
-    return Pruned(tuple(gone), tuple(busy), before, await _total(pool))
+        await vacuum(saver, full=full)
+    return Pruned(tuple(gone), tuple(busy), before, await _total(saver))
 
 
-async def vacuum(pool: Pool, *, full: bool = False) -> None:
+async def vacuum(saver: PostgresSaver, *, full: bool = False) -> None:
     """Make the space of deleted rows usable again; ``full`` gives it back to the disk.
 
     A full one copies each table and lets nobody read or write it meanwhile. A role that may not do
     it leaves it to the server's own autovacuum.
     """
     how = sql.SQL("VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}")
-    async with pool.connection() as connection:
-        for table in TABLES:
-            await connection.execute(how.format(sql.Identifier(table)))
+
+    async def clean() -> None:
+        async with saver.database.pool.connection() as connection:
+            for table in TABLES:
+                await connection.execute(how.format(sql.Identifier(table)))
+
+    await on(saver.loop, clean())
 
 
 async def _remove(own: PostgresSaver, thread_id: str, *, keep_history: bool) -> None:
@@ -151,8 +157,8 @@ async def _remove(own: PostgresSaver, thread_id: str, *, keep_history: bool) -> 
         return
     found = await _newest(own, thread_id)
     if isinstance(found, CheckpointTuple):
-        workspaces, phases = await _places(own, found)
-        await forget_belongings(thread_id, workspaces, phases)
+        plan = found.checkpoint["channel_values"].get("plan")
+        await forget_belongings(thread_id, await _workspaces(own, found), plan)
     await delete_thread(own, thread_id)
 
 
@@ -186,17 +192,15 @@ def _standing_at(found: CheckpointTuple) -> Standing:
     return str(getattr(result, "status", "unfinished"))
 
 
-async def _places(
-    saver: PostgresSaver, found: CheckpointTuple
-) -> tuple[Collection[str], Collection[str]]:
-    """Return the workspaces that a thread worked in, and the phases of its plan."""
+async def _workspaces(saver: PostgresSaver, found: CheckpointTuple) -> Collection[str]:
+    """Return the workspaces that a thread worked in."""
     values = found.checkpoint["channel_values"]
     savepoints = values.get("savepoints")
     if savepoints is None and "savepoints" in found.checkpoint["channel_versions"]:
         savepoints = (await channel_values(saver, found, ["savepoints"]))["savepoints"]
-    task, plan = values.get("task"), values.get("plan")
+    task = values.get("task")
     workspaces = {each.workspace for each in (*_listed(savepoints), *([task] if task else []))}
-    return workspaces - {None}, [phase.id for phase in plan.phases] if plan else []
+    return workspaces - {None}
 
 
 def _listed(savepoints: Any) -> Sequence[Any]:
@@ -211,8 +215,9 @@ async def _size(saver: PostgresSaver, thread_id: str) -> int:
     return await saver.transact(measure)
 
 
-async def _total(pool: Pool) -> int:
-    async with pool.connection() as connection:
-        found = await connection.execute(_TOTAL + "unnest(%s::text[]) AS name", [list(TABLES)])
-        row = await found.fetchone()
+async def _total(saver: PostgresSaver) -> int:
+    async def measure(connection: Connection) -> int:
+        row = await (await connection.execute(_TOTAL, [list(TABLES)])).fetchone()
         return int(row["size"]) if row else 0
+
+    return await saver.transact(measure)
