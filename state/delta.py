@@ -22,7 +22,7 @@ class GrowingDelta(DeltaChannel[V], Generic[V]):
     def snapshot_frequency(self) -> int:
         """How many writes since the last copy make LangGraph keep one."""
         kept = len(self.value) if self.is_available() else 0
-        return max(self._least, kept // 2)
+        return max(self._least, (kept + 1) // 2)
 
     @snapshot_frequency.setter
     def snapshot_frequency(self, least: int) -> None:

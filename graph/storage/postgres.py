@@ -89,8 +89,8 @@ class Postgres:
         ``status`` names the statuses of those that go; None: of all that have ended. One that waits
         for a person or has unfinished work goes with ``unfinished`` only, one that is being run
         never. With ``keep_history`` threads stay as they stand, and what came before goes. ``full``
-        gives the space back to the disk, and locks each table meanwhile. ``only`` are the ids of the
-        threads that may go, None for all.
+        gives the space back to the disk, and locks each table meanwhile. ``only`` are the threads
+        that may go, None for all.
         """
         pruning = self.aprune(
             older_than,

@@ -34,7 +34,7 @@ def _measure(server: str, steps: int, size: int) -> None:
         marks = long_thread(postgres, url, steps=steps, size=size)
     parts = between(marks)
     say(f"{steps} steps with outputs of {size} characters")
-    say("     steps    ms/step   of that asking the model   bytes/step   bytes/step so far")
+    say("     steps   ms/step   of it asking the model   of a processor   bytes/step   so far")
     for part, mark in zip(parts, marks[1:], strict=True):
         _line(part, mark, every=steps // len(parts))
     first, last = parts[0], parts[-1]
@@ -42,7 +42,7 @@ def _measure(server: str, steps: int, size: int) -> None:
     far = (marks[-1].kept / marks[-1].steps) / (marks[1].kept / marks[1].steps)
     say(
         f"last/first: {last.seconds / first.seconds:.2f} in time, {own:.2f} without the model call,"
-        f" {far:.2f} in bytes so far",
+        f" {last.working / first.working:.2f} of a processor, {far:.2f} in bytes so far"
     )
 
 
@@ -53,10 +53,12 @@ def say(text: str) -> None:
 
 
 def _line(part: Mark, mark: Mark, *, every: int) -> None:
-    spent, asking = 1000 * part.seconds / every, 1000 * part.asking / every
+    spent, asking, working = (
+        1000 * each / every for each in (part.seconds, part.asking, part.working)
+    )
     say(
-        f"{part.steps - every:5}-{part.steps:<5}{spent:9.1f}{asking:18.1f}"
-        f"{part.kept / every:22,.0f}{mark.kept / mark.steps:18,.0f}",
+        f"{part.steps - every:5}-{part.steps:<5}{spent:8.1f}{asking:25.1f}{working:17.1f}"
+        f"{part.kept / every:13,.0f}{mark.kept / mark.steps:9,.0f}"
     )
 
 

@@ -21,6 +21,7 @@ SELECT (SELECT coalesce(sum(octet_length(blob)), 0) FROM checkpoint_blobs)
     + (SELECT coalesce(sum(octet_length(blob)), 0) FROM checkpoint_writes)
     + (SELECT coalesce(sum(octet_length(checkpoint::text) + octet_length(metadata::text)), 0)
        FROM checkpoints)
+    + (SELECT coalesce(sum(octet_length(output)), 0) FROM daruma_outputs)
 """
 """What was written, before Postgres compresses it."""
 
@@ -34,6 +35,8 @@ class Mark:
     kept: int
     asking: float = 0.0
     """Of the seconds, those within model calls."""
+    working: float = 0.0
+    """Seconds of a processor that this process took: on a busy machine they tell more."""
 
 
 def long_thread(
@@ -43,16 +46,18 @@ def long_thread(
     graph = build_graph(_model(steps), [_teller(size)], _settings(steps), persistence=postgres)
     config: RunnableConfig = {"configurable": {"thread_id": "long"}, "recursion_limit": 5 * steps}
     marks = [Mark(0, 0.0, 0)]
-    done, ran, asking, since = 0, 0.0, 0.0, time.perf_counter()
+    done, ran, asking, worked = 0, 0.0, 0.0, 0.0
+    since, began = time.perf_counter(), time.process_time()
     with psycopg.connect(url, autocommit=True) as other:
         for part in graph.stream({"messages": [("user", "Go on")]}, config, stream_mode="updates"):
             asking += sum(step.seconds for step in _steps_in(part))
             done += "tool" in part
             if "tool" in part and done % every == 0:
                 ran += time.perf_counter() - since
+                worked += time.process_time() - began
                 kept = other.execute(_BYTES).fetchone() or (0,)
-                marks.append(Mark(done, ran, int(kept[0]), asking))
-                since = time.perf_counter()
+                marks.append(Mark(done, ran, int(kept[0]), asking, worked))
+                since, began = time.perf_counter(), time.process_time()
     return marks
 
 
@@ -64,6 +69,7 @@ def between(marks: list[Mark]) -> list[Mark]:
             after.seconds - before.seconds,
             after.kept - before.kept,
             after.asking - before.asking,
+            after.working - before.working,
         )
         for before, after in pairwise(marks)
     ]

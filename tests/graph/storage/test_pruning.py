@@ -65,13 +65,15 @@ NO_RECOVERY: dict[str, Any] = {"fallback_chain": {"recovery": {"enabled": False}
 
 def worked(postgres: Postgres, workspace: Path, thread: str) -> Run:
     args = {"command": "create", "path": f"{thread}.txt", "file_text": thread}
+    again = {**args, "path": "more.txt"}
     script = {
         "plan": [phases({"id": "a", "expert": "developer"})],
-        "main@a": [calls(call("str_replace_editor", **args)), {"raise": "boom"}],
+        "main@a": [calls(call("str_replace_editor", **again)), {"raise": "boom"}],
         "main": [calls(call("str_replace_editor", **args)), say()],
     }
     run = run_on(postgres, script, thread, **NO_RECOVERY)
-    return run.ask(mode="team_collab", workspace=str(workspace)).ask("More", mode="react")
+    work = {"workspace": str(workspace)}
+    return run.ask(mode="react", **work).ask("More", mode="team_collab", **work)
 
 
 def kept_of(workspace: Path, thread: str) -> int:
