@@ -5,6 +5,7 @@ The history keeps what was said; only what is sent is mended.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
@@ -40,15 +41,22 @@ def _with_sendable_names(messages: Iterable[BaseMessage]) -> Iterator[BaseMessag
 
 def _has_to_be_mended(message: AIMessage) -> bool:
     # Most have not, and copying all of a long history for each request takes its time.
-    calls = (*message.tool_calls, *message.invalid_tool_calls)
+    calls = _calls(message)
     sent = bool(calls) and "tool_calls" in message.additional_kwargs
     return sent or any(_sendable(call["name"]) != call["name"] for call in calls)
+
+
+def _calls(message: AIMessage) -> Sequence[Any]:
+    # Once for each message of each request: a new tuple for all of them takes its time too.
+    invalid = message.invalid_tool_calls
+    return (*message.tool_calls, *invalid) if invalid else message.tool_calls
 
 
 def _named(call: dict[str, Any]) -> dict[str, Any]:
     return {**call, "name": _sendable(call.get("name"))}
 
 
+@lru_cache(maxsize=1000)
 def _sendable(name: str | None) -> str:
     """Return a name as OpenAI takes it: with any other in its history it refuses every request."""
     return _REFUSED.sub("_", name or "")[:64] or "unknown"
@@ -63,11 +71,11 @@ def _answered(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
             if open_calls.pop(message.tool_call_id, None):
                 done.append(message)
             continue
-        done.extend(_missing(open_calls))
-        open_calls = {}
+        if open_calls:
+            done.extend(_missing(open_calls))
+            open_calls = {}
         if isinstance(message, AIMessage):
-            calls = (*message.tool_calls, *message.invalid_tool_calls)
-            open_calls = {str(call["id"]): str(call["name"]) for call in calls}
+            open_calls = {str(call["id"]): str(call["name"]) for call in _calls(message)}
         done.append(message)
     return [*done, *_missing(open_calls)]
 

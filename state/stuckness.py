@@ -31,9 +31,18 @@ def news(past: Sequence[Round]) -> list[bool]:
     return told
 
 
+def _is_new(past: Sequence[Round], n: int) -> bool:
+    # As above, for one: to ask of the last few is quicker than to count all of a long thread.
+    each = past[n]
+    known = each in past[:n]
+    return not (known or (each.failed and sum(o.outcome == each.outcome for o in past) > 1))
+
+
 def is_stuck(past: Sequence[Round]) -> bool:
     """Whether the last three rounds brought nothing new (RE-01)."""
-    return len(past) >= WINDOW and not any(news(past)[-WINDOW:])
+    return len(past) >= WINDOW and not any(
+        _is_new(past, n) for n in range(len(past) - 1, len(past) - 1 - WINDOW, -1)
+    )
 
 
 def is_slow(fresh: Sequence[bool], blockers: Sequence[str]) -> bool:
