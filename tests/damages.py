@@ -10,7 +10,7 @@ import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from psycopg.rows import dict_row
-from tests.crash_driver import NEVER, graph_over, reply_to
+from tests.crash.scenes import NEVER, graph_over, reply_to
 
 from daruma.graph.storage.postgres import Postgres
 
@@ -84,7 +84,7 @@ def at_the_end(graph: Any, given: Any, config: RunnableConfig) -> Any:
     """Go on with a thread, saying yes to all that it asks, and return its last state."""
     graph.invoke(given, config)
     while questions := graph.get_state(THREAD).interrupts:
-        replies = {each.id: reply_to(each.value) for each in questions}
+        replies = {each.id: reply_to(each.value, Path(each.value["id"])) for each in questions}
         graph.invoke(Command(resume=replies), THREAD)
     return graph.get_state(THREAD)
 

@@ -116,7 +116,7 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
         saver.__class__ = Deadly
         object.__setattr__(saver.database, "__class__", DeadlyDatabase)
         DEATH.point = point
-        graph = graph_over(pg, SCENES[scene], folder, point)
+        graph = graph_over(pg, scene, folder, point)
         state, doubts = await run_to_the_end(graph, folder, config)
         result = state.values["result"]
         history = [past async for past in graph.aget_state_history(config)]

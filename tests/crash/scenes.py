@@ -199,9 +199,9 @@ SCENES = {
 """Together they pass through every node."""
 
 
-def graph_over(pg: Postgres, scene: Scene, folder: Path, point: int) -> Any:
+def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
     """Build the graph of a scripted task; what its tools pay is written into a ledger."""
-    ledger = folder.with_suffix(".ledger")
+    scene, ledger = SCENES[name], folder.with_suffix(".ledger")
 
     def pay(amount: int) -> str:
         """Pay an amount."""

@@ -9,7 +9,7 @@ import ormsgpack
 import psycopg
 import pytest
 from langgraph.checkpoint.serde.jsonplus import _msgpack_enc
-from tests.crash_driver import NEVER, graph_over
+from tests.crash.scenes import NEVER, graph_over
 from tests.damages import NEWEST, OWN_BLOB, PARENT, THREAD, finished
 
 from daruma.graph.storage.postgres import open_postgres

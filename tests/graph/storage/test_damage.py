@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 import pytest
 from langgraph.graph import START, StateGraph
-from tests.crash_driver import NEVER, graph_over
+from tests.crash.scenes import NEVER, graph_over
 from tests.damages import (
     DAMAGES,
     KEY,
