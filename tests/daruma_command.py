@@ -53,6 +53,7 @@ class Daruma:
         monkeypatch.setenv("DARUMA_DATA_DIR", str(folder / "data"))
         monkeypatch.chdir(folder)
         self.folder = folder
+        self.url = url
         self.setenv: Callable[[str, str], None] = monkeypatch.setenv
         self.chdir: Callable[[Path], None] = monkeypatch.chdir
         self._capsys = capsys

@@ -45,6 +45,9 @@ WHERE thread_id = %s AND token = %s
 _GIVING_SECONDS: Final = 5.0
 """A database that does not take a lease back by then sees it end by itself."""
 
+_LEFT: Final[set[str]] = set()
+"""Runs of this process that have ended and could not say so, whichever pool they were over."""
+
 
 @dataclass(frozen=True)
 class _Held:
@@ -72,9 +75,6 @@ class PostgresLeases:
         self._database = database
         self._seconds = seconds
         self._kept: dict[str, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
-        self._left: set[str] = set()
-        """Runs of this process that have ended, and could not say so."""
 
     def take(self, thread_id: str) -> Hold:
         return run(self._taken(thread_id), loop=self._database.loop)
@@ -135,7 +135,7 @@ class PostgresLeases:
 
     def _is_over(self, held: "_Held") -> bool:
         life = Life.of(held.holder)
-        return held.run in self._left or (life is not None and life.is_over)
+        return held.run in _LEFT or (life is not None and life.is_over)
 
     async def _keep(self, hold: Hold) -> None:
         """Show signs of life; the first that comes too late ends it."""
@@ -154,7 +154,7 @@ class PostgresLeases:
         if kept := self._kept.pop(hold.run, None):
             kept.cancel()
             await asyncio.wait([kept])
-        self._left.add(hold.run)
+        _LEFT.add(hold.run)
 
         async def give(connection: Connection) -> None:
             await connection.execute(_GIVE_BACK, [hold.thread_id, hold.token])
@@ -162,4 +162,4 @@ class PostgresLeases:
         with suppress(Error, TimeoutError, OSError, StorageUnavailable):
             async with asyncio.timeout(_GIVING_SECONDS):
                 await self._database.transact(give)
-            self._left.discard(hold.run)
+            _LEFT.discard(hold.run)

@@ -16,9 +16,11 @@ from daruma.graph.bridge import run
 from daruma.graph.build import build_graph, builder
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
+from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
+from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.tools.registry import Registry
 from daruma.tools.tool import Tool
 
@@ -92,6 +94,40 @@ def test_without_the_chain_going_on_runs_the_node_again(way: Callable[..., None]
         way(graph)
 
     assert graph.get_state(CONFIG).next == ("main",)
+    assert graph.invoke(None, CONFIG)["result"].completed
+
+
+class Unwritten(Registry):
+    """A live thing that a node uses, whose storage is gone for the first two times."""
+
+    def __init__(self, error: CutOff) -> None:
+        super().__init__([shout])
+        self.errors = [error, error]
+
+    def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
+        if self.errors:
+            raise self.errors.pop()
+        return super().visible(settings, workspace=workspace)
+
+
+@WAYS
+@pytest.mark.parametrize("error", [StorageUnavailable("gone"), HoldLost("t")])
+def test_a_run_that_is_cut_off_from_its_storage_has_not_failed(
+    error: CutOff, way: Callable[..., None]
+) -> None:
+    """DU-04: no recovery, no emergency, under any settings; it goes on with the same node."""
+    contexts = Contexts(ScriptedChatModel(script=[say()]), Unwritten(error), Settings())
+    compiled = builder(contexts).compile(checkpointer=memory())
+    graph: Any = Machine.of(compiled, Settings(), contexts.check)
+
+    with pytest.raises(type(error)) as raised:
+        way(graph)
+
+    assert raised.value is error
+    state = graph.get_state(CONFIG)
+    assert (state.next, state.values.get("failure")) == (("main",), None)
+    with pytest.raises(type(error)):
+        graph.invoke(None, CONFIG)
     assert graph.invoke(None, CONFIG)["result"].completed
 
 

@@ -15,6 +15,7 @@ from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import Event
 from daruma.state.settings import Settings
+from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.tools.context import Context
 from daruma.tools.team.template import Expert
 
@@ -197,6 +198,20 @@ async def test_what_is_wrong_with_the_request_has_failed() -> None:
 
     assert report.phase.failure is not None
     assert (report.phase.failure.code, report.phase.failure.node) == ("bad_request", "member")
+
+
+@pytest.mark.parametrize("cut_off", [StorageUnavailable("gone"), HoldLost("t")])
+async def test_a_member_that_is_cut_off_from_its_storage_has_not_failed(cut_off: CutOff) -> None:
+    """DU-04: nothing is reported; its phase goes on when the database is back."""
+    told: list[Event] = []
+
+    async def carry_out(_: State, __: Settings, /) -> State:
+        raise cut_off
+
+    with pytest.raises(type(cut_off)):
+        await member(GIVEN, replace(a_context(events=told), carry_out=carry_out))
+
+    assert told == []
 
 
 async def test_a_member_that_loses_its_plan_is_a_bug() -> None:

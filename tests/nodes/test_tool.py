@@ -11,6 +11,7 @@ from tests.parts import a_call, a_context, a_task, settings
 from daruma.nodes.tool import summary, tool
 from daruma.state.channels import Update
 from daruma.state.events import Event
+from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.state.tool_task import Dispatch
 
 
@@ -91,6 +92,19 @@ async def test_an_interrupt_of_a_tool_is_not_swallowed() -> None:
     """LangGraph's own control flow passes through."""
     with pytest.raises(GraphInterrupt):
         await run("ask")
+
+
+@pytest.mark.parametrize("cut_off", [StorageUnavailable("gone"), HoldLost("t")])
+async def test_that_the_storage_is_gone_is_nothing_to_tell_the_model(cut_off: CutOff) -> None:
+    """DU-04: the run stops before this call, and goes on from there."""
+
+    def write() -> str:
+        """Write it down."""
+        raise cut_off
+
+    call = a_call("c1", name="write", args={})
+    with pytest.raises(type(cut_off)):
+        await tool(Dispatch(task=a_task(), call=call), a_context(tools=[write]))
 
 
 async def test_start_and_end_are_told() -> None:

@@ -83,6 +83,19 @@ def test_a_lease_can_not_be_given_back_to_a_lost_database_and_can_be_taken_again
         assert leases.take("t").token > first.token
 
 
+def test_a_run_that_could_not_say_that_it_is_over_is_known_to_be_in_its_process(
+    postgres_url: str,
+) -> None:
+    """Through another pool too: a command that is typed again in one session."""
+    with fault_proxy(postgres_url) as proxy, open_postgres(proxy.url, outage_seconds=0) as own:
+        first = own.checkpointer.leases.take("t")
+        proxy.refuse()
+        own.checkpointer.leases.give_back(first)
+
+    with open_postgres(postgres_url) as other:
+        assert other.checkpointer.leases.take("t").token > first.token
+
+
 async def test_a_lease_that_ran_out_in_an_outage_is_still_good(postgres_url: str) -> None:
     """If nobody took it: its signs of life go on when the database is back."""
     with fault_proxy(postgres_url) as proxy, open_postgres(proxy.url, outage_seconds=1) as own:
@@ -115,3 +128,16 @@ def test_a_server_that_may_only_be_read_is_left_for_the_one_after_it(postgres_ur
         database.transact_waiting(write)
 
         assert len({id(connection) for connection in seen}) == 2
+
+
+def test_what_a_connection_that_was_cut_off_has_locked_is_free_soon(postgres_url: str) -> None:
+    """Its retry waits for the lock; the server would hear of a dead network after hours."""
+
+    async def limit(connection: Any) -> str:
+        row = await (
+            await connection.execute("SHOW idle_in_transaction_session_timeout")
+        ).fetchone()
+        return str(row["idle_in_transaction_session_timeout"])
+
+    with open_postgres(postgres_url) as pg:
+        assert pg.checkpointer.database.transact_waiting(limit) == "10s"
