@@ -20,6 +20,7 @@ from daruma.state.channels import State
 from daruma.state.emergency import emergency_of
 from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.settings import Settings
+from daruma.state.storage import StorageUnavailable
 from daruma.state.tool_task import Dispatch
 
 BUG = ZeroDivisionError("planted")
@@ -192,3 +193,13 @@ async def test_without_emergency_a_bug_in_finish_is_what_the_run_ends_with() -> 
     raised.end = None
     await handler_for("finish", off)(failed, error, runtime, of_run)
     assert raised.end is None
+
+
+async def test_a_run_that_is_cut_off_from_its_storage_is_left_at_once() -> None:
+    """DU-04: also where that was found out beside the node itself."""
+    gone = StorageUnavailable("gone")
+
+    with pytest.raises(Leaving) as left:
+        await handled("main", a_state(), gone)
+
+    assert left.value.error is gone
