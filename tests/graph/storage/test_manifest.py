@@ -13,7 +13,7 @@ from daruma.graph.storage.sealing import Checked, Sealed, Sealing
 from daruma.state.storage import DamagedState
 
 PLACE = ("t", "", "c1")
-SEALINGS = [Checked(), Sealed(bytes(32))]
+SEALINGS: list[Sealing] = [Checked(), Sealed(bytes(32))]
 CHECKPOINT: dict[str, Any] = {
     "v": 4,
     "id": "c1",
