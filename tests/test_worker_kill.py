@@ -13,7 +13,7 @@ THREADS = 50
 def test_a_dead_worker_s_threads_are_completed_by_another(
     postgres_url: str, tmp_path: Path, dies_at: int
 ) -> None:
-    """Fifty threads, two processes, ``kill -9`` between a tool and the next request to the model."""
+    """Fifty threads, two processes, ``kill -9`` between a tool and the next request."""
     came = killed(postgres_url, tmp_path / "effects", THREADS, dies_at)
 
     assert "now" in came.told

@@ -6,7 +6,6 @@ killed while it asks its model, before its tool and after it: what comes of a to
 itself is the journal's matter.
 """
 
-import asyncio
 import logging
 import os
 import random
@@ -16,7 +15,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -30,6 +29,7 @@ from typing_extensions import override
 
 from daruma import Settings, aopen_postgres, asubmit, awork, build_graph, open_postgres
 from daruma.graph.bridge import run
+from daruma.graph.command_line.interruptible import Cancelled, run_interruptible
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import Postgres
@@ -144,6 +144,7 @@ def killed(url: str, file: Path, threads: int, dies_at: int) -> Round:
                 if told >= {f"thread {name!r}: completed" for name in names}:
                     break
             other.terminate()
+            other.wait()
         graph = build_graph(settings=Settings(), persistence=postgres)
         results = [graph.get_state({"configurable": {"thread_id": name}}) for name in names]
         statuses = Counter(each.values["result"].status for each in results)
@@ -181,7 +182,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
         logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
         logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
-        asyncio.run(worker(sys.argv[2], sys.argv[3], int(sys.argv[4])))
+        with suppress(Cancelled):
+            run_interruptible(worker(sys.argv[2], sys.argv[3], int(sys.argv[4])))
     else:
         sys.exit(
             main(*(int(given) for given in [*sys.argv[1:], *["5", "50"][len(sys.argv) - 1 :]]))

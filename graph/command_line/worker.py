@@ -16,6 +16,10 @@ def worker(
     concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many threads to run at once.")
     ] = 1,
+    grace: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, help="How long what runs may go on after Ctrl-C."),
+    ] = 10.0,
     once: Annotated[
         bool, typer.Option("--once", help="Leave when nothing is left to do now.")
     ] = False,
@@ -28,7 +32,7 @@ def worker(
 
     _say_lines()
     try:
-        run_interruptible(_serve(concurrency, once=once))
+        run_interruptible(_serve(concurrency, grace, once=once))
     except Cancelled:
         typer.echo("stopped")
 
@@ -48,14 +52,17 @@ def _say_lines() -> None:
     log.setLevel(logging.INFO)
 
 
-async def _serve(concurrency: int, *, once: bool) -> None:
+async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
     from daruma.graph.command_line.submitting import graph_for
     from daruma.graph.storage.postgres import aopen_postgres
+    from daruma.graph.workers.pace import Pace
     from daruma.graph.workers.reader import reader_on
     from daruma.graph.workers.tasks import Tasks
     from daruma.graph.workers.work import serve
 
     async with aopen_postgres() as postgres:
         database = postgres.checkpointer.database
-        tasks = Tasks(database, graph_for(postgres), reader_on(postgres), COMMANDS)
+        tasks = Tasks(
+            database, graph_for(postgres), reader_on(postgres), COMMANDS, Pace(grace=grace)
+        )
         await serve(tasks, concurrency=concurrency, wait=not once)
