@@ -23,7 +23,7 @@ from daruma.graph.workers.submit import asubmit
 from daruma.graph.workers.sweep import asweep
 from daruma.graph.workers.work import awork, work
 
-PLANNED = {"messages": [("user", "Do it")], "mode": "plan_exec"}
+PLANNED: Any = {"messages": [("user", "Do it")], "mode": "plan_exec"}
 SWEEPER = """
 import json, sys
 from daruma import Settings, build_graph, open_postgres, sweep
