@@ -33,6 +33,7 @@ class WorkerLines(logging.Handler):
         """Hear what workers say meanwhile."""
         handler, log = cls(), logging.getLogger("daruma.worker")
         before = log.level
+        log.propagate = False  # what pytest keeps of it would count as held
         log.addHandler(handler)
         log.setLevel(logging.INFO)
         try:
@@ -40,3 +41,4 @@ class WorkerLines(logging.Handler):
         finally:
             log.removeHandler(handler)
             log.setLevel(before)
+            log.propagate = True
