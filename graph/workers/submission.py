@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
-from langchain_core.messages import BaseMessage, RemoveMessage, message_to_dict, messages_from_dict
+from langchain_core.messages import message_to_dict, messages_from_dict
 from langgraph.types import Command
 
 from daruma.graph.new_request import RequestRefused
@@ -77,12 +77,5 @@ def _given(told: Mapping[str, Any]) -> Any:
     if "replies" in told:
         return Command(resume=told["replies"])
     if "request" in told:
-        return {**told["request"], "messages": [_message(m) for m in told["request"]["messages"]]}
+        return {**told["request"], "messages": messages_from_dict(told["request"]["messages"])}
     return None
-
-
-def _message(told: dict[str, Any]) -> BaseMessage:
-    if told["type"] == "remove":
-        return RemoveMessage(id=told["data"]["id"])
-    (message,) = messages_from_dict([told])
-    return message
