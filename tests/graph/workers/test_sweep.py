@@ -125,6 +125,7 @@ async def test_a_review_that_was_answered_in_time_is_not_parked(postgres_url: st
         (question,) = (await graph.aget_state(config("t"))).interrupts
         await asubmit(pg, Command(resume={question.id: {"decision": "confirm"}}), "t")
         await awork(graph, wait=False)
+        before = await graph.aget_state(config("t"))  # the timed job is not in the reply's way
         async with pg.pool.connection() as connection:
             await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now()")
 
@@ -132,6 +133,7 @@ async def test_a_review_that_was_answered_in_time_is_not_parked(postgres_url: st
 
         state = await graph.aget_state(config("t"))
         assert state.values["result"].completed
+        assert state.config == before.config
         async with pg.pool.connection() as connection:
             found = "SELECT FROM procrastinate_jobs WHERE task_name = 'daruma.park'"
             assert (await connection.execute(found)).rowcount == 0

@@ -16,8 +16,8 @@ from daruma.graph.workers.work import awork
 
 PLANNED = {"messages": [("user", "Do it")], "mode": "plan_exec"}
 WARM, WAITING = 40, 200
-OBJECTS = 5
-"""A job that is not let go of holds dozens; connections come and go with a few hundred in all."""
+OBJECTS = 25
+"""A run that is not let go of holds hundreds; new connections bring a few of their own."""
 
 
 def connections(url: str) -> int:
