@@ -9,11 +9,12 @@ import pytest
 from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context
 
-from daruma.graph.journals import Place, ProcessJournals
+from daruma.graph.journals import Place, ProcessJournal, ProcessJournals
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import Question, read_reply
+from daruma.state.storage import StorageUnavailable
 from daruma.tools.context import Context
-from daruma.tools.journal import Effect, Outcome, Settles
+from daruma.tools.journal import Effect, Entry, Outcome, Settles
 from daruma.tools.once import once, question_of
 from daruma.tools.snapshots.around import around
 from daruma.tools.turns import Turns
@@ -258,3 +259,27 @@ async def test_where_nothing_can_be_put_back_a_person_is_asked(workspace: Path) 
         await life.make("restore")
 
     assert len(life.asked) == 1
+
+
+class Lost(ProcessJournals):
+    """A journal whose database is gone."""
+
+    def journal_at(self, place: Place, run: str) -> ProcessJournal:
+        journal = super().journal_at(place, run)
+
+        async def begin(effect: Effect) -> Entry:
+            raise StorageUnavailable("gone")
+
+        journal.begin = begin  # type: ignore[method-assign]
+        return journal
+
+
+async def test_without_a_database_nothing_is_done() -> None:
+    """The intent is the fence: no record of it, no effect."""
+    life = Life()
+    life.journals = Lost()
+
+    with pytest.raises(StorageUnavailable):
+        await life.make("ask")
+
+    assert life.worked == []
