@@ -267,7 +267,7 @@ class Lost(ProcessJournals):
     def journal_at(self, place: Place, run: str) -> ProcessJournal:
         journal = super().journal_at(place, run)
 
-        async def begin(effect: Effect) -> Entry:
+        async def begin(effect: Effect) -> Entry:  # noqa: ARG001 - a Journal
             raise StorageUnavailable("gone")
 
         journal.begin = begin  # type: ignore[method-assign]
