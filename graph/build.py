@@ -19,6 +19,8 @@ from daruma.graph.bridge import async_node
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
 from daruma.graph.handlers import handler_for
+from daruma.graph.journals import journals_of
+from daruma.graph.leases import leases_of
 from daruma.graph.machine import (
     ENTRY,
     MEMBER_ENTRY,
@@ -82,8 +84,8 @@ def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
     LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
     """
-    replies_of(checkpointer)  # made before the copy, which shares it
-    outputs_of(checkpointer)
+    for place_of in (replies_of, outputs_of, leases_of, journals_of):
+        place_of(checkpointer)  # made before the copy, which shares it
     if type(checkpointer.serde) is not JsonPlusSerializer:
         return checkpointer
     strictly = copy(checkpointer)

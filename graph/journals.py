@@ -121,9 +121,15 @@ def journal_of(config: RunnableConfig, run: str) -> Journal:
     """Return the journal for the node that a config is given to."""
     saver: Any = config.get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER)
     place = Place.of(config)
-    if not saver or place is None:
-        return NoJournal()
-    if isinstance(saver, Journals):
-        return saver.journal_at(place, run)
-    kept: ProcessJournals = saver.__dict__.setdefault("journals", ProcessJournals())
-    return kept.journal_at(place, run)
+    return journals_of(saver).journal_at(place, run) if saver and place else NoJournal()
+
+
+def journals_of(checkpointer: Any) -> Journals:
+    """Return where a checkpointer's journals are: its own place, else one in this process.
+
+    The latter goes with the object, so that all graphs over one checkpointer know what was done.
+    """
+    if isinstance(checkpointer, Journals):
+        return checkpointer
+    made: Journals = checkpointer.__dict__.setdefault("journals", ProcessJournals())
+    return made

@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from tests.parts import memory
 from tests.scripted_runs import call, calls, say
 
@@ -133,6 +134,15 @@ def test_a_run_that_is_abandoned_gives_back_what_it_held(slow: Slow) -> None:
 
     slow.go.set()
     assert slow.graph.invoke(None, T)["result"].status == "completed"
+
+
+def test_two_graphs_over_one_checkpointer_know_of_each_other(tmp_path: Path) -> None:
+    """Each reads it through a copy of its own."""
+    saver = InMemorySaver()
+    slow, other = Slow(saver, tmp_path), Slow(saver, tmp_path)
+
+    with slow.working(), pytest.raises(ThreadBusy):
+        other.graph.invoke(None, T)
 
 
 def test_a_refused_request_holds_nothing(slow: Slow) -> None:
