@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -71,19 +71,30 @@ def build_graph(
     :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for a level that can not be there.
     """
     settings = settings or Settings.load()
-    own = persistence.checkpointer.expecting(refuse_misfits) if persistence else None
-    saver = own if checkpointer is None else strict(checkpointer)
+    given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
+    saver = None if given is None else strict(given)
     contexts = Contexts(model, Registry(tools), settings)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     member = cache(partial(member_of, contexts))
     return Machine.of(compiled, settings, contexts.check, member)
 
 
+@runtime_checkable
+class Expecting(Protocol):
+    """A checkpointer that can check what it reads."""
+
+    def expecting(self, check: Callable[[Mapping[str, Any]], None]) -> BaseCheckpointSaver[Any]:
+        """Return one over the same data that does."""
+
+
 def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     """Return a checkpointer over the same data that reads back listed types only.
 
     LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
+    Ours refuses what is no value of the machine's channels, too.
     """
+    if isinstance(checkpointer, Expecting):
+        return checkpointer.expecting(refuse_misfits)
     for place_of in (replies_of, outputs_of, leases_of, journals_of):
         place_of(checkpointer)  # made before the copy, which shares it
     if type(checkpointer.serde) is not JsonPlusSerializer:
