@@ -65,8 +65,7 @@ class ReversibleMachine(HeldMachine):
         given = self._thread(config)
         with self._held(config) as own:
             past = own.get_state(given)
-            with workspace_locked(workspace_of(None, past)):
-                return undone(past, to, conflicts, travelled=_travelled(given))
+            return undone(past, to, conflicts, travelled=_travelled(given))
 
     async def aundo(
         self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
@@ -75,8 +74,7 @@ class ReversibleMachine(HeldMachine):
         given = self._thread(config)
         async with self._aheld(config) as own:
             past = await own.aget_state(given)
-            with workspace_locked(workspace_of(None, past)):
-                return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
+            return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
 
     def savepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Return the states that a thread's files can be put back to, oldest first.

@@ -15,6 +15,7 @@ from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.phases import first_failed
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
+from daruma.tools.files.workspace_lock import workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
 from daruma.tools.snapshots.store import Store
@@ -52,11 +53,14 @@ def undone(
 
     ``to`` names a savepoint or a snapshot; None means the start of the newest task or, for one who
     ``travelled`` back to a checkpoint, the newest savepoint of that. Raises :class:`UndoRefused`,
-    :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts, and
-    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`.
+    :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts,
+    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`, and
+    :class:`~daruma.state.storage.WorkspaceBusy`.
     """
     place = place_of(past, to, travelled=travelled)
-    return snapshots_of(place.workspace, place.thread).restore(place.snapshot, conflicts=conflicts)
+    with workspace_locked(place.workspace):  # that of a savepoint may not be the newest task's
+        kept = snapshots_of(place.workspace, place.thread)
+        return kept.restore(place.snapshot, conflicts=conflicts)
 
 
 def place_of(past: StateSnapshot, to: str | None, *, travelled: bool = False) -> Place:

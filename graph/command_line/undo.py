@@ -9,9 +9,8 @@ import typer
 from daruma.graph.command_line.options import ThreadName
 
 if TYPE_CHECKING:
-    from langgraph.types import StateSnapshot
-
     from daruma.graph.command_line.thread_view import ThreadView
+    from daruma.graph.command_line.undo_talk import UndoTalk
     from daruma.tools.snapshots.outcome import Conflicts
 
 
@@ -41,7 +40,6 @@ def undo(  # each is an option of the command
 
     from daruma.graph.command_line.paper import Paper
     from daruma.graph.command_line.undo_talk import UndoTalk
-    from daruma.graph.undoing import place_of
 
     if keep and overwrite:
         raise typer.BadParameter("give one of --keep and --overwrite")
@@ -51,9 +49,8 @@ def undo(  # each is an option of the command
     if names:
         talk.tell(asyncio.run(_view(thread)))
         return
-    place = place_of(asyncio.run(_past(thread)), to)
     conflicts: Conflicts = "keep" if keep else "overwrite" if overwrite else "refuse"
-    raise typer.Exit(talk.hold(place, conflicts, to))
+    raise typer.Exit(_put_back(thread, to, conflicts, talk))
 
 
 async def _view(thread: str) -> "ThreadView":
@@ -64,17 +61,24 @@ async def _view(thread: str) -> "ThreadView":
         return await thread_view(postgres, thread)
 
 
-async def _past(thread: str) -> "StateSnapshot":
+def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTalk") -> int:
+    """Put files back while no run is at work there, from what is shown of it to the end."""
     from langchain_core.runnables import RunnableConfig
 
     from daruma.graph.build import build_graph
     from daruma.graph.command_line.thread_names import no_such
-    from daruma.graph.storage.postgres import aopen_postgres
+    from daruma.graph.held import thread_held
+    from daruma.graph.storage.postgres import open_postgres
+    from daruma.graph.undoing import place_of
     from daruma.state.settings import Settings
+    from daruma.tools.files.workspace_lock import workspace_locked
 
-    async with aopen_postgres() as postgres:
+    config = RunnableConfig(configurable={"thread_id": thread})
+    with open_postgres() as postgres:
         graph = build_graph(settings=Settings(), persistence=postgres)
-        past = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
-    if past.created_at is None:
-        raise no_such(thread)
-    return past
+        if graph.get_state(config).created_at is None:
+            raise no_such(thread)
+        with thread_held(postgres.checkpointer, thread):
+            place = place_of(graph.get_state(config), to)
+            with workspace_locked(place.workspace):
+                return talk.hold(place, conflicts, to)

@@ -9,8 +9,17 @@ import pytest
 from langgraph.types import StateSnapshot
 from tests.parts import a_savepoint, a_task
 
-from daruma.graph.undoing import Place, UndoRefused, place_of, savepoints_of, snapshots_of
+from daruma.graph.undoing import (
+    Place,
+    UndoRefused,
+    place_of,
+    savepoints_of,
+    snapshots_of,
+    undone,
+)
 from daruma.state.savepoint import Savepoint
+from daruma.state.storage import WorkspaceBusy
+from daruma.tools.files.workspace_lock import workspace_locked
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -150,3 +159,12 @@ def test_a_checkpoint_before_all_savepoints_says_so(ws: Path) -> None:
     asked.values["savepoints"][0] = a_savepoint("1", workspace="/other")
 
     assert "no savepoint had been taken by that checkpoint" in refusal(asked, travelled=True)
+
+
+def test_a_workspace_of_an_earlier_task_is_not_changed_under_another_run(ws: Path) -> None:
+    """What counts is the folder that is put back, not the one of the newest task."""
+    earlier = replace(a_savepoint("1", snapshot=taken(ws)), workspace=str(ws))
+    asked = past(task=a_task(id="t/2", workspace="/elsewhere"), savepoints=[earlier])
+
+    with workspace_locked(str(ws)), pytest.raises(WorkspaceBusy):
+        undone(asked, "1", "refuse")

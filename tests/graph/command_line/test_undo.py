@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 from tests.daruma_command import DONE, Daruma, Said
 
+from daruma.graph.held import thread_held
+from daruma.graph.storage.postgres import open_postgres
+from daruma.tools.files.workspace_lock import workspace_locked
+
 
 def editing(command: str, **args: str) -> dict[str, Any]:
     """A turn that edits a file."""
@@ -101,6 +105,18 @@ def test_savepoints_are_listed(daruma: Daruma) -> None:
         ("2", "Second things"),
     ]
     assert told.json["savepoints"][0]["snapshot"] in said.out
+
+
+def test_nothing_is_undone_under_a_run(daruma: Daruma, ws: Path) -> None:
+    """Neither while the thread is run, nor while another one works in that folder: one line."""
+    with open_postgres(daruma.url) as postgres, thread_held(postgres.checkpointer, "t"):
+        thread = daruma("undo", "t", "--yes")
+    with workspace_locked(str(ws)):
+        workspace = daruma("undo", "t", "--yes")
+
+    assert "thread 't' is being run by process" in thread.complaint
+    assert "another run on this machine works in" in workspace.complaint
+    assert contents(ws)["old.txt"] == "two\n"
 
 
 def test_a_run_says_how_it_is_undone(daruma: Daruma) -> None:
