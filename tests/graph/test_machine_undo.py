@@ -4,10 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts import settings
+from tests.parts import a_task, settings
 from tests.scripted_runs import Run, call, calls, phases, say
 
 from daruma.graph.undoing import UndoRefused
+from daruma.state.mode import Mode
+from daruma.state.storage import WorkspaceBusy
+from daruma.tools.files.workspace_lock import workspace_locked
 from daruma.tools.snapshots.outcome import Restored, RestoreRefused
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -64,6 +67,21 @@ def test_files_are_put_back_to_a_savepoint(
     assert files(ws) == left
     assert restored.exact
     assert run.snapshot.config == before
+
+
+@pytest.mark.parametrize("later", ["direct_chat", "plan_exec"])
+def test_an_undo_keeps_out_of_a_workspace_that_a_run_works_in(
+    run: Run, ws: Path, tmp_path: Path, later: Mode
+) -> None:
+    """Of the workspace whose files it changes, not of that which the newest task has (DU-03)."""
+    (tmp_path / "other").mkdir()
+    newest = a_task(later, id="t/2", workspace=str(tmp_path / "other"))
+    run.graph.update_state(CONFIG, {"task": newest}, as_node="finish")
+
+    with workspace_locked(str(ws)), pytest.raises(WorkspaceBusy):
+        run.graph.undo(CONFIG, to="1/p1")
+
+    assert files(ws) == {"one", "two"}
 
 
 def test_an_undo_is_undone(run: Run, ws: Path) -> None:
