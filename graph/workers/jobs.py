@@ -5,7 +5,13 @@ from typing import Any, Final
 
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.pool import Connection
-from daruma.graph.workers.engine import AlreadyEnqueued, Job, JobManager, PsycopgConnector
+from daruma.graph.workers.engine import (
+    AlreadyEnqueued,
+    ConnectorException,
+    Job,
+    JobManager,
+    PsycopgConnector,
+)
 from daruma.graph.workers.queue_tables import make_queue
 from daruma.graph.workers.submission import Submission
 from daruma.graph.workers.task_names import CARRY_OUT, PARK
@@ -42,7 +48,10 @@ async def park_at(database: Database, thread_id: str, deadline: float, name: str
 
 async def _put(database: Database, job: Job) -> None:
     async def put(connection: Connection) -> Any:
-        return await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
+        try:
+            return await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
+        except ConnectorException as error:  # a lost database is told by what Postgres itself says
+            raise error.__cause__ or error from None
 
     await make_queue(database)
     try:
