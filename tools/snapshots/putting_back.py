@@ -52,7 +52,7 @@ class PuttingBack:
         plan = self._planned(target, before, overwrite=conflicts == "overwrite")
         if plan.conflicts and conflicts == "refuse":
             raise refused(plan)
-        return self._carried_out(f"put back {target.label}", by, target, before, plan)
+        return self._carried_out(put_back_to(target), by, target, before, plan)
 
     def foreseen(self, target_id: str, *, last: By, overwrite: bool) -> tuple[Plan, Look]:
         """Return what `restore` would do, and how the workspace is now."""
@@ -135,6 +135,11 @@ class PuttingBack:
                     f"the content of {told(path)} is not in {self.snapshots.store.path}: nothing"
                     " was changed"
                 ) from None
+
+
+def put_back_to(target: Snapshot) -> str:
+    """Return the label of the snapshot that is taken once a workspace was put back."""
+    return f"put back {target.label}"
 
 
 def refused(plan: Plan) -> RestoreRefused:

@@ -74,6 +74,14 @@ class Recorded:
         ).fetchone()
         return _snapshot(row) if row else None
 
+    def others_since(self, number: int) -> bool:
+        """Whether another thread has a snapshot of the workspace that is newer than a number."""
+        row = self.database.execute(
+            "SELECT 1 FROM snapshots WHERE workspace = ? AND thread != ? AND number > ? LIMIT 1",
+            (self.workspace, self.thread, number),
+        ).fetchone()
+        return row is not None
+
     def named(self, id_: str) -> Snapshot:
         """Return a snapshot of any thread. Raises SnapshotUnavailable if it is not kept."""
         row = self.database.execute(

@@ -142,6 +142,11 @@ class Snapshots:
         with self.store.locked() as contents:
             return tuple(self.recorded(contents).all())
 
+    def used_by_others(self, since: Snapshot) -> bool:
+        """Whether another thread took a snapshot of this workspace later than that one."""
+        with self.store.locked() as contents:
+            return self.recorded(contents).others_since(since.number)
+
     def changes(self, before: str, after: str | None = None) -> tuple[Change, ...]:
         """Return what differs between two snapshots, or a snapshot and the workspace as it is."""
         with self.store.locked() as contents:
