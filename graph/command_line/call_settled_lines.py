@@ -16,8 +16,12 @@ _HOW: Final[Mapping[str, str]] = {
 
 
 def settled_lines(event: Mapping[str, Any]) -> list[Line]:
-    """Tell what became of it, and where that is what it had left in the files."""
+    """Tell what became of it, and how what it had left in the files is brought back.
+
+    ``thread`` is among the event's values where it is known which one is run.
+    """
     line = Line("note", f"{event['tool']} {_HOW.get(event['how'], event['how'])}")
     if not event["undo"]:
         return [line]
-    return [line, Line("note", f"what was there is kept: daruma undo THREAD --to {event['undo']}")]
+    undo = f"daruma undo {event.get('thread') or 'THREAD'} --to {event['undo']}"
+    return [line, Line("note", f"what was there is kept: {undo}")]

@@ -30,7 +30,8 @@ class Progress:
     def __init__(self, paper: Paper, asides: Mapping[str, str] | None = None) -> None:
         self._paper = paper
         self._asides = dict(asides or {})
-        self.plan_shown = self._begun = False
+        self.plan_shown = False
+        self._thread = ""
         self._going_on = GoingOn()
         self._calls: dict[str, Mapping[str, Any]] = {}
         self._spent: tuple[Spent, ...] = ()
@@ -66,9 +67,9 @@ class Progress:
 
     def begin(self, thread: str, model: str) -> None:
         """Say which thread runs, and with which model; once."""
-        if not self._begun:
+        if not self._thread:
             self._paper.put(Line("head", f"thread {thread}", model))
-        self._begun = True
+        self._thread = thread
 
     def see(self, mode: str, part: Mapping[str, Any]) -> None:
         """Take one part of a stream with the modes ``custom``, ``updates`` and ``values``."""
@@ -83,7 +84,7 @@ class Progress:
         kind = event["type"]
         if aside := self._asides.pop(kind, ""):
             self._paper.put(Line("aside", aside))
-        self._paper.put(*lines_of(event, self._going_on.close(event)))
+        self._paper.put(*lines_of({"thread": self._thread, **event}, self._going_on.close(event)))
         self.plan_shown |= kind == "plan_proposed"
         if kind == "tool_completed" and event["ok"]:
             self._paper.put(*change_lines(self._calls.get(event["call_id"], {})))
