@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import os
 import threading
 from contextlib import suppress
 from functools import cache
@@ -26,6 +27,9 @@ def _background_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+os.register_at_fork(after_in_child=_background_loop.cache_clear)  # its thread stays behind
+
+
 def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     while not loop.is_closed():
@@ -39,6 +43,8 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     """Cancel what is under way, so that it can clean up; leave behind what does not end."""
+    if not thread.is_alive():  # this is a fork of the process that had it
+        return
     ended = asyncio.run_coroutine_threadsafe(_cancel_all(), loop)
     with suppress(TimeoutError):
         ended.result(_EXIT_SECONDS)

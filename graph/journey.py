@@ -2,11 +2,22 @@
 
 import asyncio
 import concurrent.futures
+import os
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from daruma.state.errors import DarumaError
 
 T = TypeVar("T")
+
+_HOME: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, int]()
+"""The process that each loop turns in: a fork has a copy, which nobody turns."""
+
+
+class LeftBehind(DarumaError):
+    """Raised in a forked process for what works on a loop of its parent; it would wait for ever."""
 
 
 class Journey(Generic[T]):
@@ -25,8 +36,9 @@ class Journey(Generic[T]):
     def begin(self) -> None:
         """Start it, in the context of the caller; callable from every thread."""
         try:
+            _refuse_left_behind(self._loop)
             self._loop.call_soon_threadsafe(self._start)
-        except RuntimeError as error:  # the loop is closed
+        except (RuntimeError, LeftBehind) as error:  # the first: the loop is closed
             self._coroutine.close()
             self.end.set_exception(error)
 
@@ -54,3 +66,13 @@ class Journey(Generic[T]):
             self.end.set_exception(error)
         else:
             self.end.set_result(task.result())
+
+
+def _refuse_left_behind(loop: asyncio.AbstractEventLoop) -> None:
+    own = os.getpid()
+    home = _HOME.setdefault(loop, own)
+    if home != own:
+        raise LeftBehind(
+            f"what process {home} has opened does not come along in a fork: call open_postgres "
+            f"and build_graph in process {own} itself"
+        )

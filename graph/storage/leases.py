@@ -91,6 +91,9 @@ class PostgresLeases:
             run(self._given_back(hold), loop=loop)
 
     async def agive_back(self, hold: Hold) -> None:
+        if asyncio._get_running_loop() is None:  # swept away after its own loop was closed
+            self.give_back(hold)
+            return
         await on(self._database.loop, self._given_back(hold))
 
     async def _taken(self, thread_id: str) -> Hold:

@@ -5,15 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
+from daruma.graph.held import athread_held, thread_held
 from daruma.graph.leases import Hold
-from daruma.graph.storage.leases import PostgresLeases
-from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.graph.storage.leases import _LEFT, PostgresLeases
+from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.storage import HoldLost, ThreadBusy
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -162,3 +164,51 @@ def test_a_child_that_was_forked_has_a_life_of_its_own(tmp_path: Path) -> None:
     )
 
     assert told.stdout.split() == ["True", "False"]
+
+
+def test_the_thread_of_a_run_whose_loop_was_closed_is_free(postgres_url: str) -> None:
+    """Nobody is left to await what gives it back, and its process may live for long."""
+
+    async def holding() -> AsyncGenerator[None, None]:
+        async with athread_held(pg.checkpointer, "t"):
+            yield
+
+    with open_postgres(postgres_url) as pg:
+        abandoned, loop = holding(), asyncio.new_event_loop()
+        loop.run_until_complete(anext(abandoned))
+        loop.close()
+
+        del abandoned
+
+        with thread_held(pg.checkpointer, "t"):
+            pass
+
+
+FORK = """
+import os, sys
+from daruma import open_postgres
+def child():
+    try:
+        pg.checkpointer.leases.take("t")
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+    with open_postgres(sys.argv[1]) as own:
+        print(len(own.threads()), flush=True)
+with open_postgres(sys.argv[1]) as pg:
+    if os.fork() == 0:
+        child()
+        os._exit(0)
+    os.wait()
+    print(pg.checkpointer.leases.take("t").token, flush=True)
+"""
+
+
+def test_a_fork_is_told_to_open_the_database_itself(postgres_url: str) -> None:
+    """It would wait for ever for a loop that turns in its parent; what it opens itself works."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, postgres_url]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    refused, threads, token = said.stdout.splitlines()
+
+    assert refused.startswith("LeftBehind: what process ")
+    assert (threads, token) == ("0", "1")
