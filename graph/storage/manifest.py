@@ -90,6 +90,23 @@ def checked(
     return kept
 
 
+def remade(
+    checkpoint: Row, metadata: Row, place: Place, sealing: Sealing, **changes: Any
+) -> dict[str, Any]:
+    """Return a stored checkpoint that was changed, with a manifest of what it is now.
+
+    ``changes`` are those of the manifest itself. A row of old goes on without one. Raises
+    :class:`~daruma.state.storage.DamagedState`.
+    """
+    kept = {key: value for key, value in checkpoint.items() if key != NAME}
+    manifest = sound(checkpoint.get(NAME), sealing)
+    if manifest is None:
+        return kept
+    manifest = manifest | changes
+    made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
+    return kept | {NAME: {**manifest, "mark": sealing.mark(_text(kept, metadata, made), place)}}
+
+
 def sound(manifest: Any, sealing: Sealing) -> dict[str, Any] | None:
     """Return a manifest as it was read, None for a row of old. Raises ``DamagedState``."""
     if manifest is None and not sealing.hides:

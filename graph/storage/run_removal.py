@@ -23,10 +23,6 @@ SELECT checkpoint_ns AS ns, checkpoint_id AS id, parent_checkpoint_id AS parent,
     coalesce(metadata ->> 'run_id' = ANY(%s), false) AS gone
 FROM checkpoints WHERE thread_id = %s
 """
-_FOLLOWS: Final = """
-UPDATE checkpoints SET parent_checkpoint_id = %s
-WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s
-"""
 _UNWRITTEN: Final = """
 DELETE FROM checkpoint_writes AS own
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(id)s
@@ -117,11 +113,8 @@ class _Removal:
     staying: Sequence[Whole]
 
     async def __call__(self, connection: Connection) -> None:
-        for each in self.staying:
-            await each.put(self.saver, connection)
-        for row in self.chain.orphans():
-            given = [self.chain.before(row), self.thread_id, self.ns, row.id]
-            await connection.execute(_FOLLOWS, given)
+        for each, row in zip(self.staying, self.chain.orphans(), strict=True):
+            await each.put(self.saver, connection, self.chain.before(row))
         named = {"thread": self.thread_id, "ns": self.ns, "gone": self.chain.gone}
         for id_ in self.chain.ends():
             await connection.execute(_UNWRITTEN, {**named, "id": id_, "asking": INTERRUPT})

@@ -1,6 +1,6 @@
 """Thinning a thread: its newest checkpoint stays just as it is, and what led to it goes (DU-08)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from langgraph.checkpoint.postgres.base import (
@@ -20,6 +20,9 @@ _NOT_OURS: Final = (PRUNE_DELTA_THREADS_SQL, PRUNE_SNAPSHOT_SQL)
 """Statements of LangGraph's that are left out: it refuses delta channels, and keeps other writers
 out by an isolation level; here that is done by wholeness, and by the lease of the thread."""
 
+_Staying = tuple[Whole, str | None]
+"""A checkpoint, and the one before it where that one stays too."""
+
 
 async def thin(saver: "PostgresSaver", thread_id: str) -> None:
     """Delete what came before the newest checkpoint of a thread that the saver holds.
@@ -34,7 +37,7 @@ async def thin(saver: "PostgresSaver", thread_id: str) -> None:
     found = await saver.transact(heads)
     newest = next((each["head"] for each in found if not each["checkpoint_ns"]), None)
     staying = [
-        await whole(saver, thread_id, each["checkpoint_ns"], each["head"])
+        (await whole(saver, thread_id, each["checkpoint_ns"], each["head"]), each["sends_parent"])
         for each in found
         if _stays(each, newest)
     ]
@@ -47,10 +50,10 @@ def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
 
 
 async def _thinned(
-    saver: "PostgresSaver", connection: Connection, thread_id: str, staying: Collection[Whole]
+    saver: "PostgresSaver", connection: Connection, thread_id: str, staying: Sequence[_Staying]
 ) -> None:
-    for each in staying:
-        await each.put(saver, connection)
+    for each, parent in staying:
+        await each.put(saver, connection, parent)
     statements = _keep_latest(thread_id)
     rows: Sequence[Any] | None = None
     try:

@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.renewal import Renewal
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 
@@ -34,12 +35,6 @@ VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (thread_id, checkpoint_ns, channel, version)
 DO UPDATE SET type = excluded.type, blob = excluded.blob
 """
-_MARK: Final = """
-UPDATE checkpoints SET
-    checkpoint = jsonb_set(checkpoint, ARRAY['channel_values', %(channel)s], 'true'),
-    metadata = metadata #- ARRAY['counters_since_delta_snapshot', %(channel)s]
-WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(id)s
-"""
 
 
 class NotThinned(DarumaError):
@@ -53,15 +48,15 @@ class Whole(NamedTuple):
     versions: Mapping[str, Any]
     values: Mapping[str, Any]
 
-    async def put(self, saver: "PostgresSaver", connection: Connection) -> None:
-        """Write them into the checkpoint."""
+    async def put(self, saver: "PostgresSaver", connection: Connection, parent: str | None) -> None:
+        """Write them into the checkpoint, which follows on ``parent`` from now on."""
         named = self.config["configurable"]
         thread, ns = named["thread_id"], named["checkpoint_ns"]
         copies = {name: _DeltaSnapshot(value) for name, value in self.values.items()}
         for row in saver._dump_blobs(thread, ns, copies, {k: self.versions[k] for k in copies}):
             await connection.execute(_PUT, row)
-            given = {"thread": thread, "ns": ns, "id": named["checkpoint_id"], "channel": row[2]}
-            await connection.execute(_MARK, given)
+        at = thread, ns, named["checkpoint_id"]
+        await Renewal(parent, copies.keys()).make(connection, at, saver.sealing)
 
 
 async def whole(saver: "PostgresSaver", thread_id: str, ns: str, checkpoint_id: str) -> Whole:
