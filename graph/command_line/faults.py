@@ -24,9 +24,15 @@ def complaint(error: Exception) -> str | None:
     if isinstance(error, DarumaError):
         return str(error)
     from psycopg import Error
+    from psycopg.errors import InsufficientPrivilege
 
     if isinstance(error, Error):
         reason = " ".join(str(error).split())
+        if isinstance(error, InsufficientPrivilege):
+            return (
+                f"the database refused it ({reason}): its role has to be granted reading and "
+                "writing of all tables there, or let DARUMA_POSTGRES_URL name another role"
+            )
         return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
     if failed(error):
         from daruma.graph.models.key_masking import without_keys

@@ -53,6 +53,7 @@ def prune(  # each is an option of the command
     from daruma.graph.storage.postgres import open_postgres
 
     paper, seconds = Paper(Console(highlight=False)), seconds_of(older_than)
+    _refuse_unknown(status or ())
     with open_postgres() as postgres:
         old = postgres.old_threads(seconds, status=status, unfinished=unfinished)
         _tell(paper, old)
@@ -70,6 +71,15 @@ def prune(  # each is an option of the command
             only=[each.thread_id for each in old],
         )
     _told(paper, pruned, keep_history=keep_history)
+
+
+def _refuse_unknown(status: Sequence[str]) -> None:
+    """A status that no thread has would be taken for one that no old thread has."""
+    from daruma.graph.storage.pruning import STANDINGS
+
+    if unknown := [each for each in status if each not in STANDINGS]:
+        known = ", ".join(sorted(STANDINGS))
+        raise typer.BadParameter(f"{unknown[0]!r} is no status: there are {known}")
 
 
 def size_of(count: float) -> str:

@@ -7,7 +7,7 @@ work, goes only where that is asked for.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
@@ -20,11 +20,15 @@ from daruma.graph.storage.thinning import thin
 from daruma.graph.storage.thread_rows import TABLES
 from daruma.graph.storage.upkeep import delete_thread, holding
 from daruma.graph.storage.wholeness import channel_values
+from daruma.state.status import Status
 from daruma.state.storage import DamagedState, ThreadBusy
 from daruma.tools.belongings import forget_belongings
 
 OPEN: Final = frozenset({"waiting", "parked", "held", "unfinished", "running"})
 """Where a thread stands whose task has not come to its end."""
+
+STANDINGS: Final = (OPEN | {"damaged", *get_args(Status)}) - {"running"}
+"""Where a thread can stand that may be pruned."""
 
 Standing = str
 """``running``, ``waiting``, ``unfinished``, ``damaged``, or the status of the newest result."""

@@ -29,6 +29,23 @@ def test_a_lost_database_says_how_to_go_on() -> None:
     assert "daruma resume" in said
 
 
+def test_a_role_that_may_not_write_is_no_lost_database(daruma: Daruma) -> None:
+    """To wait for it to come back would be waiting for ever: what is missing is a grant."""
+    daruma("threads")
+    with psycopg.connect(daruma.url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE daruma_reader NOLOGIN")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO daruma_reader")
+        try:
+            daruma.setenv("PGOPTIONS", "-c role=daruma_reader")
+            said = daruma("run", "Hi", "--mode", "direct_chat", "--model", daruma.script())
+        finally:
+            connection.execute("DROP OWNED BY daruma_reader")
+            connection.execute("DROP ROLE daruma_reader")
+
+    assert "the database refused it (permission denied for table" in said.complaint
+    assert "granted" in said.complaint
+
+
 def test_a_key_that_a_provider_quotes_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider's own exception, where emergency is switched off, says what it likes."""
     monkeypatch.setenv("SOME_API_KEY", "own-secret")

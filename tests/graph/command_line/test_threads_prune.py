@@ -90,3 +90,10 @@ def test_other_words_are_refused(text: str) -> None:
 def test_sizes_are_told_in_their_unit(size: float, said: str) -> None:
     """As people say them."""
     assert size_of(size) == said
+
+
+def test_a_status_that_there_is_not_is_a_mistake(daruma: Daruma) -> None:
+    """It would select nothing, which looks like a database that has been tidied up."""
+    said = daruma("threads", "prune", "--older-than", "1d", "--status", "complete")
+
+    assert "'complete' is no status: there are blocked, cancelled, completed, " in said.complaint
