@@ -19,8 +19,8 @@ try:
         PsycopgConnector,
         RetryDecision,
     )
-    from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
-    from procrastinate.jobs import Job
+    from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, UniqueViolation
+    from procrastinate.jobs import Job, Status
     from procrastinate.manager import JobManager
     from procrastinate.schema import SchemaManager
     from procrastinate.worker import Worker
@@ -39,5 +39,7 @@ __all__ = [
     "PsycopgConnector",
     "RetryDecision",
     "SchemaManager",
+    "Status",
+    "UniqueViolation",
     "Worker",
 ]
