@@ -1,7 +1,8 @@
 """Leases in Postgres: a row with a token for each thread that was ever run."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -77,10 +78,14 @@ class PostgresLeases:
         self._kept: dict[str, asyncio.Task[None]] = {}
 
     def take(self, thread_id: str) -> Hold:
-        return run(self._taken(thread_id), loop=self._database.loop)
+        own = uuid4().hex
+        with self._left_unless_heard_of(own):
+            return run(self._taken(thread_id, own), loop=self._database.loop)
 
     async def atake(self, thread_id: str) -> Hold:
-        return await on(self._database.loop, self._taken(thread_id))
+        own = uuid4().hex
+        with self._left_unless_heard_of(own):
+            return await on(self._database.loop, self._taken(thread_id, own))
 
     def give_back(self, hold: Hold) -> None:
         loop = self._database.loop
@@ -96,15 +101,27 @@ class PostgresLeases:
             return
         await on(self._database.loop, self._given_back(hold))
 
-    async def _taken(self, thread_id: str) -> Hold:
-        own = uuid4().hex
+    @contextmanager
+    def _left_unless_heard_of(self, own: str) -> Iterator[None]:
+        """Let nobody keep a lease alive that was taken while its caller was being cancelled."""
         try:
-            hold = await self._try(thread_id, own, "")
-            if isinstance(hold, _Held) and self._is_over(hold):
-                hold = await self._try(thread_id, own, hold.run)
-        except BaseException:
-            self._left.add(own)  # it may have been taken all the same
+            yield
+        except ThreadBusy:
             raise
+        except BaseException:
+            _LEFT.add(own)  # it may have been taken all the same
+            with suppress(RuntimeError):  # a closed loop keeps nothing alive
+                self._database.loop.call_soon_threadsafe(self._let_go, own)
+            raise
+
+    def _let_go(self, own: str) -> None:
+        if kept := self._kept.pop(own, None):
+            kept.cancel()
+
+    async def _taken(self, thread_id: str, own: str) -> Hold:
+        hold = await self._try(thread_id, own, "")
+        if isinstance(hold, _Held) and self._is_over(hold):
+            hold = await self._try(thread_id, own, hold.run)
         if isinstance(hold, _Held):
             raise ThreadBusy(hold.told(thread_id))
         self._kept[own] = asyncio.create_task(self._keep(hold), name=SIGNS_OF_LIFE)
@@ -154,10 +171,10 @@ class PostgresLeases:
                 held = await self._database.transact(keep)
 
     async def _given_back(self, hold: Hold) -> None:
+        _LEFT.add(hold.run)
         if kept := self._kept.pop(hold.run, None):
             kept.cancel()
             await asyncio.wait([kept])
-        _LEFT.add(hold.run)
 
         async def give(connection: Connection) -> None:
             await connection.execute(_GIVE_BACK, [hold.thread_id, hold.token])

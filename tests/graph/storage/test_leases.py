@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+import threading
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from daruma.graph.held import athread_held, thread_held
 from daruma.graph.leases import Hold
-from daruma.graph.storage.leases import _LEFT, PostgresLeases
+from daruma.graph.storage.database import Database, Work
+from daruma.graph.storage.leases import _LEFT, SIGNS_OF_LIFE, PostgresLeases
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.storage import HoldLost, ThreadBusy
 
@@ -144,6 +147,80 @@ async def test_a_lease_that_was_taken_and_not_heard_of_is_taken_again(postgres_u
         leases._left.add(own)
 
         assert (await leases.atake("t")).token == again.token + 1
+
+
+class TellsWhenDone:
+    """A database that says when a transaction is done, and who waited for it was told."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.loop = database.loop
+        self.done = threading.Event()
+
+    async def transact(self, work: Work[Any]) -> Any:
+        done = await self._database.transact(work)
+        self._after(3, self.done.set)
+        return done
+
+    def _after(self, turns: int, act: Callable[[], None]) -> None:
+        """Do it when the loop has gone round so many times."""
+        again = act if not turns else partial(self._after, turns - 1, act)
+        self.loop.call_soon(again)
+
+
+async def test_a_lease_whose_taker_is_cancelled_as_it_is_taken_is_left(postgres_url: str) -> None:
+    """On another loop than the database's it may be had by then, and nobody would give it back."""
+    async with aopen_postgres(postgres_url) as pg:
+        database: Any = TellsWhenDone(pg.checkpointer.database)
+        leases = PostgresLeases(database)
+
+        async def cancelled() -> None:
+            taking = asyncio.create_task(leases.atake("t"))
+            await asyncio.sleep(0)
+            assert database.done.wait(10)
+            taking.cancel()
+            await asyncio.wait([taking])
+            assert taking.cancelled()
+
+        await asyncio.to_thread(asyncio.run, cancelled())
+
+        assert not any(task.get_name() == SIGNS_OF_LIFE for task in asyncio.all_tasks())
+        assert (await pg.checkpointer.leases.atake("t")).token == 2
+
+
+async def test_an_old_lease_neither_keeps_nor_ends_a_newer_one(postgres_url: str) -> None:
+    """Who lost a thread and does not know shows signs of life, and gives back: both in vain."""
+    async with aopen_postgres(postgres_url) as pg:
+        short = PostgresLeases(pg.checkpointer.database, seconds=0.3)
+        old = await short.atake("t")
+        (keeping,) = (each for each in asyncio.all_tasks() if each.get_name() == SIGNS_OF_LIFE)
+        new = await take_over(pg)
+
+        await asyncio.wait_for(keeping, 10)  # its next sign of life is its last
+        await short.agive_back(old)
+
+        with pytest.raises(ThreadBusy):
+            await short.atake("t")
+        held = pg.checkpointer.held(new)
+        assert await held.aput(CONFIG, empty_checkpoint(), {}, {})
+
+
+async def test_a_lease_that_could_not_be_given_back_is_left(postgres_url: str) -> None:
+    """The next run of this process takes it; one that was given back is not remembered."""
+    async with aopen_postgres(postgres_url) as pg:
+        leases = pg.checkpointer.leases
+        given = await leases.atake("given back")
+        await leases.agive_back(given)
+        hold = await leases.atake("t")
+        async with pg.pool.connection() as locking, locking.transaction():
+            await locking.execute("SELECT FROM daruma_leases FOR UPDATE")
+            giving = asyncio.create_task(leases.agive_back(hold))
+            await asyncio.sleep(0)
+            giving.cancel()
+            await asyncio.wait([giving])
+
+        assert given.run not in _LEFT
+        assert (await leases.atake("t")).token == 2
 
 
 def test_a_child_that_was_forked_has_a_life_of_its_own(tmp_path: Path) -> None:
