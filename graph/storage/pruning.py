@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import sql
 
-from daruma.graph.bridge import on
+from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.thinning import thin
@@ -57,6 +57,9 @@ SELECT (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
 _TOTAL: Final = """
 SELECT sum(pg_total_relation_size(name::regclass)) AS size FROM unnest(%s::text[]) AS name
 """
+
+_VACUUM_SECONDS: Final = 3600.0
+"""For one table: a full vacuum writes all of it anew, which takes minutes where there is much."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +151,12 @@ async def vacuum(saver: PostgresSaver, *, full: bool = False) -> None:
     how = sql.SQL("VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}")
 
     async def clean() -> None:
-        async with saver.database.pool.connection() as connection:
-            for table in TABLES:
-                await connection.execute(how.format(sql.Identifier(table)))
+        with answers_within(_VACUUM_SECONDS):
+            async with saver.database.pool.connection() as connection:
+                for table in TABLES:
+                    await connection.execute(how.format(sql.Identifier(table)))
 
-    await on(saver.loop, clean())
+    await saver.home(clean)
 
 
 async def _remove(own: PostgresSaver, thread_id: str, *, keep_history: bool) -> None:

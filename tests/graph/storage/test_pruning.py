@@ -5,12 +5,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.errors import ConnectionTimeout
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, phases, say, shout
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.storage.connection import answers_within
+from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage.pruning import vacuum
 from daruma.state.data_dir import data_dir
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
 from daruma.tools.snapshots.store import Store
@@ -35,6 +38,17 @@ def make_old(url: str, *threads: str) -> None:
             "'\"2020-01-01T00:00:00+00:00\"') WHERE thread_id = ANY(%s)",
             [list(threads)],
         )
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_giving_space_back_takes_as_long_as_it_takes(postgres_url: str, full: bool) -> None:
+    """It is no lost database that answers late: a large table takes minutes."""
+    async with aopen_postgres(postgres_url) as postgres:
+        with answers_within(1e-4):
+            await vacuum(postgres.checkpointer, full=full)
+            with pytest.raises(ConnectionTimeout):
+                async with postgres.pool.connection() as connection:
+                    await connection.execute("VACUUM")
 
 
 def test_only_what_is_old_and_ended_goes(postgres_url: str) -> None:
