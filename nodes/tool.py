@@ -5,13 +5,16 @@ from langgraph.types import interrupt
 
 from daruma.state.channels import Update
 from daruma.state.events import ToolCompleted, ToolStarted
+from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.storage import CutOff
 from daruma.state.tool_task import Dispatch, ToolTask, ToolTaskStatus, moved
 from daruma.tools.context import Context
 from daruma.tools.effect import effect_of
 from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.gone import without_tool
 from daruma.tools.journal import Outcome
 from daruma.tools.offer import offer_of
+from daruma.tools.once import UNKNOWN, once
 from daruma.tools.outputs import shown
 from daruma.tools.permission import check_permission
 from daruma.tools.results import tool_result
@@ -30,8 +33,7 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     call = dispatch.call
     known = offer_of(dispatch.task, context).find(call.name)
     if known is None:
-        outcome = Outcome("failed", f"Error: the tool {call.name!r} is no longer there")
-        return _answered(call, outcome)
+        return _answered(call, await without_tool(call, context))
 
     async def work(key: str) -> Outcome:
         return await _told(dispatch, known, key, context)
@@ -41,7 +43,15 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
 
 
 def _asked(question: Question) -> str:
-    reply: Answer = read_reply(question, interrupt(question))
+    """Ask. An answer that is none to this is one to the tool's own question, asked before.
+
+    LangGraph tells answers by their order alone; then the model is told that nobody knows.
+    """
+    given = interrupt(question)
+    try:
+        reply: Answer = read_reply(question, given)
+    except ReplyRefused:
+        return UNKNOWN
     return reply.answer
 
 
