@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from tests.parts import memory
+from langgraph.types import StateSnapshot
+from tests.parts import a_task, memory
 from tests.scripted_runs import call, calls, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.held import workspace_of
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import open_postgres
+from daruma.state.mode import Mode
 from daruma.state.settings import Settings
 from daruma.state.storage import Busy, ThreadBusy, WorkspaceBusy
 
@@ -172,3 +174,27 @@ def test_the_workspace_is_that_of_the_task_to_come(given: Any, workspace: str | 
     if given:
         given = given | {"messages": [HumanMessage(text) for text in given["messages"]]}
     assert workspace_of(given, None) == workspace
+
+
+@pytest.mark.parametrize(
+    ("mode", "given", "workspace"),
+    [
+        ("react", None, "/known"),
+        ("direct_chat", None, None),
+        ("react", {"mode": "react"}, "/known"),
+        ("react", {"mode": "react", "workspace": "/new"}, "/new"),
+        ("direct_chat", {"mode": "react"}, "/known"),
+        ("react", {"mode": "direct_chat"}, None),
+    ],
+)
+def test_a_thread_keeps_its_workspace_until_it_is_given_another(
+    mode: Mode, given: Any, workspace: str | None
+) -> None:
+    """Going on with a task works where that does; going on with a chat works nowhere."""
+    task = a_task(mode, workspace="/known")
+    snapshot = StateSnapshot(
+        values={"task": task}, next=(), config=T, metadata=None, created_at=None,
+        parent_config=None, tasks=(), interrupts=(),
+    )  # fmt: skip
+
+    assert workspace_of(given, snapshot) == workspace

@@ -109,6 +109,15 @@ def test_a_fork_makes_its_calls_anew(at: At) -> None:
     assert (forked.cut_short, forked.outcome) == (False, None)
 
 
+def test_a_key_is_that_of_one_place_alone(at: At) -> None:
+    """A service that knows the key would otherwise not make the call of a fork, or of a member."""
+    places = [HERE, Place("t", "", "3"), Place("t", "member:1", "2")]
+
+    keys = {run(at("one", place).begin(PAY)).key for place in places}
+
+    assert len(keys) == len(places)
+
+
 def test_what_was_cut_short_in_a_workspace_is_found(at: At) -> None:
     """Not what ended, nor what this run does, nor what is elsewhere."""
     begun = run(at().begin(EDIT))

@@ -1,13 +1,15 @@
 """What was cut short in a workspace is put back to before it, and nothing else is."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from daruma.tools.journal import NoJournal
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
 from daruma.tools.snapshots.store import Store
-from daruma.tools.turns import put_back
+from daruma.tools.turns import Turns, put_back
 
 KEY = "k1"
 
@@ -124,3 +126,21 @@ def test_what_a_person_undid_since_is_not_brought_back(ground: Ground) -> None:
     with pytest.raises(SnapshotUnavailable, match="since"):
         put_back(ground.own, KEY)
     assert ground.text == "start,"
+
+
+@pytest.mark.parametrize(("other", "waits"), [("/ws", True), ("/other", False), ("", False)])
+async def test_a_workspace_is_had_by_one_call_at_a_time(other: str, waits: bool) -> None:
+    """One in another workspace, or in none, does not wait."""
+    turns = Turns()
+
+    async def take(workspace: str) -> None:
+        async with turns.turn(workspace, None, NoJournal()):
+            pass
+
+    async with turns.turn("/ws", None, NoJournal()):
+        second = asyncio.create_task(take(other))
+        await asyncio.wait([second], timeout=0.1 if waits else 10)
+        waited = not second.done()
+    await second
+
+    assert waited == waits
