@@ -112,6 +112,15 @@ def refuse_secrets(configurable: Mapping[str, Any]) -> None:
             )
 
 
+def refuse_unkept_id(configurable: Mapping[str, Any]) -> None:
+    """Refuse a thread's id that no database keeps as it is: with a NUL, or half a character."""
+    thread_id = str(configurable.get("thread_id", ""))
+    if "\0" in thread_id or unstorable(thread_id):
+        raise RequestRefused(
+            f"the thread id {thread_id[:100]!r} can not be stored: take letters and digits"
+        )
+
+
 def thread_id_of(snapshot: StateSnapshot) -> str:
     """Return the id of the thread that a snapshot is of."""
     return str(snapshot.config.get("configurable", {}).get("thread_id"))

@@ -9,7 +9,7 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import override
 
-from daruma.graph.door import refuse_secrets
+from daruma.graph.door import refuse_secrets, refuse_unkept_id
 from daruma.graph.held import athread_held, thread_held
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
@@ -68,4 +68,5 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     def _thread(self, config: RunnableConfig | None) -> RunnableConfig:
         merged = merge_configs(self.config, config)
         refuse_secrets(merged.get("configurable", {}))
+        refuse_unkept_id(merged.get("configurable", {}))
         return merged

@@ -4,7 +4,17 @@ from typing import Annotated
 
 import typer
 
-ThreadName = Annotated[str, typer.Argument(metavar="THREAD", help="Name of the thread.")]
+
+def _stored(name: str) -> str:
+    """A name whose bytes are no text can not even be looked for."""
+    if any("\ud800" <= each <= "\udfff" for each in name):
+        raise typer.BadParameter(f"{name!r} is no thread's name: see `daruma threads`")
+    return name
+
+
+ThreadName = Annotated[
+    str, typer.Argument(metavar="THREAD", help="Name of the thread.", callback=_stored)
+]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Agree to plans and optional approvals, not to required ones.")
 ]

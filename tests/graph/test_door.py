@@ -307,3 +307,12 @@ def test_a_reply_that_can_not_be_kept_is_refused(args: Any, said: str) -> None:
 
     run.decide(**{shown["approval_id"]: "approve"})
     assert run.result.status == "completed"
+
+
+@pytest.mark.parametrize("thread_id", ["a\0b", "a\ud800b"])
+def test_a_thread_id_that_no_database_keeps_is_refused(thread_id: str) -> None:
+    """At the door of every call, before the database says it in words of its own."""
+    with pytest.raises(RequestRefused, match="can not be stored: take letters") as refused:
+        build_graph().savepoints({"configurable": {"thread_id": thread_id}})
+
+    assert "\n" not in str(refused.value)

@@ -46,6 +46,12 @@ def test_a_role_that_may_not_write_is_no_lost_database(daruma: Daruma) -> None:
     assert "granted" in said.complaint
 
 
+@pytest.mark.parametrize("name", ["show", "resume", "undo", "retry"])
+def test_a_name_that_is_no_text_is_one_line(daruma: Daruma, name: str) -> None:
+    """Bytes of another encoding on the command line are a mistake, not a bug."""
+    assert "is no thread's name" in daruma(name, "\udcff").complaint
+
+
 def test_a_key_that_a_provider_quotes_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider's own exception, where emergency is switched off, says what it likes."""
     monkeypatch.setenv("SOME_API_KEY", "own-secret")
