@@ -41,6 +41,13 @@ _CHECKPOINTS: Final = """
 DELETE FROM checkpoints
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
 """
+_EFFECTS: Final = """
+DELETE FROM daruma_effects
+WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
+AND outcome IS NOT NULL
+"""
+"""Else a later call of the same name and words would be answered with these; doubts stay."""
+
 _BLOBS: Final = """
 DELETE FROM checkpoint_blobs
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND (channel, version) NOT IN (
@@ -118,5 +125,5 @@ class _Removal:
         named = {"thread": self.thread_id, "ns": self.ns, "gone": self.chain.gone}
         for id_ in self.chain.ends():
             await connection.execute(_UNWRITTEN, {**named, "id": id_, "asking": INTERRUPT})
-        for statement in (_WRITES, _CHECKPOINTS, _BLOBS):
+        for statement in (_WRITES, _EFFECTS, _CHECKPOINTS, _BLOBS):
             await connection.execute(statement, named)

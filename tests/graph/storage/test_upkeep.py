@@ -1,6 +1,7 @@
 """Whole threads: copied with all that belongs to them, deleted, and set back before a run."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.thread_rows import TABLES, ThreadTaken
+from daruma.state.storage import HoldLost
 
 
 def rows(url: str, thread: str) -> dict[str, int]:
@@ -146,3 +148,32 @@ def test_an_unknown_run_is_no_error(postgres_url: str) -> None:
 
         assert rows(postgres_url, "t") == before
         assert run.result.status == "completed"
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_run_taken_back_answers_for_no_later_call(postgres_url: str, ended: bool) -> None:
+    """A model may name its calls alike; what was begun and did not end stays in doubt (DU-06)."""
+    worked = []
+
+    def work(text: str) -> str:
+        """Work."""
+        worked.append(text)
+        if not ended:
+            raise HoldLost("t")
+        return text
+
+    with open_postgres(postgres_url) as postgres:
+        for run_id in ("one", "two"):
+            script = {"main": [calls(call("work", "c1", text="a")), say()]}
+            graph = build_graph(
+                ScriptedChatModel(script=script), [work], settings(), persistence=postgres
+            )
+            given: Any = {"messages": [("user", "Work")], "mode": "react"}
+            config: Any = {"configurable": {"thread_id": "t"}, "metadata": {"run_id": run_id}}
+            with suppress(HoldLost):
+                graph.invoke(given, config)
+            if run_id == "one":
+                postgres.checkpointer.delete_for_runs(["one"])
+
+        asked = [each.value["type"] for each in graph.get_state(config).interrupts]
+        assert (worked, asked) == ((["a", "a"], []) if ended else (["a"], ["question"]))
