@@ -103,10 +103,10 @@ class PostgresJournal:
         values = self._values(effect) | {
             "key": key_of(self._place, effect),
             "settles": effect.settles,
-            "workspace": effect.workspace,
+            "workspace": self._marked(effect.workspace),
         }
         (row,) = await self._do((_DROP_PASSED, values), (_ADOPT, values), (_BEGIN, values))
-        return self._entry(row)
+        return self._entry(row, effect.workspace)
 
     async def again(self, entry: Entry) -> Entry:
         attempt = entry.attempt + 1
@@ -122,15 +122,22 @@ class PostgresJournal:
         await self._do((_FORGET, self._values(entry.effect)))
 
     async def cut_short(self, workspace: str) -> Sequence[Entry]:
-        values = self._place._asdict() | {"workspace": workspace, "run": self._run}
-        return [self._entry(row) for row in await self._do((_CUT_SHORT, values))]
+        values = self._place._asdict() | {"workspace": self._marked(workspace), "run": self._run}
+        return [self._entry(row, workspace) for row in await self._do((_CUT_SHORT, values))]
 
     def _values(self, effect: Effect) -> dict[str, Any]:
         own = {"call": effect.call, "digest": effect.digest, "run": self._run}
         return self._place._asdict() | own
 
-    def _entry(self, row: DictRow) -> Entry:
-        effect = Effect(row["call"], row["digest"], row["settles"], row["workspace"])
+    def _marked(self, workspace: str) -> str:
+        """Return what a workspace is known by: its path stays out of the database.
+
+        It is not bound to the thread, so that a copy of one is in the same workspace.
+        """
+        return workspace and self._sealing.mark(workspace, ("", "workspace"))
+
+    def _entry(self, row: DictRow, workspace: str) -> Entry:
+        effect = Effect(row["call"], row["digest"], row["settles"], workspace)
         outcome = None
         if row["outcome"] is not None:
             outcome = Outcome(*self._serde.loads_typed((row["kind"], row["outcome"])))

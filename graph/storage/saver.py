@@ -86,7 +86,7 @@ class PostgresSaver(SoundSaver):
     @property
     def outputs(self) -> PostgresOutputs:
         """Where large outputs are kept; with a hold, each is kept under it."""
-        return PostgresOutputs(self.transact)
+        return PostgresOutputs(self.transact, self.sealing)
 
     async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carry out an operation on the loop that the connections live on, from any loop."""

@@ -69,7 +69,8 @@ _OUTPUTS: Final = """
 CREATE TABLE IF NOT EXISTS daruma_outputs (
     thread_id text NOT NULL,
     id text NOT NULL,
-    output text NOT NULL,
+    kind text NOT NULL,
+    output bytea NOT NULL,
     kept_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (thread_id, id)
 )
@@ -78,7 +79,7 @@ CREATE TABLE IF NOT EXISTS daruma_outputs (
 OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS, _OUTPUTS)
 """In the order that it is made in."""
 
-VERSION: Final = 3
+VERSION: Final = 5
 """Counts what ``OURS`` makes: a database of an older one is brought up to date."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")

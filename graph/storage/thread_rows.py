@@ -5,7 +5,9 @@ from typing import Final, LiteralString
 from psycopg import sql
 
 from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.rebinding import copy_sealed
 from daruma.graph.storage.schema import OF_A_THREAD
+from daruma.graph.storage.sealing import Sealing
 from daruma.state.errors import DarumaError
 
 TABLES: Final[tuple[LiteralString, ...]] = (
@@ -39,15 +41,19 @@ async def delete_rows(connection: Connection, thread_id: str) -> None:
         await connection.execute(rows, [thread_id])
 
 
-async def copy_rows(connection: Connection, source: str, target: str) -> None:
+async def copy_rows(connection: Connection, source: str, target: str, sealing: Sealing) -> None:
     """Copy a thread with its whole history; made again, it changes nothing.
 
     The journal comes along: what was begun in the source and may have happened is as much in doubt
-    in the copy. Raises :class:`ThreadTaken`.
+    in the copy. Raises :class:`ThreadTaken`, and where values are sealed
+    :class:`~daruma.state.storage.DamagedState`.
     """
     if (await connection.execute(_OTHERS, [target, source])).rowcount:
         raise ThreadTaken(f"thread {target!r} has a history of its own: copy to a new name")
     for table in TABLES:
+        if sealing.hides:
+            await copy_sealed(connection, table, source, target, sealing)
+            continue
         named = await (await connection.execute(_COLUMNS, [table])).fetchall()
         columns = sql.SQL(", ").join(sql.Identifier(each["name"]) for each in named)
         rows = sql.SQL(

@@ -38,7 +38,7 @@ async def copy_thread(saver: "PostgresSaver", source: str, target: str) -> None:
     if source == target:
         return
     async with holding(saver, source), holding(saver, target) as own:
-        await own.transact(lambda connection: copy_rows(connection, source, target))
+        await own.transact(lambda connection: copy_rows(connection, source, target, saver.sealing))
 
 
 async def prune_threads(saver: "PostgresSaver", thread_ids: Sequence[str], strategy: str) -> None:

@@ -9,11 +9,15 @@ from langgraph.checkpoint.memory import InMemorySaver
 from tests.parts import settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
 
+from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
 from daruma.graph.outputs import outputs_of
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.reference import REFERENCE
-from daruma.state.storage import HoldLost
+from daruma.state.storage import DamagedState, HoldLost
+
+DIGEST = 8
+"""Bytes that are stored with each value, by which it is known to be whole."""
 
 BIG = "".join(f"{n} " for n in range(20_000))
 
@@ -62,9 +66,21 @@ def test_what_is_large_is_in_the_database_once(postgres_url: str) -> None:
         run.ask()
         with psycopg.connect(postgres_url) as connection:
             kept = connection.execute("SELECT thread_id, length(output) FROM daruma_outputs")
-            assert kept.fetchall() == [("t", len(BIG))]
+            assert kept.fetchall() == [("t", len(BIG) + DIGEST)]
             found = connection.execute("SELECT max(octet_length(blob)) FROM checkpoint_writes")
             assert (found.fetchone() or (0,))[0] < 25_000
+
+
+def test_a_damaged_output_is_named(postgres_url: str) -> None:
+    """DU-05: the next reader is told, and is not given another text."""
+    with open_postgres(postgres_url) as postgres:
+        outputs = postgres.checkpointer.outputs
+        run_on_loop(outputs.keep("t", "one", "kept"))
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute("UPDATE daruma_outputs SET output = set_byte(output, 9, 0)")
+
+        with pytest.raises(DamagedState, match="the output one of thread 't': a value is not what"):
+            run_on_loop(outputs.read("t", "one"))
 
 
 async def test_who_has_lost_the_thread_keeps_nothing(postgres_url: str) -> None:

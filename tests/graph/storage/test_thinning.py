@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
+from tests.damages import KEY
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
 from typing_extensions import TypedDict
@@ -69,17 +70,18 @@ def turns_of(tasks: list[list[int]]) -> list[Any]:
 
 
 @example_settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(tasks=TASKS, waits=st.booleans())
+@pytest.mark.parametrize("key", [None, KEY], ids=["clear", "sealed"])
 def test_a_thinned_thread_is_what_it_was_and_goes_on_alike(
-    postgres_url: str, tasks: list[list[int]], waits: bool
+    postgres_url: str, key: bytes | None, tasks: list[list[int]], waits: bool
 ) -> None:
     """Whatever ran on it, also while it waits for a person; beside a copy that was not thinned."""
     thread, copy = f"t{next(NUMBERS)}", f"c{next(NUMBERS)}"
     policy = {"tools": {"policy": {"fall": "confirm"}}}
     asked = [calls(call("fall")), say("Asked.")] if waits else [say("Not asked.")]
-    with open_postgres(postgres_url) as postgres:
+    with open_postgres(postgres_url, key=key) as postgres:
         saver = postgres.checkpointer
         turns = [*turns_of(tasks), *asked, say("More.")]
         model_runs = [run_on(postgres, turns, thread=each, **policy) for each in (thread, copy)]

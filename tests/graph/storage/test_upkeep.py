@@ -7,14 +7,18 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from tests.damages import KEY
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, say, shout
 
+from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
+from daruma.graph.journals import Place
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.thread_rows import TABLES, ThreadTaken
-from daruma.state.storage import HoldLost
+from daruma.state.storage import DamagedState, HoldLost
+from daruma.tools.journal import Effect, Outcome
 
 
 def rows(url: str, thread: str) -> dict[str, int]:
@@ -41,6 +45,10 @@ def run_on(postgres: Postgres, turns: list[Any], *, thread: str = "t") -> Run:
     return run
 
 
+def history_of(run: Run) -> list[Any]:
+    return list(run.graph.get_state_history(run.config))
+
+
 ASKED = [calls(call(text="a")), say("One."), calls(call(text="b")), say("Two.")]
 
 
@@ -59,9 +67,10 @@ def test_a_deleted_thread_leaves_nothing_but_its_lease(postgres_url: str) -> Non
         assert rows(postgres_url, "u") == kept
 
 
-async def test_a_copy_can_be_answered_as_the_original(postgres_url: str) -> None:
+@pytest.mark.parametrize("key", [None, KEY], ids=["clear", "sealed"])
+async def test_a_copy_can_be_answered_as_the_original(postgres_url: str, key: bytes | None) -> None:
     """With its open question; the original still waits. Made again, the copy is not changed."""
-    with open_postgres(postgres_url) as postgres:
+    with open_postgres(postgres_url, key=key) as postgres:
         run = run_on(postgres, ASKED)
         await asyncio.to_thread(run.ask)
 
@@ -74,6 +83,48 @@ async def test_a_copy_can_be_answered_as_the_original(postgres_url: str) -> None
         assert copied.result.output == "One."
         assert run.snapshot.interrupts
         assert rows(postgres_url, "t") == {**rows(postgres_url, "t"), "daruma_replies": 0}
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["clear", "sealed"])
+def test_all_that_a_thread_has_is_copied(postgres_url: str, key: bytes | None) -> None:
+    """Its whole history, its replies, what is in its journal, and its large outputs."""
+    with open_postgres(postgres_url, key=key) as postgres:
+        run = run_on(postgres, ASKED).ask().approve()
+        saver = postgres.checkpointer
+        run_on_loop(saver.outputs.keep("t", "one", "large"))
+        here = Place("t", "", "1")
+        paid = Effect("m:c", "digest", "ask", "/ws")
+        journal = saver.journal_at(here, "one")
+        run_on_loop(journal.end(run_on_loop(journal.begin(paid)), Outcome("done", "paid")))
+        history = history_of(run)
+        ids = [each.id for past in history for each in past.interrupts]
+
+        saver.copy_thread("t", "copy")
+
+        copied = run_on(postgres, ASKED, thread="copy")
+        assert [each.values for each in history_of(copied)] == [each.values for each in history]
+        assert ids
+        assert saver.replies.accepted("copy", ids) == saver.replies.accepted("t", ids) != {}
+        assert run_on_loop(saver.outputs.read("copy", "one")) == "large"
+        found = run_on_loop(saver.journal_at(here._replace(thread_id="copy"), "two").begin(paid))
+        assert (found.outcome, found.effect) == (Outcome("done", "paid"), paid)
+        counted = {"daruma_leases": 1}
+        assert rows(postgres_url, "copy") | counted == rows(postgres_url, "t") | counted
+
+
+def test_a_damaged_value_is_not_sealed_anew(postgres_url: str) -> None:
+    """In a sealed database a copy has to read what it copies; nothing of it is there after that."""
+    with open_postgres(postgres_url, key=KEY) as postgres:
+        run_on(postgres, TALK).ask()
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute(
+                "UPDATE checkpoints SET metadata = jsonb_set(metadata, '{step}', '99')"
+            )
+
+        with pytest.raises(DamagedState, match="of thread 't': its row is not what was stored"):
+            postgres.checkpointer.copy_thread("t", "copy")
+
+        assert rows(postgres_url, "copy")["checkpoints"] == 0
 
 
 def test_a_thread_with_a_history_is_no_place_for_a_copy(postgres_url: str) -> None:
@@ -101,14 +152,14 @@ def texts(run: Run) -> list[str]:
     return [message.text for message in run.messages]
 
 
-@pytest.mark.parametrize("last", [False, True])
-def test_a_run_can_be_taken_back(postgres_url: str, last: bool) -> None:
+@pytest.mark.parametrize(("key", "last"), [(None, False), (None, True), (KEY, False), (KEY, True)])
+def test_a_run_can_be_taken_back(postgres_url: str, key: bytes | None, last: bool) -> None:
     """What LangGraph's server does to a run that is replaced: the newest one, or one further back.
 
     The newest is as if it had never been asked; of one further back the words stay, as the later
     one answered to them.
     """
-    with open_postgres(postgres_url) as postgres:
+    with open_postgres(postgres_url, key=key) as postgres:
         run = run_on(postgres, TALK)
         for name in ("one", "two", "three"):
             as_run(run, name).ask(name)
