@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from langgraph.checkpoint.serde.types import INTERRUPT
 
+from daruma.graph.storage.belonging import asked_at
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.wholeness import Whole, whole
 
@@ -56,6 +57,9 @@ WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND (channel, version) N
     WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s
 )
 """
+_REPLIES: Final = """
+DELETE FROM daruma_replies WHERE thread_id = %(thread)s AND interrupt_id = ANY(%(asked)s)
+"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,8 @@ class _Chain:
 async def remove_runs(saver: "PostgresSaver", thread_id: str, run_ids: Sequence[str]) -> None:
     """Delete what runs have written on a thread that the saver holds; made again, it does nothing.
 
-    What they did outside of the database stays done. A checkpoint of a later run stays as it is.
+    What they did outside of the database stays done, and a question that is open again can be
+    answered again. A checkpoint of a later run stays as it is.
     """
 
     async def look(connection: Connection) -> list[dict[str, Any]]:
@@ -108,7 +113,8 @@ async def remove_runs(saver: "PostgresSaver", thread_id: str, run_ids: Sequence[
     for ns in sorted({row.ns for row in rows if row.gone}):
         chain = _Chain([row for row in rows if row.ns == ns])
         staying = [await whole(saver, thread_id, ns, row.id) for row in chain.orphans()]
-        await saver.transact(_Removal(saver, thread_id, ns, chain, staying))
+        asked = await asked_at(saver, thread_id, ns, [*chain.gone, *chain.ends()])
+        await saver.transact(_Removal(saver, thread_id, ns, chain, staying, asked))
 
 
 @dataclass(frozen=True)
@@ -118,11 +124,13 @@ class _Removal:
     ns: str
     chain: _Chain
     staying: Sequence[Whole]
+    asked: Collection[str]
 
     async def __call__(self, connection: Connection) -> None:
         for each, row in zip(self.staying, self.chain.orphans(), strict=True):
             await each.put(self.saver, connection, self.chain.before(row))
         named = {"thread": self.thread_id, "ns": self.ns, "gone": self.chain.gone}
+        await connection.execute(_REPLIES, {**named, "asked": list(self.asked)})
         for id_ in self.chain.ends():
             await connection.execute(_UNWRITTEN, {**named, "id": id_, "asking": INTERRUPT})
         for statement in (_WRITES, _EFFECTS, _CHECKPOINTS, _BLOBS):

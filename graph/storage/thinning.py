@@ -10,6 +10,7 @@ from langgraph.checkpoint.postgres.base import (
     _keep_latest,
 )
 
+from daruma.graph.storage.belonging import forget_passed_calls
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.wholeness import Whole, whole
 
@@ -52,8 +53,11 @@ def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
 async def _thinned(
     saver: "PostgresSaver", connection: Connection, thread_id: str, staying: Sequence[_Staying]
 ) -> None:
+    kept = list[str]()
     for each, parent in staying:
         await each.put(saver, connection, parent)
+        kept += [each.config["configurable"]["checkpoint_id"], *([parent] if parent else [])]
+    await forget_passed_calls(connection, thread_id, kept)
     statements = _keep_latest(thread_id)
     rows: Sequence[Any] | None = None
     try:

@@ -22,6 +22,13 @@ _COLUMNS: Final = """
 SELECT column_name AS name FROM information_schema.columns
 WHERE table_schema = ANY(current_schemas(false)) AND table_name = %s AND column_name <> 'thread_id'
 """
+_QUEUE: Final = """
+SELECT FROM pg_class WHERE relname = 'procrastinate_jobs' AND pg_table_is_visible(oid)
+"""
+_JOBS: Final = """
+DELETE FROM procrastinate_jobs
+WHERE lock = %s AND status = 'todo' AND starts_with(task_name, 'daruma.')
+"""
 _OTHERS: Final = """
 SELECT FROM checkpoints theirs WHERE thread_id = %s AND NOT EXISTS (
     SELECT FROM checkpoints own
@@ -35,10 +42,12 @@ class ThreadTaken(DarumaError):
 
 
 async def delete_rows(connection: Connection, thread_id: str) -> None:
-    """Delete a thread; one that is not there is no error."""
+    """Delete a thread, with the jobs that wait for it; one that is not there is no error."""
     for table in TABLES:
         rows = sql.SQL("DELETE FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
         await connection.execute(rows, [thread_id])
+    if (await connection.execute(_QUEUE)).rowcount:
+        await connection.execute(_JOBS, [thread_id])
 
 
 async def copy_rows(connection: Connection, source: str, target: str, sealing: Sealing) -> None:

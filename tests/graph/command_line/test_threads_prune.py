@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 import typer
+from tests.aged import age
 from tests.daruma_command import DONE, PLAN, Daruma
 
 from daruma.graph.command_line.threads_prune import seconds_of, size_of
@@ -16,10 +17,8 @@ def threads(daruma: Daruma, postgres_url: str) -> Daruma:
         daruma("run", "Do it", "--thread", name, "--model", model, "--mode", "react")
     daruma("run", "Do it", "--thread", "waits", "--model", model, "--mode", "plan_exec")
     with psycopg.connect(postgres_url) as connection:
-        connection.execute(
-            "UPDATE checkpoints SET checkpoint = jsonb_set(checkpoint, '{ts}', "
-            "'\"2020-01-01T00:00:00+00:00\"') WHERE thread_id <> 'young'"
-        )
+        for thread in ("old", "waits"):
+            age(connection, thread)
     return daruma
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.errors import ConnectionTimeout
+from tests.aged import age
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, phases, say, shout
 
@@ -33,11 +34,8 @@ def run_on(postgres: Postgres, script: Any, thread: str, **sections: Any) -> Run
 def make_old(url: str, *threads: str) -> None:
     """Let the newest word on these threads be years old."""
     with psycopg.connect(url) as connection:
-        connection.execute(
-            "UPDATE checkpoints SET checkpoint = jsonb_set(checkpoint, '{ts}', "
-            "'\"2020-01-01T00:00:00+00:00\"') WHERE thread_id = ANY(%s)",
-            [list(threads)],
-        )
+        for thread in threads:
+            age(connection, thread)
 
 
 @pytest.mark.parametrize("full", [False, True])

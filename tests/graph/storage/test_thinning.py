@@ -19,12 +19,15 @@ from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
 from typing_extensions import TypedDict
 
 from daruma.graph.bridge import async_node
+from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
+from daruma.graph.journals import Place
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.reopening import NothingToReopen
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.wholeness import NotThinned
 from daruma.state.storage import ThreadBusy
+from daruma.tools.journal import Effect, Outcome
 
 NUMBERS = count()
 
@@ -155,6 +158,28 @@ def test_a_team_at_work_keeps_what_its_members_need(postgres_url: str, tmp_path:
         postgres.checkpointer.prune(["t"])
 
         assert rows(postgres_url, "checkpoints", "t") == 1
+
+
+def test_calls_that_were_passed_are_off_the_record(postgres_url: str) -> None:
+    """Not those in doubt, nor of a checkpoint that stays, nor of one that a crash has lost."""
+    with open_postgres(postgres_url) as postgres:
+        run, saver = run_on(postgres, [say()]).ask(), postgres.checkpointer
+        *_, first = run.graph.get_state_history(run.config)
+        ids = [each.config["configurable"]["checkpoint_id"] for each in (first, run.snapshot)]
+        for checkpoint in (*ids, "lost"):
+            journal = saver.journal_at(Place("t", "", checkpoint), "one")
+            for call_id in ("doubted", "done"):
+                entry = run_on_loop(journal.begin(Effect(call_id, checkpoint, "ask")))
+            run_on_loop(journal.end(entry, Outcome("done", "paid")))
+
+        saver.prune(["t"])
+
+        with psycopg.connect(postgres_url) as connection:
+            left = connection.execute("SELECT checkpoint_id, call FROM daruma_effects").fetchall()
+        assert sorted(left) == sorted(
+            [(ids[0], "doubted")]
+            + [(each, name) for each in (ids[1], "lost") for name in ("doubted", "done")]
+        )
 
 
 def test_what_was_thinned_away_can_not_be_gone_back_to(postgres_url: str) -> None:

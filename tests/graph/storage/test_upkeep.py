@@ -15,8 +15,9 @@ from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
 from daruma.graph.journals import Place
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage.thread_rows import TABLES, ThreadTaken
+from daruma.graph.workers.submit import asubmit
 from daruma.state.storage import DamagedState, HoldLost
 from daruma.tools.journal import Effect, Outcome
 
@@ -177,16 +178,51 @@ def test_a_run_can_be_taken_back(postgres_url: str, key: bytes | None, last: boo
 
 
 def test_a_run_taken_back_while_it_waits_leaves_the_question_before_it(postgres_url: str) -> None:
-    """The reply that began it is as if it had not come; what was asked is open again."""
+    """The reply that began it is as if it had not come; what was asked can be answered again."""
     with open_postgres(postgres_url) as postgres:
         run = as_run(run_on(postgres, ASKED), "asking").ask()
         question, before = run.question, run.snapshot
         as_run(run, "answering").approve().ask("More")
+        assert rows(postgres_url, "t")["daruma_replies"] == 1
 
         postgres.checkpointer.delete_for_runs(["answering"])
 
         assert run.question == question
         assert (run.snapshot.values, run.snapshot.next) == (before.values, before.next)
+        assert rows(postgres_url, "t")["daruma_replies"] == 0
+        as_run(run, "again").approve()
+        assert run.result.status == "completed"
+
+
+def test_calls_of_a_run_that_is_taken_back_are_off_the_record(postgres_url: str) -> None:
+    """Those of another run stay on it."""
+    with open_postgres(postgres_url) as postgres:
+        run, saver = run_on(postgres, TALK), postgres.checkpointer
+        kept, gone = [
+            as_run(run, name).ask(name).snapshot.config["configurable"] for name in ("one", "two")
+        ]
+        for named in (kept, gone):
+            place = Place("t", "", named["checkpoint_id"])
+            run_on_loop(saver.journal_at(place, "one").begin(Effect("m:c", place[2], "ask")))
+
+        saver.delete_for_runs(["two"])
+
+        with psycopg.connect(postgres_url) as connection:
+            left = connection.execute("SELECT checkpoint_id FROM daruma_effects").fetchall()
+        assert left == [(kept["checkpoint_id"],)]
+
+
+async def test_a_deleted_thread_is_not_run_any_more(postgres_url: str) -> None:
+    """What was queued for it goes along; the jobs of other threads wait as before."""
+    async with aopen_postgres(postgres_url) as postgres:
+        for thread in ("t", "u"):
+            await asubmit(postgres, {"messages": [("user", "Do it")]}, thread)
+
+        await postgres.checkpointer.adelete_thread("t")
+
+        with psycopg.connect(postgres_url) as connection:
+            left = connection.execute("SELECT lock FROM procrastinate_jobs").fetchall()
+        assert left == [("u",)]
 
 
 def test_an_unknown_run_is_no_error(postgres_url: str) -> None:
