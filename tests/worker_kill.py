@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from daruma import Settings, aopen_postgres, asubmit, awork, build_graph, open_postgres
 from daruma.graph.bridge import run
-from daruma.graph.command_line.interruptible import Cancelled, run_interruptible
+from daruma.graph.interruptible import Cancelled, run_interruptible
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import Postgres

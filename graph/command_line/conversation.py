@@ -12,12 +12,12 @@ from rich.console import Console
 
 from daruma.graph.command_line.asking_person import ask, resume_command
 from daruma.graph.command_line.assent import yes_to
-from daruma.graph.command_line.interruptible import Cancelled, run_interruptible
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.progress import Progress
 from daruma.graph.command_line.questions import how_to_answer, question_lines
 from daruma.graph.command_line.session import Go, Replies, Session, Start, Stop
 from daruma.graph.command_line.summary import print_summary
+from daruma.graph.interruptible import Cancelled, run_interruptible
 from daruma.state.result import TaskResult
 
 WAITING = 3

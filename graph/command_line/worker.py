@@ -28,7 +28,7 @@ def worker(
 
     Any number of workers, on any machines with the same folders, share the work.
     """
-    from daruma.graph.command_line.interruptible import Cancelled, run_interruptible
+    from daruma.graph.interruptible import Cancelled, run_interruptible
 
     _say_lines()
     try:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from daruma.graph.command_line.interruptible import Cancelled, run_interruptible
 from daruma.graph.compiled import Machine
+from daruma.graph.interruptible import Cancelled, run_interruptible
 from daruma.graph.workers.engine import (
     App,
     ConnectorException,
