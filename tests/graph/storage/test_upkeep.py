@@ -205,7 +205,8 @@ def test_calls_of_a_run_that_is_taken_back_are_off_the_record(postgres_url: str)
             place = Place("t", "", named["checkpoint_id"])
             journal = saver.journal_at(place, "one")
             begun = run_on_loop(journal.begin(Effect("m:c", place[2], "ask")))
-            run_on_loop(journal.end(begun, Outcome("done", "")))
+            if named is gone:
+                run_on_loop(journal.end(begun, Outcome("done", "")))
 
         saver.delete_for_runs(["two"])
 
