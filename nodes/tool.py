@@ -7,7 +7,7 @@ from daruma.state.channels import Update
 from daruma.state.events import ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.storage import CutOff
-from daruma.state.tool_task import Dispatch, ToolTask, ToolTaskStatus, moved
+from daruma.state.tool_task import Dispatch, ToolTask, moved
 from daruma.tools.context import Context
 from daruma.tools.effect import effect_of
 from daruma.tools.errors import OutcomeUnknown, ToolError
@@ -58,7 +58,7 @@ def _asked(question: Question) -> str:
 def _answered(call: ToolTask, outcome: Outcome) -> Update:
     done = outcome.status == "done"
     return {
-        "messages": [tool_result(call, outcome.text, ok=done)],
+        "messages": [tool_result(call, outcome.text, ok=done, reference=outcome.reference)],
         "calls": moved(call, outcome.status),
     }
 
@@ -67,23 +67,23 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
     """Run it, and tell those who watch."""
     call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
-    status, told = await _run(dispatch, context)
-    result = await shown(told, context.settings.tools.max_result_chars, context.outputs)
+    outcome = await _kept_short(await _run(dispatch, known, key, context), context)
     context.emit(
         ToolCompleted(
             call_id=call.id,
             tool=call.name,
             ok=outcome.status == "done",
             seconds=context.now() - started,
-            output=result.text[:2000],
+            output=outcome.text[:2000],
         )
     )
-    return {
-        "messages": [
-            tool_result(call, result.text, ok=status == "done", reference=result.reference)
-        ],
-        "calls": moved(call, status),
-    }
+    return outcome
+
+
+async def _kept_short(outcome: Outcome, context: Context) -> Outcome:
+    """Keep a large output beside the state, before anything refers to it."""
+    result = await shown(outcome.text, context.settings.tools.max_result_chars, context.outputs)
+    return Outcome(outcome.status, result.text, result.reference)
 
 
 async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
@@ -100,8 +100,7 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     except OutcomeUnknown as error:
         return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
-        status: ToolTaskStatus = "unknown" if isinstance(error, OutcomeUnknown) else "failed"
-        return status, f"Error: {error}"
+        return Outcome("failed", f"Error: {error}")
     except (GraphBubbleUp, CutOff):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's bug does not end the loop

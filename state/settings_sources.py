@@ -14,7 +14,14 @@ from pydantic_settings.exceptions import SettingsError as SourceError
 from daruma.state.settings_errors import SettingsError
 
 PREFIX = "DARUMA_"
-NOT_SETTINGS = frozenset({"DARUMA_POSTGRES_URL", "DARUMA_POSTGRES_KEY", "DARUMA_DATA_DIR"})
+NOT_SETTINGS = frozenset(
+    {
+        "DARUMA_POSTGRES_URL",
+        "DARUMA_POSTGRES_KEY",
+        "DARUMA_POSTGRES_OUTAGE_SECONDS",
+        "DARUMA_DATA_DIR",
+    }
+)
 """Variables that say where things are, not how a task runs; other modules read them."""
 
 

@@ -18,6 +18,7 @@ from daruma.state.usage import Role, Usage
 from daruma.tools.edit_folder import edit_folder
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
+from daruma.tools.journal import Journal, NoJournal
 from daruma.tools.outputs import Outputs, ProcessOutputs
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.sandbox import Sandbox
@@ -106,6 +107,8 @@ class Context:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     learned: Learned = nothing_learned
     carry_out: CarryOut = nobody
+    journal: Journal = field(default_factory=NoJournal)
+    turns: Turns = field(default_factory=Turns)
     outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:

@@ -26,10 +26,11 @@ class Effect:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a call, as the machine is told."""
+    """What came of a call, as the machine is told; ``reference`` is the id of a longer text."""
 
     status: ToolTaskStatus
     text: str
+    reference: str = ""
 
 
 @dataclass(frozen=True)

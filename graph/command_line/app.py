@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, run, resume, retry, answer, undo, show, graph, doctor):
+for command in (demo, run, resume, retry, answer, undo, show, graph, doctor, worker):
     app.command(cls=BareDecisions if command is answer else None)(command)
 app.add_typer(threads_app)
 

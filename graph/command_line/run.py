@@ -63,6 +63,7 @@ def run(  # noqa: PLR0913  # each is an option of the command
 def resume(
     thread: ThreadName,
     *,
+    submit: Submit = False,
     start: Annotated[
         str | None,
         typer.Option(
@@ -78,8 +79,8 @@ def resume(
     from daruma.graph.command_line.session import Session
     from daruma.graph.command_line.submitting import submitting
 
-    session = Session(thread, model=model, start=start)
-    code = Conversation(yes=yes, json=json).hold(session, unfinished)
+    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    code = talk.hold(Session(thread, model=model, start=start), unfinished)
     raise typer.Exit(code)
 
 

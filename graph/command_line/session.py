@@ -128,7 +128,8 @@ class Session:
                 going = await self._answered(graph, automatic)
             return await self._stop(graph)
 
-    async def _kept(self, postgres: Postgres) -> Keepsake:
+    async def keepsake(self, postgres: Postgres) -> Keepsake:
+        """Return what the thread keeps, once its settings were checked."""
         sound = postgres.checkpointer.expecting(refuse_misfits)
         found = await sound.aget_tuple(self._config())
         if found is None and self.folder is None:

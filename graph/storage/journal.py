@@ -1,6 +1,6 @@
 """The journal of effects in Postgres: what a call was about to do, and what came of it (DU-06)."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -8,10 +8,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg.rows import DictRow
 
 from daruma.graph.journals import Place, key_of
-from daruma.graph.leases import Hold
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.fence import ASSERT, lost_by
+from daruma.graph.storage.database import Work
 from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.sealing import Sealing
 from daruma.tools.journal import Effect, Entry, Outcome
 
 T = TypeVar("T")
@@ -83,21 +82,21 @@ ORDER BY began_at DESC
 
 
 class PostgresJournal:
-    """The journal at one place of a thread. Each write asserts that the run has its thread."""
+    """The journal at one place of a thread; ``transact`` asserts who may write there."""
 
     def __init__(
         self,
-        database: Database,
+        transact: Callable[[Work[Any]], Awaitable[Any]],
         serde: SerializerProtocol,
+        sealing: Sealing,
         place: Place,
         run: str,
-        hold: Hold | None,
     ) -> None:
-        self._database = database
+        self._transact = transact
         self._serde = serde
+        self._sealing = sealing
         self._place = place
         self._run = run
-        self._hold = hold
 
     async def begin(self, effect: Effect) -> Entry:
         values = self._values(effect) | {
@@ -114,7 +113,8 @@ class PostgresJournal:
         return replace(entry, attempt=attempt, cut_short=False)
 
     async def end(self, entry: Entry, outcome: Outcome) -> None:
-        kind, packed = self._serde.dumps_typed([outcome.status, outcome.text])
+        said = self._serde.dumps_typed([outcome.status, outcome.text, outcome.reference])
+        kind, packed = self._sealing.seal(said, self._sealed_at(entry.key))
         values = self._values(entry.effect) | {"kind": kind, "outcome": packed}
         await self._do((_END, values))
 
@@ -140,7 +140,9 @@ class PostgresJournal:
         effect = Effect(row["call"], row["digest"], row["settles"], workspace)
         outcome = None
         if row["outcome"] is not None:
-            outcome = Outcome(*self._serde.loads_typed((row["kind"], row["outcome"])))
+            value = (row["kind"], row["outcome"])
+            opened = self._sealing.open(value, self._sealed_at(row["key"]))
+            outcome = Outcome(*self._serde.loads_typed(opened))
         return Entry(
             effect,
             key=row["key"],
@@ -149,16 +151,17 @@ class PostgresJournal:
             outcome=outcome,
         )
 
+    def _sealed_at(self, key: str) -> tuple[str, ...]:
+        return self._place.thread_id, "effect", key
+
     async def _do(self, *statements: tuple[str, dict[str, Any]]) -> list[DictRow]:
         """Carry out statements in one transaction; return the rows of the last one."""
 
         async def work(connection: Connection) -> list[DictRow]:
             async with connection.pipeline():
-                if self._hold:
-                    await connection.execute(ASSERT, [self._hold.thread_id, self._hold.token])
                 for statement, values in statements:
                     done = await connection.execute(statement, values)
             return await done.fetchall() if done.description else []
 
-        with lost_by(self._hold):
-            return await self._database.transact(work)
+        rows: list[DictRow] = await self._transact(work)
+        return rows

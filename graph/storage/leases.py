@@ -76,6 +76,7 @@ class PostgresLeases:
         self._database = database
         self._seconds = seconds
         self._kept: dict[str, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     def take(self, thread_id: str) -> Hold:
         own = uuid4().hex

@@ -13,7 +13,7 @@ from contextlib import (
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from daruma.graph.bridge import on, run
+from daruma.graph.bridge import run
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
 from daruma.graph.storage.pool import Pool, connected, display_url
@@ -132,14 +132,20 @@ def _thread_row(thread_id: str, checkpoint_id: str, checkpoints: int, ts: str | 
 
 
 @contextmanager
-def open_postgres(url: str | None = None, *, key: str | bytes | None = None) -> Iterator[Postgres]:
+def open_postgres(
+    url: str | None = None, *, key: str | bytes | None = None, outage_seconds: float | None = None
+) -> Iterator[Postgres]:
     """Open the database for synchronous callers; what it yields works in async ones too.
 
     ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
-    ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. Raises
-    :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`.
+    ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. A database
+    that is lost later on is waited for, for ``outage_seconds``, else
+    ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60.
+
+    Raises :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`, and
+    :class:`~daruma.state.settings_errors.SettingsError` for a number of seconds that is none.
     """
-    opened = aopen_postgres(url, key=key)
+    opened = aopen_postgres(url, key=key, outage_seconds=outage_seconds)
     with ExitStack() as stack:
         postgres = run(opened.__aenter__())
         stack.push(lambda *error: run(opened.__aexit__(*error)))
@@ -148,23 +154,25 @@ def open_postgres(url: str | None = None, *, key: str | bytes | None = None) -> 
 
 @asynccontextmanager
 async def aopen_postgres(
-    url: str | None = None, *, key: str | bytes | None = None
+    url: str | None = None, *, key: str | bytes | None = None, outage_seconds: float | None = None
 ) -> AsyncIterator[Postgres]:
     """Open the database on the running event loop; its synchronous methods work on other threads.
 
-    ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
-    ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. Raises
-    :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`.
+    What it takes and raises is that of :func:`open_postgres`.
     """
     named = url or os.environ.get("DARUMA_POSTGRES_URL", "")
     seconds = seconds_of(outage_seconds, os.environ.get(OUTAGE_VARIABLE, ""))
     async with AsyncExitStack() as stack:
         used = named or await stack.enter_async_context(_embedded())
-        pool, version = await stack.enter_async_context(connected(used))
+        opening = connected(used, outage_seconds=seconds)
+        pool, version = await stack.enter_async_context(opening)
         sealing = await sealing_of(pool, key)
-        database = Database(pool, asyncio.get_running_loop())
+        shown = display_url(used)
+        patience = Patience(seconds, f"Postgres at {shown}")
+        database = Database(pool, asyncio.get_running_loop(), patience)
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES), sealing)
-        yield Postgres(saver, pool, display_url(used), version, embedded=not named)
+        stack.push_async_callback(saver.leases.close)
+        yield Postgres(saver, pool, shown, version, embedded=not named)
 
 
 @asynccontextmanager

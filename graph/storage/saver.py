@@ -19,16 +19,19 @@ from psycopg.rows import DictRow, dict_row
 from daruma.graph.bridge import on, run
 from daruma.graph.journals import Place
 from daruma.graph.leases import Hold
+from daruma.graph.storage.damage import DamagedCheckpoint, advised
 from daruma.graph.storage.database import Database, Work
 from daruma.graph.storage.fence import ASSERT, lost_by
 from daruma.graph.storage.journal import PostgresJournal
 from daruma.graph.storage.leases import PostgresLeases
+from daruma.graph.storage.manifest import replayed
 from daruma.graph.storage.outputs import PostgresOutputs
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.replies import PostgresReplies
+from daruma.graph.storage.sealing import Checked, Sealing
+from daruma.graph.storage.sound_saver import SoundSaver
 from daruma.graph.storage.tables import make_tables
 from daruma.graph.storage.upkeep import copy_thread, delete_for_runs, delete_thread, prune_threads
-from daruma.state.storage import DamagedState
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,10 +86,24 @@ class PostgresSaver(SoundSaver):
         own.hold = hold
         return own
 
+    def journal_at(self, place: Place, run: str) -> PostgresJournal:
+        """Return the journal of effects for a place of a thread, as one run keeps it."""
+        return PostgresJournal(self.transact, self.serde, self.sealing, place, run)
+
     @property
     def outputs(self) -> PostgresOutputs:
         """Where large outputs are kept; with a hold, each is kept under it."""
         return PostgresOutputs(self.transact, self.sealing)
+
+    def going_on_from(self, thread_id: str, checkpoint_id: str) -> Self:
+        """Return a saver to which an earlier checkpoint is a thread's newest one, until it writes.
+
+        So a thread goes on as if the later ones, which are damaged, had never been written: what
+        the tasks of that checkpoint had done by then stays done.
+        """
+        own = copy(self)
+        own._newest = {thread_id: checkpoint_id}
+        return own
 
     async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carry out an operation on the loop that the connections live on, from any loop."""

@@ -65,6 +65,13 @@ CREATE TABLE IF NOT EXISTS daruma_effects (
     PRIMARY KEY (thread_id, call, digest, checkpoint_ns, checkpoint_id)
 )
 """
+_SEAL: Final = """
+CREATE TABLE IF NOT EXISTS daruma_seal (
+    alone boolean PRIMARY KEY DEFAULT true CHECK (alone),
+    kind text NOT NULL,
+    proof bytea NOT NULL
+)
+"""
 _OUTPUTS: Final = """
 CREATE TABLE IF NOT EXISTS daruma_outputs (
     thread_id text NOT NULL,
@@ -76,7 +83,7 @@ CREATE TABLE IF NOT EXISTS daruma_outputs (
 )
 """
 
-OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS, _OUTPUTS)
+OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS, _SEAL, _OUTPUTS)
 """In the order that it is made in."""
 
 VERSION: Final = 5

@@ -144,7 +144,7 @@ async def test_a_lease_that_was_taken_and_not_heard_of_is_taken_again(postgres_u
         again = await leases._try("t", own, "")
         assert isinstance(again, Hold)
 
-        leases._left.add(own)
+        _LEFT.add(own)
 
         assert (await leases.atake("t")).token == again.token + 1
 
