@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 from psycopg.conninfo import make_conninfo
 from tests.parts import settings
@@ -232,7 +233,7 @@ async def test_a_task_that_fails_is_no_failed_job(postgres_url: str) -> None:
 
 
 async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) -> None:
-    """What runs is cancelled after its grace; the next worker goes on with it."""
+    """What runs is cancelled after its grace; the next worker makes a repeatable call once more."""
     inside, go_on = asyncio.Event(), asyncio.Event()
 
     async def shout(text: str) -> str:
@@ -242,7 +243,9 @@ async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) ->
         return text
 
     async with aopen_postgres(postgres_url) as pg:
-        graph = graph_on(pg, [calls("shout"), say()], [shout])
+        twice = {"daruma": {"idempotent": True}}
+        tool = StructuredTool.from_function(coroutine=shout, metadata=twice)
+        graph = graph_on(pg, [calls("shout"), say()], [tool])
         await asubmit(pg, ASKED, "t")
         async with at_work(graph, Pace(grace=0.0)):
             await inside.wait()
