@@ -99,8 +99,8 @@ def question_of(call: ToolTask, attempt: int) -> Question:
     return Question(
         type="question",
         id=f"{call.result_id}:in_doubt:{attempt}",
-        question=f"outcome_unknown: {call.name}({shown}) was running when its process ended. "
-        "Did it take effect?",
+        question=f"outcome_unknown: {call.name}({shown}) was cut short, before what came of it was "
+        "on record. Did it take effect?",
         context="\n".join(WAYS.values()),
         deadline=None,
         options=list(WAYS),
