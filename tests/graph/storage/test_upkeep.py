@@ -97,6 +97,7 @@ def test_all_that_a_thread_has_is_copied(postgres_url: str, key: bytes | None) -
         paid = Effect("m:c", "digest", "ask", "/ws")
         journal = saver.journal_at(here, "one")
         run_on_loop(journal.end(run_on_loop(journal.begin(paid)), Outcome("done", "paid")))
+        doubted = run_on_loop(journal.begin(Effect("m:d", "digest", "ask", "/ws")))
         history = history_of(run)
         ids = [each.id for past in history for each in past.interrupts]
 
@@ -107,7 +108,9 @@ def test_all_that_a_thread_has_is_copied(postgres_url: str, key: bytes | None) -
         assert ids
         assert saver.replies.accepted("copy", ids) == saver.replies.accepted("t", ids) != {}
         assert run_on_loop(saver.outputs.read("copy", "one")) == "large"
-        found = run_on_loop(saver.journal_at(here._replace(thread_id="copy"), "two").begin(paid))
+        journal = saver.journal_at(here._replace(thread_id="copy"), "two")
+        assert [each.key for each in run_on_loop(journal.cut_short("/ws"))] == [doubted.key]
+        found = run_on_loop(journal.begin(paid))
         assert (found.outcome, found.effect) == (Outcome("done", "paid"), paid)
         counted = {"daruma_leases": 1}
         assert rows(postgres_url, "copy") | counted == rows(postgres_url, "t") | counted
