@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from langgraph.types import Command
 from tests.fault_matrix.rows import call, pay
 from tests.fault_matrix.runs import CONFIG, REQUEST, invoked, limited, reached, seen_of
 from tests.openai_answers import Reply
@@ -52,6 +53,8 @@ def taken_up(graph: Any, server: OpenAIServer) -> None:
     assert state.values.get("failure") is None
 
     invoked(graph, None)
+    if questions := graph.get_state(CONFIG).interrupts:  # the call was cut short (DU-06)
+        invoked(graph, Command(resume={each.id: {"answer": "again"} for each in questions}))
 
     end = seen_of(graph, server, [])
     assert (end.ending.status, end.output) == ("completed", "Done.")
@@ -99,7 +102,7 @@ def test_a_cancelled_stream_in_the_midst_of_an_answer() -> None:
 
 
 def test_ctrl_c_while_a_tool_hangs() -> None:
-    """The tool is asked again when the thread is taken up."""
+    """Whether it took effect is asked when the thread is taken up, and then it is called again."""
     began: list[int] = []
 
     async def slow(amount: int) -> str:
@@ -121,7 +124,7 @@ def test_ctrl_c_while_a_tool_hangs() -> None:
 
 
 def test_a_cancelled_stream_while_a_tool_hangs() -> None:
-    """The tool is asked again when the thread is taken up."""
+    """Whether it took effect is asked when the thread is taken up, and then it is called again."""
     waiting, began = threading.Event(), list[int]()
 
     async def slow(amount: int) -> str:
