@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from langgraph.types import Command
 from tests.parts import a_context, a_failure, a_state, memory
 from tests.scripted_runs import Run, calls, illegal, say, shout
 
@@ -82,7 +83,7 @@ def test_a_tool_that_cancels_itself_has_failed_and_nothing_else() -> None:
 
 
 async def test_a_caller_that_is_cancelled_leaves_a_thread_to_go_on_with() -> None:
-    """EM-02: what was under way is called off and is done again."""
+    """EM-02: what was under way is called off, and done again if it has not taken effect."""
     reached = asyncio.Event()
     begun: list[str] = []
 
@@ -103,7 +104,9 @@ async def test_a_caller_that_is_cancelled_leaves_a_thread_to_go_on_with() -> Non
         await task
 
     assert (await graph.aget_state(CONFIG)).next == ("tool",)
-    assert (await graph.ainvoke(None, CONFIG))["result"].completed
+    (question,) = (await graph.ainvoke(None, CONFIG))["__interrupt__"]
+    again: Any = Command(resume={question.id: {"answer": "again"}})
+    assert (await graph.ainvoke(again, CONFIG))["result"].completed
     assert begun == ["hello", "hello"]
 
 
