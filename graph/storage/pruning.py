@@ -6,7 +6,7 @@ work, goes only where that is asked for.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 from langgraph.checkpoint.base import CheckpointTuple
@@ -20,6 +20,7 @@ from daruma.graph.storage.thinning import thin
 from daruma.graph.storage.thread_rows import TABLES
 from daruma.graph.storage.upkeep import delete_thread, holding
 from daruma.graph.storage.wholeness import channel_values
+from daruma.graph.storage.written import written_at
 from daruma.state.status import Status
 from daruma.state.storage import DamagedState, ThreadBusy
 from daruma.tools.belongings import forget_belongings
@@ -33,15 +34,14 @@ STANDINGS: Final = (OPEN | {"damaged", *get_args(Status)}) - {"running"}
 Standing = str
 """``running``, ``waiting``, ``unfinished``, ``damaged``, or the status of the newest result."""
 
-_OLD: Final = """
-SELECT thread_id, checkpoint_id, (checkpoint ->> 'ts')::timestamptz AS updated_at,
+_NEWEST: Final = """
+SELECT thread_id, checkpoint_id, checkpoint ->> 'ts' AS ts,
     EXISTS (SELECT FROM daruma_leases held
             WHERE held.thread_id = newest.thread_id AND held.expires_at > now()) AS running
 FROM (
     SELECT DISTINCT ON (thread_id) thread_id, checkpoint_id, checkpoint
     FROM checkpoints WHERE checkpoint_ns = '' ORDER BY thread_id, checkpoint_id DESC
 ) AS newest
-WHERE (checkpoint ->> 'ts')::timestamptz < now() - make_interval(secs => %s)
 ORDER BY checkpoint_id
 """
 _SIZE: Final = """
@@ -100,14 +100,18 @@ async def old_threads(saver: PostgresSaver, wanted: Wanted) -> list[OldThread]:
     """Return the threads that would go, the oldest first."""
 
     async def find(connection: Connection) -> list[dict[str, Any]]:
-        return await (await connection.execute(_OLD, [wanted.older_than])).fetchall()
+        return await (await connection.execute(_NEWEST)).fetchall()
 
     found = []
+    latest = datetime.now().astimezone() - timedelta(seconds=wanted.older_than)
     for row in await saver.transact(find):
+        updated_at = written_at(row["checkpoint_id"], row["ts"])
+        if updated_at > latest:
+            continue
         standing = "running" if row["running"] else await _standing(saver, row["thread_id"])
         if standing in wanted:
             size = await _size(saver, row["thread_id"])
-            found.append(OldThread(row["thread_id"], standing, row["updated_at"], size))
+            found.append(OldThread(row["thread_id"], standing, updated_at, size))
     return found
 
 

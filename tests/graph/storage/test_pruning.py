@@ -172,3 +172,18 @@ def test_a_thread_that_somebody_went_on_with_stays(postgres_url: str) -> None:
         assert (pruned.threads, sorted(pruned.busy)) == ((), ["held", "written"])
         saver.leases.give_back(hold)
         assert {row.thread_id for row in postgres.threads()} == {"held", "written"}
+
+
+def test_a_damaged_thread_keeps_no_other_from_being_pruned(postgres_url: str) -> None:
+    """Its time can not be read: that of its newest checkpoint's id counts."""
+    with open_postgres(postgres_url) as postgres:
+        for thread in ("old", "damaged"):
+            run_on(postgres, ASK, thread).ask()
+        make_old(postgres_url, "old")
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute(
+                "UPDATE checkpoints SET checkpoint = jsonb_set(checkpoint, '{ts}', '\"then\"')"
+                " WHERE thread_id = 'damaged'"
+            )
+
+        assert [each.thread_id for each in postgres.old_threads(YEAR)] == ["old"]
