@@ -11,13 +11,11 @@ from typing import Any, Final, Literal, get_args
 
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
-from psycopg import sql
 
-from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage.space import size_of, total, vacuum
 from daruma.graph.storage.thinning import thin
-from daruma.graph.storage.thread_rows import TABLES
 from daruma.graph.storage.upkeep import delete_thread, holding
 from daruma.graph.storage.wholeness import channel_values
 from daruma.graph.storage.written import written_at
@@ -44,22 +42,6 @@ FROM (
 ) AS newest
 ORDER BY checkpoint_id
 """
-_SIZE: Final = """
-SELECT (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
-        FROM checkpoint_blobs WHERE thread_id = %(thread)s)
-    + (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
-       FROM checkpoint_writes WHERE thread_id = %(thread)s)
-    + (SELECT coalesce(sum(pg_column_size(checkpoint) + pg_column_size(metadata) + 200), 0)
-       FROM checkpoints WHERE thread_id = %(thread)s)
-    + (SELECT coalesce(sum(pg_column_size(output) + 100), 0)
-       FROM daruma_outputs WHERE thread_id = %(thread)s) AS size
-"""
-_TOTAL: Final = """
-SELECT sum(pg_total_relation_size(name::regclass)) AS size FROM unnest(%s::text[]) AS name
-"""
-
-_VACUUM_SECONDS: Final = 3600.0
-"""For one table: a full vacuum writes all of it anew, which takes minutes where there is much."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +92,7 @@ async def old_threads(saver: PostgresSaver, wanted: Wanted) -> list[OldThread]:
             continue
         standing = "running" if row["running"] else await _standing(saver, row["thread_id"])
         if standing in wanted:
-            size = await _size(saver, row["thread_id"])
+            size = await size_of(saver, row["thread_id"])
             found.append(OldThread(row["thread_id"], standing, updated_at, size))
     return found
 
@@ -127,9 +109,9 @@ async def prune(
 
     Each is held meanwhile, and looked at once more: one that somebody went on with stays. What lies
     outside of the database goes first, so that a crash leaves nothing that nobody knows of. At the
-    end the space is given back, see :func:`vacuum`.
+    end the space is given back, see :func:`~daruma.graph.storage.space.vacuum`.
     """
-    before = await _total(saver)
+    before = await total(saver)
     gone, busy = list[str](), list[str]()
     for thread in threads:
         try:
@@ -143,24 +125,7 @@ async def prune(
             busy.append(thread.thread_id)
     if gone:
         await vacuum(saver, full=full)
-    return Pruned(tuple(gone), tuple(busy), before, await _total(saver))
-
-
-async def vacuum(saver: PostgresSaver, *, full: bool = False) -> None:
-    """Make the space of deleted rows usable again; ``full`` gives it back to the disk.
-
-    A full one copies each table and lets nobody read or write it meanwhile. A role that may not do
-    it leaves it to the server's own autovacuum.
-    """
-    how = sql.SQL("VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}")
-
-    async def clean() -> None:
-        with answers_within(_VACUUM_SECONDS):
-            async with saver.database.pool.connection() as connection:
-                for table in TABLES:
-                    await connection.execute(how.format(sql.Identifier(table)))
-
-    await saver.home(clean)
+    return Pruned(tuple(gone), tuple(busy), before, await total(saver))
 
 
 async def _remove(own: PostgresSaver, thread_id: str, *, keep_history: bool) -> None:
@@ -217,19 +182,3 @@ async def _workspaces(saver: PostgresSaver, found: CheckpointTuple) -> Collectio
 
 def _listed(savepoints: Any) -> Sequence[Any]:
     return getattr(savepoints, "value", savepoints) or ()
-
-
-async def _size(saver: PostgresSaver, thread_id: str) -> int:
-    async def measure(connection: Connection) -> int:
-        row = await (await connection.execute(_SIZE, {"thread": thread_id})).fetchone()
-        return int(row["size"]) if row else 0
-
-    return await saver.transact(measure)
-
-
-async def _total(saver: PostgresSaver) -> int:
-    async def measure(connection: Connection) -> int:
-        row = await (await connection.execute(_TOTAL, [list(TABLES)])).fetchone()
-        return int(row["size"]) if row else 0
-
-    return await saver.transact(measure)

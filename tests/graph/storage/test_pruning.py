@@ -14,7 +14,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage.pruning import vacuum
+from daruma.graph.storage.space import vacuum
 from daruma.state.data_dir import data_dir
 from daruma.tools.snapshots.snapshots import Snapshots, store_of
 from daruma.tools.snapshots.store import Store
