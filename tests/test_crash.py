@@ -15,7 +15,8 @@ EVERY_POINT = "DARUMA_EVERY_POINT" in os.environ
 
 def test_the_scenes_pass_through_every_node(postgres_url: str, tmp_path: Path) -> None:
     """So that the sweep below leaves no node out."""
-    walked = [untouched(postgres_url, tmp_path, scene)["seen"]["nodes"] for scene in SCENES]
+    few = ("paid", "mended", "fallen", "held", "team")
+    walked = [untouched(postgres_url, tmp_path, scene)["seen"]["nodes"] for scene in few]
 
     assert set().union(*walked) - {"__start__"} == set(TABLE)
 
@@ -27,13 +28,13 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     """Status, budgets, usage, phases, history, files and payments are the same (BU-03, DU-01).
 
     Every write is tried, before it and after it, where ``DARUMA_EVERY_POINT`` is set; else every
-    seventh such point, every nineteenth of the longer scenes, and two random moments.
+    eleventh such point, every twenty-ninth of the longer scenes, and a random moment.
     """
     whole = untouched(postgres_url, tmp_path, scene)
-    stride = 1 if EVERY_POINT else 19 if scene in LONG else 7
+    stride = 1 if EVERY_POINT else 29 if scene in LONG else 11
     at_writes = points(whole, stride)
 
-    killed = swept(postgres_url, tmp_path, scene, [*at_writes, *moments(whole, 2)])
+    killed = swept(postgres_url, tmp_path, scene, [*at_writes, *moments(whole, 1)])
 
     seen = whole["seen"]
     assert (seen["status"], seen["code"], seen["file"]) == SCENES[scene].ends

@@ -43,9 +43,8 @@ async def drift(
 
 def _changes(snapshots: Snapshots) -> tuple[Change, ...]:
     """Return what others changed since the last snapshot that was taken for another reason."""
-    kept = snapshots.kept()
-    seen = [each for each in kept if each.by != "undo"]
-    if not seen or kept[-1].opens:  # work was cut short: what it left is its own
+    seen = [each for each in snapshots.kept() if each.by != "undo"]
+    if not seen:
         return ()
     taken = snapshots.take(LOOK, by="others")
     worked = [each for each in seen if (each.label, each.by) != (LOOK, "others")]
