@@ -269,3 +269,13 @@ def test_the_schema_speaks_to_the_model() -> None:
     assert "overwrites" in schema["description"]
     with pytest.raises(ValidationError):
         EditorArgs.model_validate({"command": "view", "path": "f", "content": "x"})
+
+
+async def test_a_file_that_is_replaced_meanwhile_is_the_same_file(run: Run, root: Path) -> None:
+    """Its history goes by its name, not by what the system calls what was there before."""
+    (root / "f").write_text("".join(f"<{n}>\n" for n in range(100)))
+    edits = [run("str_replace", "f", old_str=f"<{n}>", new_str=f"[{n}]") for n in range(100)]
+
+    await asyncio.gather(*edits)
+
+    assert (root / "f").read_text() == "".join(f"[{n}]\n" for n in range(100))

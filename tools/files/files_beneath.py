@@ -20,6 +20,12 @@ LARGEST_FILE: Final = 4 * 1024 * 1024
 READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
+_REPLACED: Final = " (deleted)"
+"""What the system adds to the name of a file that was replaced between opening and asking."""
+
+_TRIES: Final = 100
+
+
 class FilesBeneath:
     """Files beneath `root`, by path; each call opens the root anew and leaves nothing open.
 
@@ -39,8 +45,13 @@ class FilesBeneath:
 
     def locate(self, path: str) -> str:
         """Where an existing file or directory really is, relative to the root, links resolved."""
-        with explained(path), self.opened(self.parts(path), READ) as (_, location):
-            return "/".join(location) or "."
+        where = ""
+        for _ in range(_TRIES):
+            with explained(path), self.opened(self.parts(path), READ) as (_, location):
+                where = "/".join(location) or "."
+            if not where.endswith(_REPLACED):
+                break
+        return where
 
     def is_directory(self, path: str) -> bool:
         """Whether the existing `path` is a directory."""
