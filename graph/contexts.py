@@ -107,6 +107,7 @@ class Contexts:
             carry_out=Carrying(config, emit),
             journal=journal_of(config, run.run),
             turns=run.turns,
+            store=runtime.store,
         )
 
     def _asker(self, llm: LLM) -> Asker:

@@ -11,6 +11,7 @@ from pydantic import (
 from daruma.state.settings_errors import SettingsError, explain
 from daruma.state.settings_fallback import FallbackChain
 from daruma.state.settings_llm import LLM
+from daruma.state.settings_memory import Memory, PromptPiece, Skills
 from daruma.state.settings_section import Section
 from daruma.state.settings_team import Team
 from daruma.state.settings_tools import Tools
@@ -111,6 +112,11 @@ class Settings(Section):
     spec_review: SpecReview = SpecReview()
     team: Team = Team()
     tools: Tools = Tools()
+    memory: Memory = Memory()
+    skills: Skills = Skills()
+    prompts: dict[str, PromptPiece] = Field(
+        default={}, description="Named pieces that are added to the prompts, each at its place."
+    )
     sandbox: Sandbox = Sandbox()
     evolution: Evolution = Evolution()
 

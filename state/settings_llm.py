@@ -32,6 +32,9 @@ class LLM(Section):
     fallback_models: tuple[str, ...] = Field(
         default=(), description="Tried when the main model fails."
     )
+    embedding_model: str | None = Field(
+        default=None, description="Finds by meaning in memory and knowledge, e.g. openai:NAME."
+    )
     model_aliases: dict[str, str] = Field(default={}, description="Short names for models.")
     requests: Requests = Requests()
     context_window_tokens: int | None = Field(

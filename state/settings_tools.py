@@ -90,6 +90,9 @@ class Tools(Section):
     mcp_servers: dict[str, McpServer] = Field(
         default={}, description="MCP servers whose tools the command line offers."
     )
+    toolsets: tuple[Literal["assistant", "knowledge"], ...] = Field(
+        default=(), description="Tools that are shown beside those of workspace, memory and skills."
+    )
     policy: dict[
         Annotated[str, AfterValidator(checked_policy_key)],
         Literal["allow", "deny", "confirm"] | PolicyRule,

@@ -1,23 +1,18 @@
 """The tools that ship with Daruma. All of them work in the task's workspace."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from daruma.state.reference import READER
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.commands.command_event import command_run
 from daruma.tools.editor_args import EditorArgs
-from daruma.tools.errors import ToolError
 from daruma.tools.read_output import ReadOutputArgs, read_output
 from daruma.tools.run_command import RunCommandArgs, run_command
 from daruma.tools.search import SearchArgs, search
+from daruma.tools.shipped_tool import shipped_tool
 from daruma.tools.str_replace_editor import str_replace_editor
-from daruma.tools.tool import Effect, Surroundings, Tool
-
-Args = TypeVar("Args", bound=BaseModel)
+from daruma.tools.tool import Surroundings, Tool
 
 
 class RunTestsArgs(BaseModel):
@@ -27,36 +22,6 @@ class RunTestsArgs(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _builtin(
-    name: str,
-    args_type: type[Args],
-    effect: Effect,
-    run: Callable[[Args, Surroundings], Awaitable[str]],
-) -> Tool:
-    async def checked(args: Mapping[str, Any], surroundings: Surroundings) -> str:
-        return await run(_read(args_type, args), surroundings)
-
-    schema = args_type.model_json_schema()
-    return Tool(
-        name=name,
-        description=schema.pop("description", ""),
-        parameters=schema,
-        run=checked,
-        effect=effect,
-        origin="builtin",
-    )
-
-
-def _read(args_type: type[Args], args: Mapping[str, Any]) -> Args:
-    try:
-        return args_type.model_validate(dict(args))
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
-        )
-        raise ToolError(f"invalid arguments: {problems}") from None
 
 
 async def _edit(args: EditorArgs, at: Surroundings) -> str:
@@ -86,11 +51,11 @@ async def _read_output(args: ReadOutputArgs, at: Surroundings) -> str:
 
 
 BUILTIN_TOOLS: tuple[Tool, ...] = (
-    _builtin("str_replace_editor", EditorArgs, "workspace", _edit),
-    _builtin("search", SearchArgs, "none", _search),
-    _builtin("run_command", RunCommandArgs, "workspace", _run_command),
-    _builtin("run_tests", RunTestsArgs, "workspace", _run_tests),
+    shipped_tool("str_replace_editor", EditorArgs, "workspace", _edit),
+    shipped_tool("search", SearchArgs, "none", _search),
+    shipped_tool("run_command", RunCommandArgs, "workspace", _run_command),
+    shipped_tool("run_tests", RunTestsArgs, "workspace", _run_tests),
 )
 
-READ_OUTPUT = _builtin(READER, ReadOutputArgs, "none", _read_output)
+READ_OUTPUT = shipped_tool(READER, ReadOutputArgs, "none", _read_output)
 """Shown where there is something to read, with or without a workspace."""

@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.store.base import BaseStore
 
 from daruma.state.channels import State
 from daruma.state.events import Event, unheard
@@ -110,6 +111,7 @@ class Context:
     journal: Journal = field(default_factory=NoJournal)
     turns: Turns = field(default_factory=Turns)
     outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
+    store: BaseStore | None = None
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:
         """Return the snapshots of a workspace; None where there is none, or settings want none."""
@@ -119,20 +121,25 @@ class Context:
         store = Store(store_of(Path(workspace)))
         return Snapshots(Path(workspace), self.thread_id, store, exclude=settings.exclude)
 
-    async def surroundings(self, workspace: str | None, *, timeout: float = 120.0) -> Surroundings:
+    async def surroundings(
+        self, workspace: str | None, *, expert: str = "", timeout: float = 120.0
+    ) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""
-        if workspace is None:
-            return Surroundings(
-                timeout=timeout,
-                open_sandbox=self.open_sandbox,
-                emit=self.emit,
-                outputs=self.outputs,
-            )
-        return Surroundings(
-            workspace=await asyncio.to_thread(Workspace, Path(workspace)),
-            history=EditHistory(edit_folder(workspace, self.thread_id)),
+        bare = Surroundings(
             timeout=timeout,
             open_sandbox=self.open_sandbox,
             emit=self.emit,
             outputs=self.outputs,
+            store=self.store,
+            settings=self.settings,
+            thread_id=self.thread_id,
+            expert=expert,
+            now=self.now,
+        )
+        if workspace is None:
+            return bare
+        return replace(
+            bare,
+            workspace=await asyncio.to_thread(Workspace, Path(workspace)),
+            history=EditHistory(edit_folder(workspace, self.thread_id)),
         )

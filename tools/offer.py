@@ -8,6 +8,7 @@ from daruma.state.task import Task
 from daruma.tools.builtin_tools import READ_OUTPUT
 from daruma.tools.context import Context
 from daruma.tools.tool import Tool
+from daruma.tools.toolsets import usable
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,10 @@ def offer_of(
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return Offer(settings=settings)
-    visible = context.tools.visible(settings, workspace=task.workspace is not None)
+    can_use = usable(
+        context.settings, workspace=task.workspace is not None, store=context.store is not None
+    )
+    visible = context.tools.visible(settings, can_use)
     reader = (READ_OUTPUT,) if visible and reading else ()
     tools = tuple(tool for tool in (*visible, *reader) if tool.name not in without)
     shown = {tool.name for tool in tools}

@@ -10,11 +10,13 @@ from daruma.state.settings_tools import Tools
 from daruma.tools.application_tool import from_application
 from daruma.tools.builtin_tools import BUILTIN_TOOLS, READ_OUTPUT
 from daruma.tools.name_conflicts import ToolNameConflictError, check_aliases, check_names
+from daruma.tools.names import name_key
 from daruma.tools.policy_targets import check_policy
 from daruma.tools.profiles import check_profile, shows
 from daruma.tools.promotions import check_promotions
 from daruma.tools.stand_ins import MOST, ranked
-from daruma.tools.tool import Tool
+from daruma.tools.tool import Tool, Toolset
+from daruma.tools.toolsets import TOOLSET_TOOLS
 
 __all__ = ["Registry", "ToolNameConflictError"]
 
@@ -24,7 +26,10 @@ class Registry:
 
     def __init__(self, application_tools: Iterable[BaseTool | Callable[..., Any]] = ()) -> None:
         """Raises :class:`ToolNameConflictError` for two tools of one name (TL-05)."""
-        tools = (*BUILTIN_TOOLS, READ_OUTPUT, *map(from_application, application_tools))
+        own = tuple(map(from_application, application_tools))
+        taken = {name_key(tool.name) for tool in own}
+        sets = (tool for tool in TOOLSET_TOOLS if name_key(tool.name) not in taken)
+        tools = (*BUILTIN_TOOLS, READ_OUTPUT, *sets, *own)
         check_names(tools, normalize=False)
         self._tools = {tool.name: tool for tool in tools}
 
@@ -43,12 +48,17 @@ class Registry:
         check_profile(settings)
         check_policy(settings, self._tools)
 
-    def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
-        """Return the tools that the model is shown: the profile's; built-in ones in a workspace."""
+    def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
+        """Return the tools that the model is shown: the profile's; of ours those that are usable.
+
+        See :func:`daruma.tools.toolsets.usable`.
+        """
         return tuple(
             tool
             for tool in self._tools.values()
-            if (workspace or not tool.builtin) and shows(settings, tool) and tool is not READ_OUTPUT
+            if (tool.toolset is None or tool.toolset in usable)
+            and shows(settings, tool)
+            and tool is not READ_OUTPUT
         )
 
     def stand_ins(self, name: str, shown: Collection[str]) -> tuple[str, ...]:

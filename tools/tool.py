@@ -1,10 +1,14 @@
 """What a tool is to Daruma, wherever it comes from."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from langgraph.store.base import BaseStore
+
 from daruma.state.events import Event, unheard
+from daruma.state.settings import Settings
 from daruma.tools.canonical import Canonical
 from daruma.tools.errors import ToolError
 from daruma.tools.files.edit_history import EditHistory
@@ -18,13 +22,20 @@ from daruma.tools.strict_schema import strict
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""
 
+Toolset = Literal["workspace", "memory", "skills", "assistant", "knowledge"]
+"""What a tool that ships belongs to; each is shown where it can be used, or is asked for."""
+
 Origin = Literal["builtin", "application", "mcp"]
 """Where a tool comes from: Daruma, the application that built the graph, or an MCP server."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a tool may use of the run it is called in. ``timeout`` is in seconds, for commands."""
+    """What a tool may use of the run it is called in. ``timeout`` is in seconds, for commands.
+
+    ``store`` is the graph's, None where it has none; ``expert`` the team member that calls; ``now``
+    gives Unix time in seconds.
+    """
 
     workspace: Workspace | None = None
     history: EditHistory | None = None
@@ -32,6 +43,17 @@ class Surroundings:
     open_sandbox: Callable[[], Awaitable[Sandbox]] = open_best
     emit: Callable[[Event], None] = unheard
     outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
+    store: BaseStore | None = None
+    settings: Settings = field(default_factory=Settings)
+    thread_id: str = "local"
+    expert: str = ""
+    now: Callable[[], float] = time.time
+
+    def needs_store(self) -> BaseStore:
+        """Return the store. Raises :class:`ToolError` for a graph that has none."""
+        if self.store is None:
+            raise ToolError("nothing can be kept here: the graph was built without a store")
+        return self.store
 
     async def sandbox(self) -> Sandbox:
         """Return what commands run in, opened when first asked for.
@@ -74,6 +96,7 @@ class Tool:
     run: Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
     effect: Effect = "external"
     origin: Origin = "application"
+    toolset: Toolset | None = None
     idempotent: bool = False
     idempotency_key: str = ""
     canonical: Canonical | None = None

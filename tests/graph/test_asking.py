@@ -65,7 +65,7 @@ async def test_the_answer_comes_with_its_cost() -> None:
 
 async def test_tools_are_offered_only_if_there_are_some() -> None:
     """Providers refuse an empty list."""
-    (tool,) = Registry([len_]).visible(Tools(), workspace=False)
+    (tool,) = Registry([len_]).visible(Tools(), ())
 
     await ask(RecordingModel(script=[say() | {"expect_tools": ["len_"]}]), tools=[tool])
     await ask(RecordingModel(script=[say() | {"expect_tools": []}]))
@@ -107,7 +107,7 @@ async def test_a_model_that_is_not_there_is_a_failure_of_the_model(model: Any) -
 
 async def test_a_model_that_takes_no_tools_is_told_in_words() -> None:
     """And the next one is asked, as it is never of use."""
-    (tool,) = Registry([len_]).visible(Tools(), workspace=False)
+    (tool,) = Registry([len_]).visible(Tools(), ())
 
     with pytest.raises(ModelFailed, match="FakeListChatModel takes no tools") as raised:
         await ask(FakeListChatModel(responses=["hi"]), tools=[tool])

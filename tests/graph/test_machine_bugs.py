@@ -1,6 +1,6 @@
 """A bug anywhere ends the task as failed, told and with its traceback; never silently."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ from daruma.state.phases import first_failed
 from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
 from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool
+from daruma.tools.tool import Tool, Toolset
 
 DOWN = {"raise": "the provider is down"}
 PLANNED = {"plan": [phases({"id": "a", "rollback_command": "true"})], "main": [say(), say()]}
@@ -163,8 +163,8 @@ def test_a_bug_in_a_tool_task_is_a_result(tmp_path: Any) -> None:
 class Broken(Registry):
     """A registry with a bug of its own."""
 
-    def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
-        raise ZeroDivisionError(f"visible with {workspace} under {settings}")
+    def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
+        raise ZeroDivisionError(f"visible with {usable} under {settings}")
 
 
 def test_a_broken_registry_is_a_bug(tmp_path: Any) -> None:

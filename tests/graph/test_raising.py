@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import weakref
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +23,7 @@ from daruma.state.failure import ModelFailed, TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
 from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool
+from daruma.tools.tool import Tool, Toolset
 
 HELLO: Any = {"messages": [("user", "Hello")]}
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -33,11 +34,11 @@ class CancellingOnce(Registry):
 
     cancelled = False
 
-    def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
+    def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
         if not self.cancelled:
             self.cancelled = True
             raise asyncio.CancelledError
-        return super().visible(settings, workspace=workspace)
+        return super().visible(settings, usable)
 
 
 def cancelled_in_main() -> Any:

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
 from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool
+from daruma.tools.tool import Tool, Toolset
 
 NO_CHAIN = settings(fallback_chain={"enabled": False})
 NO_EMERGENCY = settings(
@@ -104,10 +104,10 @@ class Unwritten(Registry):
         super().__init__([shout])
         self.errors = [error, error]
 
-    def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
+    def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
         if self.errors:
             raise self.errors.pop()
-        return super().visible(settings, workspace=workspace)
+        return super().visible(settings, usable)
 
 
 @WAYS
@@ -157,8 +157,8 @@ def test_without_the_chain_a_bug_is_raised_as_it_is() -> None:
     """EM-05: not only what models raise."""
 
     class Broken(Registry):
-        def visible(self, settings: Tools, *, workspace: bool) -> tuple[Tool, ...]:
-            raise ZeroDivisionError(f"{workspace} under {settings}")
+        def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
+            raise ZeroDivisionError(f"{usable} under {settings}")
 
     contexts = Contexts(RaisingModel(), Broken(), NO_CHAIN)
     graph: Any = Machine.of(

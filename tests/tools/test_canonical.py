@@ -47,9 +47,7 @@ create_schedule_task.metadata = {"daruma": {"argument_aliases": {"name": "title"
 create_goal.metadata = {
     "daruma": {"argument_aliases": dict.fromkeys(("date", "target_date", "by"), "goal_date")}
 }
-ASSISTANT = Registry([create_todo, create_schedule_task, create_goal]).visible(
-    settings().tools, workspace=False
-)
+ASSISTANT = Registry([create_todo, create_schedule_task, create_goal]).visible(settings().tools, ())
 
 
 @pytest.mark.parametrize(

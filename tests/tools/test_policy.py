@@ -23,7 +23,7 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-(SHOUT,) = Registry([shout]).visible(Tools(), workspace=False)
+(SHOUT,) = Registry([shout]).visible(Tools(), ())
 
 
 def policy(**rules: Any) -> Tools:

@@ -10,6 +10,7 @@ from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_tools import Tools
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.registry import Registry, ToolNameConflictError
+from daruma.tools.tool import Toolset
 
 
 def shout(text: str) -> str:
@@ -45,7 +46,8 @@ def test_two_tools_of_one_name_are_refused(given: list[object], named: str) -> N
 
 
 def names(registry: Registry, *, workspace: bool, **given: Any) -> list[str]:
-    return [each.name for each in registry.visible(Tools(**given), workspace=workspace)]
+    usable: set[Toolset] = {"workspace"} if workspace else set()
+    return [each.name for each in registry.visible(Tools(**given), usable)]
 
 
 def test_built_in_tools_are_shown_with_a_workspace_only() -> None:

@@ -47,7 +47,7 @@ def offer(*, workspace: bool = False, **given: Any) -> Offer:
     shown = {"profile": "some", "profiles": {"some": ["shout", "count", "run_*"]}}
     attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
     tools = settings(tools=shown | attempts | given).tools
-    visible = Registry([shout, count, hidden]).visible(tools, workspace=workspace)
+    visible = Registry([shout, count, hidden]).visible(tools, {"workspace"} if workspace else ())
     return Offer(visible, frozenset({"hidden"}), tools)
 
 

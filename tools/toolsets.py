@@ -1,0 +1,28 @@
+"""The tools that ship beside those of the workspace, and where each set of them is shown."""
+
+from typing import Final
+
+from daruma.state.settings import Settings
+from daruma.tools.tool import Tool, Toolset
+
+LIBRARIAN: Final = "librarian_retrieval"
+"""The profile whose tools are those of the knowledge set."""
+
+TOOLSET_TOOLS: Final[tuple[Tool, ...]] = ()
+"""An application's tool of the same name takes the place of one of these."""
+
+
+def usable(settings: Settings, *, workspace: bool, store: bool) -> frozenset[Toolset]:
+    """Return the sets of tools that a task can use: what it has, and what settings ask for."""
+    there: set[Toolset] = set()
+    if workspace:
+        there.add("workspace")
+    if settings.skills.folders:
+        there.add("skills")
+    if store:
+        there.update(settings.tools.toolsets)
+        if settings.memory.enabled:
+            there.add("memory")
+        if settings.tools.profile == LIBRARIAN:
+            there.add("knowledge")
+    return frozenset(there)
