@@ -1,5 +1,6 @@
 """One real Postgres for the session, and a fresh database for each test that asks for one."""
 
+import os
 import shutil
 import signal
 import tempfile
@@ -22,6 +23,13 @@ settings.register_profile("daruma", deadline=None)  # a busy machine is no fault
 settings.load_profile("daruma")
 
 TEMPLATE = "daruma_template"
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Use the cores for the whole suite. A part of it is soon done, and ``-s`` is seen in one."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    watched = config.getoption("capture") == "no"
+    return min(os.cpu_count() or 1, 8) if whole and not watched else 0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
+LONGEST_ADDRESS: Final = 107
+"""Bytes of a unix socket's name, by ``unix(7)``."""
+
 _STREAMS: Final = ("tcp", "fast_open", "multipath", "unix_socket", "abstract_socket")
 
 
@@ -87,8 +90,8 @@ def _sockets(outside: Path, abstract: str, stack: ExitStack) -> Iterator[tuple[s
         ("fast_open", inet, stream, host),
         ("multipath", inet, stream, host),
         ("udp", inet, datagram, host),
-        ("unix_socket", unix, stream, str(outside / "socket")),
-        ("unix_datagram", unix, datagram, str(outside / "datagram")),
+        ("unix_socket", unix, stream, _address(outside, "socket", stack)),
+        ("unix_datagram", unix, datagram, _address(outside, "datagram", stack)),
         ("abstract_socket", unix, stream, "\0" + abstract),
     ):
         sock = stack.enter_context(socket.socket(family, kind))
@@ -97,6 +100,16 @@ def _sockets(outside: Path, abstract: str, stack: ExitStack) -> Iterator[tuple[s
         if name in _STREAMS:
             sock.listen()
         yield name, sock
+
+
+def _address(folder: Path, name: str, stack: ExitStack) -> str:
+    """Return the name of a socket: the kernel takes one of 107 bytes, and a home may lie deeper."""
+    path = folder / name
+    if len(os.fsencode(path)) <= LONGEST_ADDRESS:
+        return str(path)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    stack.callback(os.close, opened)
+    return f"/proc/self/fd/{opened}/{name}"
 
 
 def _port(sock: socket.socket) -> int:
