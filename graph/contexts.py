@@ -76,7 +76,7 @@ class Contexts:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
 
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
-            context, look = self._context(runtime, config), FirstLook.of(config)
+            context, look = self._context(runtime, config), FirstLook.found_in(config)
             found = await look.at(node.__name__, state, context) if look else None
             if found and isinstance(state, State):
                 state = replace(state, drifted=reduce_drifted(state.drifted, found))
@@ -89,7 +89,7 @@ class Contexts:
     def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self.settings
-        member, emit = Member.of(config), emitter(runtime)
+        member, emit = Member.found_in(config), emitter(runtime)
         asker, run = self._asker(settings.llm), RunTurns.of(config)
         if member:
             asker, emit = asker.of_member(member.phase_id), member.tell

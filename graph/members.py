@@ -9,6 +9,7 @@ from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
+from daruma.graph.of_a_run import OfARun
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import (
@@ -21,10 +22,6 @@ from daruma.state.events import (
 from daruma.state.settings import Settings
 
 MemberMachine = CompiledStateGraph[State, Settings, State, State]
-
-_MACHINE = "__pregel_daruma_members"
-_KEY = "__pregel_daruma_member"
-"""Where a run's config holds these; LangGraph neither stores nor shows such keys."""
 
 _TASKS_OWN = (TaskStarted, TaskCompleted, PhaseCompleted, PhaseFailed)
 """What the task says itself, once a member's work is merged."""
@@ -40,7 +37,7 @@ def no_members() -> MemberMachine:
 
 
 @dataclass(frozen=True)
-class Members:
+class Members(OfARun):
     """The machine that members run; it hangs on the run, since it knows what runs it."""
 
     machine: Callable[[], MemberMachine]
@@ -48,34 +45,18 @@ class Members:
     @classmethod
     def of(cls, config: RunnableConfig) -> "Members":
         """Return that of the run which a node is called in. Raises LookupError outside of any."""
-        found = config.get("configurable", {}).get(_MACHINE)
-        if not isinstance(found, cls):
+        found = cls.found_in(config)
+        if found is None:
             raise LookupError("there is no run of a machine that has members")
         return found
 
-    def noted(self, config: RunnableConfig) -> RunnableConfig:
-        """Return the config of a run that these are of."""
-        configurable = config.get("configurable", {}) | {_MACHINE: self}
-        return RunnableConfig(**{**config, "configurable": configurable})
-
 
 @dataclass(frozen=True)
-class Member:
+class Member(OfARun):
     """The member that a node works for: its phase, and where its events go."""
 
     phase_id: str
     emit: Callable[[Event], None]
-
-    @classmethod
-    def of(cls, config: RunnableConfig) -> "Member | None":
-        """Return that of the run which a node is called in; None in the task's own."""
-        found = config.get("configurable", {}).get(_KEY)
-        return found if isinstance(found, cls) else None
-
-    def noted(self, config: RunnableConfig) -> RunnableConfig:
-        """Return the config of a run that is this member's."""
-        configurable = config.get("configurable", {}) | {_KEY: self}
-        return RunnableConfig(**{**config, "configurable": configurable})
 
     def tell(self, event: Event) -> None:
         """Send an event to whoever watches the task, with the member's name on it."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
+from daruma.graph.of_a_run import OfARun
 from daruma.state.failure import Failure, ModelFailed, TaskFailed
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 _KEPT = 64
 """Exceptions that one run keeps at a time; more have no use, a task fails once."""
-
-_KEY = "__pregel_daruma_raised"
-"""Where a run's config holds its ``Raised``; LangGraph neither stores nor shows such a key."""
 
 
 class Leaving(GraphBubbleUp):
@@ -33,7 +31,7 @@ class Leaving(GraphBubbleUp):
         self.error = error
 
 
-class Raised:
+class Raised(OfARun):
     """What was raised in one run, for as long as that run lasts.
 
     ``end`` is the exception that the run is to end with, once the graph has come to its end.
@@ -46,14 +44,7 @@ class Raised:
     @classmethod
     def of(cls, config: RunnableConfig) -> "Raised":
         """Return that of the run which a node is called in; a new one outside of any."""
-        found = config.get("configurable", {}).get(_KEY)
-        return found if isinstance(found, cls) else cls()
-
-    def noted(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Return the config of a run that this is to be of."""
-        given = config or RunnableConfig()
-        configurable = given.get("configurable", {}) | {_KEY: self}
-        return RunnableConfig(**{**given, "configurable": configurable})
+        return cls.found_in(config) or cls()
 
     def note(self, failure: Failure, error: BaseException) -> None:
         """Keep the exception behind a failure, in place of the oldest one where there are many.

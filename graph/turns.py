@@ -5,14 +5,12 @@ from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 
+from daruma.graph.of_a_run import OfARun
 from daruma.tools.turns import Turns
-
-_KEY = "__pregel_daruma_turns"
-"""Where a run's config holds its ``RunTurns``; LangGraph neither stores nor shows such a key."""
 
 
 @dataclass(frozen=True)
-class RunTurns:
+class RunTurns(OfARun):
     """What is one run's own, from when it is started until it stops."""
 
     run: str = field(default_factory=lambda: uuid4().hex)
@@ -21,11 +19,4 @@ class RunTurns:
     @classmethod
     def of(cls, config: RunnableConfig) -> "RunTurns":
         """Return those of the run which a node is called in; new ones outside of any."""
-        found = config.get("configurable", {}).get(_KEY)
-        return found if isinstance(found, cls) else cls()
-
-    def noted(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Return the config of a run that these are to be of."""
-        given = config or RunnableConfig()
-        configurable = given.get("configurable", {}) | {_KEY: self}
-        return RunnableConfig(**{**given, "configurable": configurable})
+        return cls.found_in(config) or cls()

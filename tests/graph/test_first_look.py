@@ -80,11 +80,11 @@ def test_it_goes_with_a_run() -> None:
 
     noted = look.noted(given)  # type: ignore[arg-type]
 
-    assert FirstLook.of(noted) is look
+    assert FirstLook.found_in(noted) is look
     assert noted["configurable"]["thread_id"] == "t"
     assert given == {"configurable": {"thread_id": "t"}}
-    assert FirstLook.of({}) is None
-    assert FirstLook.of(FirstLook().noted(None)) is not None
+    assert FirstLook.found_in({}) is None
+    assert FirstLook.found_in(FirstLook().noted(None)) is not None
 
 
 def test_a_run_that_only_asks_again_forgets_nothing(ws: Path) -> None:
