@@ -74,19 +74,6 @@ async def test_siblings_wait_for_the_look(state: State) -> None:
     assert order == ["workspace_drifted", "one", "two", "three"]
 
 
-def test_it_goes_with_a_run() -> None:
-    """And leaves the config that it was given as it was."""
-    look, given = FirstLook(), {"configurable": {"thread_id": "t"}}
-
-    noted = look.noted(given)  # type: ignore[arg-type]
-
-    assert FirstLook.found_in(noted) is look
-    assert noted["configurable"]["thread_id"] == "t"
-    assert given == {"configurable": {"thread_id": "t"}}
-    assert FirstLook.found_in({}) is None
-    assert FirstLook.found_in(FirstLook().noted(None)) is not None
-
-
 def test_a_run_that_only_asks_again_forgets_nothing(ws: Path) -> None:
     """RO-07: what its look found is told to the model and the reader once the task goes on."""
     script = {"plan": [phases("a")], "main": [{"expect": ["theirs"], **say()}]}
