@@ -1,5 +1,7 @@
 """A model's answer as nodes get it: with what it cost and what it took."""
 
+from typing import Final
+
 from langchain_core.messages import AIMessage
 
 from daruma.state.failover import Failover
@@ -15,12 +17,19 @@ def answer_of(message: AIMessage, usage: Usage, failover: Failover | None) -> An
     return Answer(message=message, usage=usage, failover=failover)
 
 
-def usage_of(message: AIMessage, role: Role, model: str) -> Usage:
+AGENTS: Final = {"compress": ("compressor", "summarization")}
+"""Who asks in a node, and for what, where that is not the agent and its own work (CX-04)."""
+
+
+def usage_of(message: AIMessage, role: Role, model: str, node: str = "") -> Usage:
     """Read what a call cost out of its answer; nothing where the provider does not say."""
+    agent, task = AGENTS.get(node, ("", ""))
     counted = message.usage_metadata
     return Usage(
         role=role,
         model=model,
         input_tokens=counted["input_tokens"] if counted else 0,
         output_tokens=counted["output_tokens"] if counted else 0,
+        agent=agent,
+        task=task,
     )

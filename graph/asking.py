@@ -25,9 +25,13 @@ from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import Told
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
+from daruma.state.settings_llm import Requests
 from daruma.state.usage import Role
 from daruma.tools.context import Answer, Sampling
 from daruma.tools.tool import Tool
+
+AUXILIARY_SECONDS = 60.0
+"""Seconds for one answer of an auxiliary model of its own, with all requests and waits."""
 
 
 class Asker:
@@ -46,6 +50,7 @@ class Asker:
     ) -> None:
         self._models, self._limits, self._circuits = models, models.requests, models.circuits
         self._sleep, self._luck, self._clock = sleep, luck, clock
+        self.own_auxiliary = models.own_auxiliary
         self._member = ""
 
     async def __call__(
@@ -65,8 +70,17 @@ class Asker:
         this = Pursuit(node, call, role, chain, request, began=self._clock(), member=self._member)
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
-            told.usage = usage_of(message, role if this.place == 0 else "fallback", this.model)
+            used: Role = role if this.place == 0 else "fallback"
+            told.usage = usage_of(message, used, this.model, node)
         return answer_of(message, told.usage, this.failover(used=this.model))
+
+    @property
+    def model(self) -> str:
+        """The name of the main model; empty where there is none."""
+        try:
+            return self._models.name("main")
+        except ModelUnavailable:
+            return ""
 
     def of_member(self, phase_id: str) -> "Asker":
         """Return what the team member that carries out a phase asks with: the same, by its name."""
@@ -102,20 +116,28 @@ class Asker:
             raise CircuitOpen("not asked: its last requests failed a moment ago")
         with readable(model):
             sent = this.request.sent(model, this.metadata)
-            message = await within(min(self._limits.seconds, self._left(this)), sent)
+            message = await within(min(self._limits_of(this).seconds, self._left(this)), sent)
         check_whole(message, model)
         self._circuits.answered(this.circuit)
         return message
 
+    def _limits_of(self, this: Pursuit) -> Requests:
+        """Return the limits of a call; where the main model is asked next, waiting is no use."""
+        if this.role != "auxiliary" or not self.own_auxiliary:
+            return self._limits
+        most = min(self._limits.total_seconds, AUXILIARY_SECONDS)
+        return self._limits.model_copy(update={"total_seconds": most})
+
     def _left(self, this: Pursuit) -> float:
-        return self._limits.total_seconds - (self._clock() - this.began)
+        return self._limits_of(this).total_seconds - (self._clock() - this.began)
 
     def _after(self, this: Pursuit, error: Exception, told: Told, *, seconds: float) -> Move:
         """Take down what failed, tell it, and return what comes next."""
         failed = this.failed(error)
         self._circuits.count(this.circuit, failed.fault)
         only_one = self._circuits.is_open(this.circuit)
-        limits = self._limits.model_copy(update={"per_model": 1}) if only_one else self._limits
+        limits = self._limits_of(this)
+        limits = limits.model_copy(update={"per_model": 1}) if only_one else limits
         elapsed = self._clock() - this.began
         move = next_move(
             this.tried, chain=len(this.chain), limits=limits, elapsed=elapsed, luck=self._luck()

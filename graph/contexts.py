@@ -16,6 +16,7 @@ from daruma.graph.journals import journal_of
 from daruma.graph.members import Carrying, Member
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
+from daruma.graph.models.tokenizers import tokens_of
 from daruma.graph.outputs import outputs_of
 from daruma.graph.raising import Raised
 from daruma.graph.team_check import check_team
@@ -30,6 +31,9 @@ from daruma.tools.context import Context
 from daruma.tools.outputs import Outputs, ProcessOutputs
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
+
+COUNTING: Final = frozenset({"main", "plan", "reflect", "compress"})
+"""The nodes that count tokens, where there is a budget of them."""
 
 _OUTPUTS: Final = 50
 """Large outputs that are kept for runs without a checkpointer."""
@@ -76,7 +80,10 @@ class Contexts:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
 
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
-            context, look = self._context(runtime, config), FirstLook.found_in(config)
+            context, look = self._context(runtime, config), FirstLook.of(config)
+            if node.__name__ in COUNTING and context.settings.llm.context_window_tokens:
+                model = self._asker(context.settings.llm).model
+                context = replace(context, tokens=await tokens_of(model))
             found = await look.at(node.__name__, state, context) if look else None
             if found and isinstance(state, State):
                 state = replace(state, drifted=reduce_drifted(state.drifted, found))
@@ -108,6 +115,7 @@ class Contexts:
             journal=journal_of(config, run.run),
             turns=run.turns,
             store=runtime.store,
+            own_auxiliary=asker.own_auxiliary,
         )
 
     def _asker(self, llm: LLM) -> Asker:

@@ -95,7 +95,8 @@ def _update(
         return {"failure": replace(failure, code="rollback_failed")}
     if node == "intake":  # what it found is that of the task before
         return {"failure": failure, "origin": failure, "plan": None, "verification": None}
-    return {"failure": failure, "origin": first}
+    update: Update = {"failure": failure, "origin": first}
+    return {**update, "crowded": None} if node == "compress" else update
 
 
 def _stays_held(node: str, state: State) -> bool:

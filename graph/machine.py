@@ -67,6 +67,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "unusable": "plan",
             "hopeless": "emergency",
             "failed": "recovery",
+            "crowded": "compress",
         },
     ),
     "spec_review": (
@@ -90,6 +91,16 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "final": "settle",
             "failed": "recovery",
             "fatal": "settle",
+            "crowded": "compress",
+        },
+    ),
+    "compress": (
+        routes.after_compress,
+        {
+            "answerable": "main",
+            "plannable": "plan",
+            "reflectable": "reflect",
+            "fatal": "settle",
         },
     ),
     "repair": (
@@ -111,7 +122,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "failed": "recovery",
         },
     ),
-    "reflect": (routes.after_reflect, {"learned": "main"}),
+    "reflect": (routes.after_reflect, {"learned": "main", "crowded": "compress"}),
     "recovery": (
         routes.after_recovery,
         {"unsure": "consult", **RECOVERED},
@@ -130,12 +141,13 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
 }
 
-IN_A_PHASE = ("main", "repair", "gate", "verify", "reflect", "recovery", "consult")
+IN_A_PHASE = ("main", "compress", "repair", "gate", "verify", "reflect", "recovery", "consult")
 
 ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),
     **dict.fromkeys(
-        ("main", "repair", "gate", "verify", "reflect", "recovery", "consult"), "settle"
+        ("main", "compress", "repair", "gate", "verify", "reflect", "recovery", "consult"),
+        "settle",
     ),
     "tool": "main",
     "member": "merge",

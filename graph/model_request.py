@@ -12,8 +12,8 @@ from langgraph.constants import TAG_NOSTREAM
 
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.faults import Fault
-from daruma.graph.requests import sendable
 from daruma.tools.context import Sampling
+from daruma.tools.sendable import sendable
 from daruma.tools.tool import Tool
 
 

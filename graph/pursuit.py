@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from daruma.graph.answers import AGENTS
 from daruma.graph.failover import Move, Tried
 from daruma.graph.model_request import Request
 from daruma.graph.models.errors import CircuitOpen, ModelUnavailable
@@ -54,12 +55,14 @@ class Pursuit:
     @property
     def metadata(self) -> dict[str, Any]:
         """What traces and streamed chunks show of the request that is made just now."""
+        agent, task = AGENTS.get(self.node, ("", ""))
         return {
             "daruma_role": self.node,
             "daruma_call": self.call,
             "daruma_model": self.model,
             "daruma_attempt": self.requests + 1,
             **({"daruma_member": self.member} if self.member else {}),
+            **({"daruma_agent": agent, "daruma_task": task} if agent else {}),
         }
 
     def failed(self, error: Exception) -> Tried:
@@ -108,4 +111,5 @@ class Pursuit:
             cause=fault.cause,
             final=all(each.hopeless for each in last.values()),
             failover=self.failover(),
+            too_long=fault.too_long,
         )

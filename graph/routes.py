@@ -8,6 +8,7 @@ from typing import Literal
 
 from daruma.state import budget, phases
 from daruma.state.channels import State
+from daruma.state.compaction import Asking
 from daruma.state.ending import work_status
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import Plan
@@ -26,6 +27,12 @@ Recovered = Literal[
     "hopeless",
 ]
 
+_NOW: dict[Asking, Literal["answerable", "plannable", "reflectable"]] = {
+    "main": "answerable",
+    "plan": "plannable",
+    "reflect": "reflectable",
+}
+
 
 def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
     if state.failure:
@@ -33,7 +40,11 @@ def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
     return "planned" if state.task and state.task.mode in KEEP_WORKING else "direct"
 
 
-def after_plan(state: State) -> Literal["proposed", "accepted", "unusable", "hopeless", "failed"]:
+def after_plan(
+    state: State,
+) -> Literal["proposed", "accepted", "unusable", "hopeless", "failed", "crowded"]:
+    if state.crowded:
+        return "crowded"
     if state.failure:
         overcome = state.failure.code != "plan_refused" and budget.can_recover(state)
         return "failed" if overcome else "hopeless"
@@ -65,13 +76,25 @@ def after_merge(state: State) -> Literal["next", "completed", "failed"]:
 
 def after_main(
     state: State,
-) -> Literal["act", "broken", "gated", "answered", "candidate", "final", "failed", "fatal"]:
+) -> Literal[
+    "act", "broken", "gated", "answered", "candidate", "final", "failed", "fatal", "crowded"
+]:
+    if state.crowded:
+        return "crowded"
     if state.failure:
         return "failed" if budget.can_recover(state) else "fatal"
     if not state.calls:
         verified = state.task and state.task.verify and budget.can_verify(state)
         return "candidate" if verified else "final"
     return _called(state)
+
+
+def after_compress(
+    state: State,
+) -> Literal["answerable", "plannable", "reflectable", "fatal"]:
+    if state.failure or state.compaction is None:
+        return "fatal"
+    return _NOW[state.compaction.asked_by]
 
 
 def after_repair(state: State) -> Literal["act", "broken", "gated", "answered"]:
@@ -105,8 +128,8 @@ def after_verify(
     return "returned" if budget.can_reinject(state) else "exhausted"
 
 
-def after_reflect(_: State) -> Literal["learned"]:
-    return "learned"
+def after_reflect(state: State) -> Literal["learned", "crowded"]:
+    return "crowded" if state.crowded else "learned"
 
 
 def after_recovery(state: State) -> Literal["unsure", Recovered]:

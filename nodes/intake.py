@@ -36,6 +36,7 @@ async def intake(state: State, context: Context) -> Update:
         verify=verifies(context.settings, mode),
         review=context.settings.spec_review.enabled,
         started_at=context.now(),
+        request=(state.messages[-1].id or "") if state.messages else "",
     )
     context.emit(task_started(task))
     refusal = _refusal(task, state) or unknown
@@ -47,6 +48,7 @@ async def intake(state: State, context: Context) -> Update:
         "reports": (),
         "verification": None,
         "savepoints": written.savepoints,
+        "crowded": None,
         "drifted": drifted(task, written.changes, context),
         "failure": refusal,
         "origin": None,

@@ -21,6 +21,7 @@ from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
+from daruma.tools.context_window.draft import Draft, refused, unasked, weighed
 from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
@@ -45,16 +46,22 @@ async def main(state: State, context: Context) -> Update:
     if not budget.can_think(state):
         return {"calls": ()}
     offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
+    draft = Draft("main", [SystemMessage(prompt(state))], tail=drift_note(state), tools=offer.tools)
+    counted, crowded = weighed(draft, state, context)
+    if crowded:
+        return unasked(crowded)
     at = context.now()
     try:
         answer = await context.ask(
             "main",
-            [SystemMessage(prompt(state)), *state.messages, *drift_note(state)],
+            draft.messages(state),
             call=budget.spent(state.steps, "think"),
             tools=offer.tools,
             emit=context.emit,
         )
     except ModelFailed as error:
+        if crowded := refused(draft, state, context, error):
+            return unasked(crowded)
         step = record_step(
             state,
             "think",
@@ -65,7 +72,7 @@ async def main(state: State, context: Context) -> Update:
             **observed(state)._asdict(),
         )
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
-    return _read(state, context, answer, offer, at)
+    return _read(state, context, replace(answer, counted=counted), offer, at)
 
 
 def prompt(state: State) -> str:
@@ -95,6 +102,7 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
         ok=useless is None,
         signature=signature_of(message, calls),
         usage=answer.usage,
+        counted=answer.counted,
         audit=None if audit.empty else audit,
         **observed(state)._asdict(),
     )

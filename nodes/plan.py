@@ -1,9 +1,10 @@
 """Ask for a plan, and read it. One that can not be carried out is asked for again, with why."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
@@ -14,6 +15,7 @@ from daruma.state.plan_reading import plan_in
 from daruma.state.recording import record_step
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
+from daruma.tools.context_window.draft import Draft, refused, unasked, weighed
 from daruma.tools.results import cut_off
 from daruma.tools.team.team_of import team_of
 from daruma.tools.team.template import Template
@@ -48,11 +50,16 @@ async def plan(state: State, context: Context) -> Update:
         team = await team_of(state.task, context.settings)
     except TemplateRefused as error:
         return {"failure": Failure(code="bad_request", node="plan", message=str(error))}
-    asked = request(state, team, snapshots=context.settings.rollback.snapshots)
+    draft = request(state, team, snapshots=context.settings.rollback.snapshots)
+    counted, crowded = weighed(draft, state, context)
+    if crowded:
+        return unasked(crowded)
     call = budget.spent(state.steps, "plan")
     try:
-        answer = await context.ask("plan", asked, call=call, emit=context.emit)
+        answer = await context.ask("plan", draft.messages(state), call=call, emit=context.emit)
     except ModelFailed as error:
+        if crowded := refused(draft, state, context, error):
+            return unasked(crowded)
         return {
             "steps": record_step(
                 state,
@@ -64,13 +71,12 @@ async def plan(state: State, context: Context) -> Update:
             ),
             "failure": failure_of(error, "plan"),
         }
+    answer = replace(answer, counted=counted)
     return _read(state, context, answer, at, team.names if team else ())
 
 
-def request(
-    state: State, team: Template | None = None, *, snapshots: bool = True
-) -> list[BaseMessage]:
-    """Build the request: the prompt, and the conversation with what reviewers said."""
+def request(state: State, team: Template | None = None, *, snapshots: bool = True) -> Draft:
+    """Draft the request: the prompt, and the conversation with what reviewers said."""
     goal = state.task.goal if state.task else ""
     workspace = state.task.workspace if state.task else None
     place = f"\nWorkspace: {workspace}" if workspace else ""
@@ -78,7 +84,7 @@ def request(
     if team:
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     system = "\n".join(lines)
-    return [SystemMessage(f"{system}\n\nTask: {goal}{place}"), *state.messages]
+    return Draft("plan", [SystemMessage(f"{system}\n\nTask: {goal}{place}")])
 
 
 def _read(
@@ -93,6 +99,7 @@ def _read(
         at=at,
         seconds=context.now() - at,
         usage=answer.usage,
+        counted=answer.counted,
         audit=call_audit(answer.failover),
     )
     # The plan stays in the history: who is asked for a better one has to see it.

@@ -1,5 +1,7 @@
 """Say what went wrong and what to do differently, before the next attempt."""
 
+from dataclasses import replace
+
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
@@ -8,9 +10,9 @@ from daruma.state.events import Reflected
 from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
-from daruma.state.usage import Usage
 from daruma.tools.auditing import call_audit
-from daruma.tools.context import Context
+from daruma.tools.context import Answer, Context
+from daruma.tools.context_window.draft import Draft, refused, unasked, weighed
 
 PROMPT = """\
 The work was checked and did not pass. From what the checks really said, state in a few sentences \
@@ -20,8 +22,34 @@ the output."""
 
 async def reflect(state: State, context: Context) -> Update:
     """Ask for a reflection; if that fails, the next attempt goes on without one (VE-04)."""
+    draft = Draft("reflect", [SystemMessage(PROMPT)])
+    counted, crowded = weighed(draft, state, context)
+    if crowded:
+        return unasked(crowded)
     at = context.now()
-    text, usage, failover = await _ask(state, context)
+    try:
+        answer = await context.ask(
+            "reflect",
+            draft.messages(state),
+            call=budget.spent(state.steps, "reflect"),
+            role="reflect",
+            emit=context.emit,
+        )
+    except ModelFailed as error:
+        if crowded := refused(draft, state, context, error):
+            return unasked(crowded)
+        return _told(state, context, at, failover=error.failover)
+    return _told(state, context, at, replace(answer, counted=counted), answer.failover)
+
+
+def _told(
+    state: State,
+    context: Context,
+    at: float,
+    answer: Answer | None = None,
+    failover: Failover | None = None,
+) -> Update:
+    text = answer.message.text.strip() if answer else ""
     context.emit(Reflected(text=text))
     step = record_step(
         state,
@@ -29,7 +57,8 @@ async def reflect(state: State, context: Context) -> Update:
         at=at,
         seconds=context.now() - at,
         ok=bool(text),
-        usage=usage,
+        usage=answer.usage if answer else None,
+        counted=answer.counted if answer else 0,
         audit=call_audit(failover),
     )
     if not text:
@@ -39,17 +68,3 @@ async def reflect(state: State, context: Context) -> Update:
         f"Reflection: {text}\n\nTry again.", id=f"{state.task_id}:reflection:{number}"
     )
     return {"messages": [note], "steps": step}
-
-
-async def _ask(state: State, context: Context) -> tuple[str, Usage | None, Failover | None]:
-    try:
-        answer = await context.ask(
-            "reflect",
-            [SystemMessage(PROMPT), *state.messages],
-            call=budget.spent(state.steps, "reflect"),
-            role="reflect",
-            emit=context.emit,
-        )
-    except ModelFailed as error:
-        return "", None, error.failover
-    return answer.message.text.strip(), answer.usage, answer.failover

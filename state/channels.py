@@ -8,6 +8,7 @@ from langgraph.channels import EphemeralValue
 from typing_extensions import TypedDict  # Pydantic makes schemas of this one on Python 3.11 too
 
 from daruma.state.assignment import Report, reduce_reports
+from daruma.state.compaction import Compaction, Crowded
 from daruma.state.delta import GrowingDelta
 from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
@@ -39,7 +40,8 @@ class State:
     of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
     is what recovery would do about it and a person has to agree to. ``drifted`` are the files that
-    changed behind the thread's back, in this task.
+    changed behind the thread's back, in this task. ``compaction`` says how the history is shown,
+    ``crowded`` which request is too large as it stands.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -50,6 +52,8 @@ class State:
     steps: StepsChannel = field(default_factory=list)
     savepoints: SavepointsChannel = field(default_factory=list)
     drifted: Annotated[Drifted | None, reduce_drifted] = None
+    compaction: Compaction | None = None
+    crowded: Crowded | None = None
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
     reports: Annotated[tuple[Report, ...], reduce_reports] = ()
     verification: Verification | None = None
@@ -74,6 +78,8 @@ class Update(TypedDict, total=False):
     steps: list[Step]
     savepoints: list[Savepoint]
     drifted: Drifted | None
+    compaction: Compaction | None
+    crowded: Crowded | None
     calls: tuple[ToolTask, ...] | ToolTask
     reports: tuple[Report, ...] | Report
     verification: Verification | None

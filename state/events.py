@@ -209,6 +209,15 @@ class WorkspaceDrifted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContextCompacted(Event):
+    """The request of ``node`` was brought under its budget: ``state/context_cost.py`` as a dict."""
+
+    type: ClassVar[str] = "context_compacted"
+    node: str
+    cost: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemberStarted(Event):
     """A team member takes up a phase, in a worktree of its own where there is a workspace."""
 

@@ -2,7 +2,7 @@
 
 import re
 import traceback
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from typing_extensions import override
 
@@ -75,11 +75,19 @@ class Failure:
         return f"{self.node}:{self.code}:{told or re.sub(r'[0-9]+', '#', self.message)[:200]}"
 
 
+class TooLong(NamedTuple):
+    """A request that a provider found too long, in its tokens; 0 for what it did not say."""
+
+    most: int = 0
+    sent: int = 0
+
+
 class ModelFailed(Exception):
     """Raised when a model call came to no usable answer; carries the code to report it under.
 
     ``cause`` names the provider's exception, which is also its ``__cause__``. ``final`` says that
-    the same would be refused again; ``failover`` tells what was tried.
+    the same would be refused again; ``failover`` tells what was tried; ``too_long`` that the
+    request was more than the model can read.
     """
 
     def __init__(
@@ -90,12 +98,14 @@ class ModelFailed(Exception):
         cause: str | None = None,
         final: bool = False,
         failover: Failover | None = None,
+        too_long: TooLong | None = None,
     ) -> None:
         super().__init__(message)
         self.code: Code = code
         self.cause = cause
         self.final = final
         self.failover = failover
+        self.too_long = too_long
 
 
 class TaskFailed(DarumaError):

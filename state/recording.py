@@ -4,6 +4,7 @@ from typing_extensions import TypedDict, Unpack
 
 from daruma.state.audit import Audit
 from daruma.state.channels import State
+from daruma.state.context_cost import ContextCost
 from daruma.state.recovery import Recovered
 from daruma.state.step import Step, StepKind
 from daruma.state.usage import Usage
@@ -20,6 +21,8 @@ class Details(TypedDict, total=False):
     saw: str
     blockers: tuple[str, ...]
     recovery: Recovered | None
+    counted: int
+    context_cost: ContextCost | None
 
 
 def record_step(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from daruma.state.audit import Audit
+from daruma.state.context_cost import ContextCost
 from daruma.state.emergency import EmergencyError
 from daruma.state.plan import Phase
 from daruma.state.record import record
@@ -19,7 +20,8 @@ class TaskResult:
     holds seconds by kind of step and in ``total``. ``notes`` says what a reader must know of how
     the work was done, ``audit`` what was changed or left out of the model's calls. ``sandbox`` is
     the weakest level that a command ran at, None if none ran. ``recoveries`` are the actions that
-    were taken against failures, in order.
+    were taken against failures, in order; ``context_cost`` is what was done to keep requests within
+    the context.
     """
 
     task_id: str
@@ -36,6 +38,7 @@ class TaskResult:
     audit: tuple[Audit, ...] = ()
     sandbox: str | None = None
     recoveries: tuple[Recovered, ...] = ()
+    context_cost: tuple[ContextCost, ...] = ()
     schema_version: int = 1
 
     @property
@@ -59,6 +62,7 @@ class TaskResult:
             "audit": [audit.to_dict() for audit in self.audit],
             "sandbox": self.sandbox,
             "recoveries": [each.to_dict() for each in self.recoveries],
+            "context_cost": [each.to_dict() for each in self.context_cost],
         }
         if self.error_struct:
             plain["error_struct"] = self.error_struct.to_dict()

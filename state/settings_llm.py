@@ -38,5 +38,7 @@ class LLM(Section):
     model_aliases: dict[str, str] = Field(default={}, description="Short names for models.")
     requests: Requests = Requests()
     context_window_tokens: int | None = Field(
-        default=None, ge=1000, description="Budget of a request."
+        default=None,
+        ge=1000,
+        description="Most tokens of a request; the answer needs room beside them.",
     )

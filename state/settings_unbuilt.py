@@ -5,7 +5,6 @@ from typing import Any
 from daruma.state.settings import Settings
 
 UNBUILT = (
-    "llm.context_window_tokens",
     "budgets.tokens",
     "budgets.usd",
     "budgets.seconds",

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from daruma.state.audit import Audit
+from daruma.state.context_cost import ContextCost
 from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.usage import Usage
 
-StepKind = Literal["plan", "think", "repair", "verify", "reflect", "recover", "consult"]
+StepKind = Literal[
+    "plan", "think", "repair", "verify", "reflect", "recover", "consult", "compress", "summarise"
+]
 
 
 @record
@@ -21,6 +24,9 @@ class Step:
     calls before had come to: a digest, with ``!`` before it where they all had failed; empty where
     it had made none. ``blockers`` are the errors that it was shown, in short. A think step that is
     not ``ok`` though it asked for calls had them refused, as they would have led no further.
+    ``counted`` is our own count of the tokens that its request held, 0 where nobody counted. A
+    ``compress`` step brought a request under its budget at the ``context_cost``, a ``summarise``
+    step is one model call that was made for it.
     """
 
     kind: StepKind
@@ -35,6 +41,8 @@ class Step:
     saw: str = ""
     blockers: tuple[str, ...] = ()
     recovery: Recovered | None = None
+    counted: int = 0
+    context_cost: ContextCost | None = None
     schema_version: int = 1
 
 

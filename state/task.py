@@ -26,7 +26,8 @@ class Task:
 
     The limits are copied from the settings, so that a resumed or forked thread has the budget its
     own history says, whatever the settings are by then. ``expert`` names the team member whose task
-    this is, ``role`` is what that one is told of its part.
+    this is, ``role`` is what that one is told of its part. ``request`` is the id of the message
+    that asked for it.
     """
 
     id: str
@@ -40,4 +41,5 @@ class Task:
     verify: bool = False
     review: bool = False
     started_at: float = 0.0
+    request: str = ""
     schema_version: int = 1

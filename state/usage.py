@@ -10,12 +10,17 @@ Role = Literal["main", "auxiliary", "fallback", "repair", "recovery", "reflect"]
 
 @record
 class Usage:
-    """Tokens of one model call. ``role`` is the reason it was made for."""
+    """Tokens of one model call. ``role`` is the reason it was made for.
+
+    ``agent`` and ``task`` name who asked, and for what, where it was not the agent's own work.
+    """
 
     role: Role
     model: str
     input_tokens: int = 0
     output_tokens: int = 0
+    agent: str = ""
+    task: str = ""
     schema_version: int = 1
 
 

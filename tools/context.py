@@ -16,6 +16,7 @@ from daruma.state.failover import Failover
 from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
 from daruma.state.usage import Role, Usage
+from daruma.tools.context_window.tokens import ESTIMATE, Tokens
 from daruma.tools.edit_folder import edit_folder
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
@@ -31,11 +32,15 @@ from daruma.tools.turns import Turns
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer, what it cost, and what it took if the first request did not bring it."""
+    """A model's answer, what it cost, and what it took if the first request did not bring it.
+
+    ``counted`` is our own count of the request's tokens, 0 where nobody counted.
+    """
 
     message: AIMessage
     usage: Usage
     failover: Failover | None = None
+    counted: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,8 @@ class Context:
     """The live things of one run: never in the state, made when the graph is built.
 
     ``open_sandbox`` opens what every command runs in; a task without commands never calls it. It
-    raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable`.
+    raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable`. ``tokens`` counts what the main
+    model reads, ``own_auxiliary`` says that the auxiliary model is another one.
     """
 
     settings: Settings
@@ -112,6 +118,8 @@ class Context:
     turns: Turns = field(default_factory=Turns)
     outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
     store: BaseStore | None = None
+    tokens: Tokens = ESTIMATE
+    own_auxiliary: bool = False
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:
         """Return the snapshots of a workspace; None where there is none, or settings want none."""

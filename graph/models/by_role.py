@@ -50,7 +50,8 @@ class Models:
     """The models of one graph by role: `auxiliary` for cheap side work, else the main one.
 
     `main` is a model or a name, `auxiliary` a name; without one the main model does its work too.
-    Behind each stand the `fallbacks`, in their order: together they are the role's chain.
+    Behind each stand the `fallbacks`, in their order: together they are the role's chain. Behind an
+    auxiliary model of its own stands nobody: who asks it asks the main model next.
     Nothing is made, and no key is asked for, before a place of a chain is first used.
     """
 
@@ -69,8 +70,18 @@ class Models:
 
         Raises `ModelUnavailable` if there is no first one, or aliases go in a circle.
         """
-        names = (self.name(role), *(follow_aliases(name, self.aliases) for name in self.fallbacks))
+        others = () if role == AUXILIARY and self.own_auxiliary else self.fallbacks
+        names = (self.name(role), *(follow_aliases(name, self.aliases) for name in others))
         return tuple(dict.fromkeys(names))
+
+    @property
+    def own_auxiliary(self) -> bool:
+        """Whether side work has a model of its own, and not the main one under any name."""
+        try:
+            auxiliary = self.name(AUXILIARY)
+        except ModelUnavailable:  # it is asked, and that fails
+            return self.auxiliary is not None
+        return auxiliary.removeprefix("openai:") != self.name("main").removeprefix("openai:")
 
     def get(self, role: str, place: int = 0) -> BaseChatModel:
         """The model at a place of a role's chain, made once, without retries of its own if we can.

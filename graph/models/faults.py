@@ -3,6 +3,7 @@
 By attributes, as every provider has classes of its own; the first line that fits counts:
 
     no model can be made, a circuit is open           next (for good, if no model can be made)
+    a request that is too long                        final: it is made smaller by whoever made it
     `model_not_found`, 402, 404, used-up quota        next
     401                                               final, for good
     403                                               next if it speaks of the model, else as 401
@@ -21,8 +22,10 @@ from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any, Literal, TypeGuard
 
+from daruma.graph.models.context_overflow import too_long
 from daruma.graph.models.errors import BrokenAnswer, CircuitOpen, ModelUnavailable
 from daruma.graph.models.retry_after import retry_after
+from daruma.state.failure import TooLong
 
 Kind = Literal["again", "mend", "next", "final"]
 
@@ -50,12 +53,15 @@ class Fault:
     status: int | None = None
     retry_after: float | None = None
     hopeless: bool = False
+    too_long: TooLong | None = None
 
 
 def fault_of(error: Exception, *, now: float | None = None) -> Fault:
     """Say what an exception means. `now` is the time for a `Retry-After` that is a date."""
     status = next((found for each in _causes(error) if (found := _status(each))), None)
     kind, hopeless = _fate(error, status)
+    overflow = too_long(_words(error), status)
+    kind = "final" if overflow else kind  # no model is asked with it: it is made smaller first
     return Fault(
         kind=kind,
         message=" ".join(str(error).split()) or type(error).__name__,
@@ -64,6 +70,7 @@ def fault_of(error: Exception, *, now: float | None = None) -> Fault:
         status=status,
         retry_after=_retry_after(error, time.time() if now is None else now),
         hopeless=hopeless,
+        too_long=overflow,
     )
 
 

@@ -15,13 +15,13 @@ from tests.scripted_runs import RecordingModel, say, unclosed
 from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import ScriptExhausted
-from daruma.graph.requests import sendable
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings_tools import Tools
 from daruma.state.usage import Usage
 from daruma.tools.context import EXACT, Answer
 from daruma.tools.registry import Registry
+from daruma.tools.sendable import sendable
 
 HELLO: Sequence[BaseMessage] = [SystemMessage("a"), HumanMessage("hi"), SystemMessage("b")]
 

@@ -103,13 +103,23 @@ async def test_what_was_not_asked_has_no_number() -> None:
     assert [each.to_dict().get("attempt") for each in asking.events] == [None, 1, 0, None]
 
 
-async def test_side_work_has_a_chain_of_its_own() -> None:
-    """The auxiliary model, then the fallbacks; never the main one."""
+async def test_side_work_has_a_model_and_no_chain() -> None:
+    """CX-02: behind the auxiliary model stands who asked it, not a fallback."""
     with serving(Fault(404)) as asking:
         asker = asking.asker("openai:x", auxiliary="openai:m")
-        given = await asking.ask(asker, role="auxiliary")
+        await asking.fail(asker, role="auxiliary")
 
-    assert (asking.asked, given.usage.role) == ("mn", "fallback")
+    assert asking.asked == "m"
+
+
+async def test_side_work_is_waited_for_a_minute() -> None:
+    """A provider that asks for longer waits than that is left to the model that is asked next."""
+    busy = Fault(429, headers={"Retry-After": "50"})
+    with serving(busy) as asking:
+        asker = asking.asker("openai:x", auxiliary="openai:m")
+        await asking.fail(asker, role="auxiliary")
+
+    assert (asking.asked, asking.waits) == ("mm", [50.0])
 
 
 async def test_a_model_that_keeps_failing_is_passed_over() -> None:

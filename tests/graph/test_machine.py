@@ -19,6 +19,7 @@ NAMES = {
     "member",
     "merge",
     "main",
+    "compress",
     "repair",
     "gate",
     "tool",

@@ -20,9 +20,11 @@ from tests.parts import (
 
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
+from daruma.state.compaction import Compaction, Crowded
 from daruma.state.recovery import RecoveryAction
 
 FAILED: dict[str, Any] = {"failure": a_failure()}
+CROWDED: dict[str, Any] = {"crowded": Crowded(node="main", budget=1, fixed=2)}
 ANSWERED: dict[str, Any] = {"messages": [AIMessage("Done.")]}
 VERIFYING: dict[str, Any] = {"task": a_task(verify=True)}
 THINKS, VERIFICATIONS = taken("think") * 3, taken("verify", ok=False) * 2
@@ -123,6 +125,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "returned",
     ),
     ("reflect", {}, "learned"),
+    ("main", CROWDED, "crowded"),
+    ("plan", CROWDED, "crowded"),
+    ("reflect", CROWDED, "crowded"),
+    ("compress", {"compaction": Compaction()}, "answerable"),
+    ("compress", {"compaction": Compaction(asked_by="plan")}, "plannable"),
+    ("compress", {"compaction": Compaction(asked_by="reflect")}, "reflectable"),
+    ("compress", FAILED | {"compaction": Compaction()}, "fatal"),
     ("main", UNRECOVERED, "fatal"),
     ("plan", UNRECOVERED, "hopeless"),
     ("verify", UNRECOVERED, "exhausted"),

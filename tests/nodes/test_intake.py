@@ -57,6 +57,7 @@ async def test_the_old_task_is_cleared_away() -> None:
         "verification": None,
         "savepoints": [],
         "drifted": None,
+        "crowded": None,
         "failure": None,
         "origin": None,
         "action": None,

@@ -40,6 +40,7 @@ def test_without_an_error_its_key_is_absent() -> None:
         "notes",
         "audit",
         "sandbox",
+        "context_cost",
     }
     assert RESULT.to_dict()["error_message"] is None
 

@@ -15,7 +15,6 @@ def test_the_defaults_promise_nothing() -> None:
     ("given", "key"),
     [
         ({"budgets": {"usd": 1.0}}, "budgets.usd"),
-        ({"llm": {"context_window_tokens": 5000}}, "llm.context_window_tokens"),
         ({"evolution": {"observe_only": False}}, "evolution"),
     ],
 )

@@ -214,7 +214,11 @@ def test_a_chain_names_each_model_once() -> None:
 
     assert models.chain("main") == ("openai:m", "openai:n", "openai:o")
     assert models.chain("reflect") == models.chain("main")
-    assert models.chain("auxiliary") == ("openai:n", "openai:o", "openai:m")
+    assert models.chain("auxiliary") == ("openai:n",)
+    assert Models("big", "m", aliases | {"m": "big"}, ["openai:o"]).chain("auxiliary") == (
+        "openai:m",
+        "openai:o",
+    )
 
 
 def test_each_place_of_a_chain_has_its_model(tmp_path: Path) -> None:
@@ -227,7 +231,7 @@ def test_each_place_of_a_chain_has_its_model(tmp_path: Path) -> None:
     places = [models.get(*place) for place in (("main", 0), ("auxiliary", 0), ("main", 1))]
 
     assert [model.invoke("hi").text for model in places] == ["main", "aux", "spare"]
-    assert models.get("auxiliary", 1) is models.get("main", 1)
+    assert models.chain("auxiliary") == (aux,)
 
 
 def test_circuits_are_told_apart_by_address_and_name(environment: pytest.MonkeyPatch) -> None:

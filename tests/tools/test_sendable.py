@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from tests.scripted_runs import illegal
 
-from daruma.graph.requests import sendable
+from daruma.tools.sendable import sendable
 
 
 def called(name: str, call_id: str = "c") -> AIMessage:

@@ -1,0 +1,49 @@
+"""Bring the request that is over its budget under it, by showing less of the history."""
+
+from daruma.state.channels import State, Update
+from daruma.state.events import ContextCompacted
+from daruma.state.recording import record_step
+from daruma.state.step import Step
+from daruma.tools.auditing import call_audit
+from daruma.tools.context import Context
+from daruma.tools.context_window.compacting import Compacted, compacted
+
+
+async def compress(state: State, context: Context) -> Update:
+    """Take the measures in their order; whoever asked for it then makes its request anew (CX-01).
+
+    The history stays as it is: what changes is how much of it is sent.
+    """
+    if state.crowded is None:
+        raise LookupError("there is no request that is too large")
+    at = context.now()
+    done = await compacted(state, state.crowded, context)
+    context.emit(ContextCompacted(node=done.cost.node, cost=done.cost.to_dict()))
+    step = record_step(
+        state,
+        "compress",
+        at=at,
+        seconds=context.now() - at,
+        ok=done.failure is None,
+        audit=call_audit(state.crowded.failover),
+        context_cost=done.cost,
+    )
+    steps = [*_calls(state, done), *step]
+    update: Update = {"compaction": done.compaction, "crowded": None, "steps": steps}
+    return {**update, "failure": done.failure} if done.failure else update
+
+
+def _calls(state: State, done: Compacted) -> list[Step]:
+    return [
+        step
+        for call in done.calls
+        for step in record_step(
+            state,
+            "summarise",
+            at=call.at,
+            seconds=call.seconds,
+            ok=call.ok,
+            usage=call.usage,
+            audit=call_audit(call.failover),
+        )
+    ]

@@ -1,0 +1,63 @@
+"""What of a history is sent: all of it, or what its compaction says. Pure.
+
+Messages are only ever added to a history, so what is shown of it between two compactions only ever
+grows at its end: providers cache the beginning of a request.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+
+from daruma.state.compaction import Compaction
+from daruma.tools.context_window.shortening import SHRUNK, pruned, shortened
+
+SUMMARY_ID: Final = "daruma:summary"
+
+_SUMMARY: Final = """\
+<summary_of_earlier_messages count="{count}">
+{text}
+</summary_of_earlier_messages>
+The {count} messages that stood here are left out; this is a record of them, not a new request."""
+
+
+def view(messages: Sequence[AnyMessage], compaction: Compaction | None) -> list[AnyMessage]:
+    """Return the messages as they are sent. Viewing a view changes nothing.
+
+    A place that is not in the history any more is one that nothing was done through.
+    """
+    if compaction is None:
+        return list(messages)
+    begins = after(messages, compaction.summarised_through)
+    stay = [each for each in messages[:begins] if _stays(each, compaction)]
+    summary = [summary_message(compaction)] if begins and compaction.summary else []
+    return _shortened([*stay, *summary, *messages[begins:]], compaction)
+
+
+def after(messages: Sequence[BaseMessage], id_: str) -> int:
+    """Return the place behind the message of an id, which is mostly one of the last; else 0."""
+    found = (n for n in range(len(messages), 0, -1) if messages[n - 1].id == id_)
+    return next(found, 0) if id_ else 0
+
+
+def summary_message(compaction: Compaction) -> HumanMessage:
+    """Return the message that stands for those that were summarised."""
+    text = compaction.summary.replace("</summary_of", "< /summary_of")
+    return HumanMessage(_SUMMARY.format(count=compaction.summarised, text=text), id=SUMMARY_ID)
+
+
+def _stays(message: BaseMessage, compaction: Compaction) -> bool:
+    return isinstance(message, SystemMessage) or message.id in compaction.kept
+
+
+def _shortened(shown: list[AnyMessage], compaction: Compaction) -> list[AnyMessage]:
+    prune, shrink = (
+        after(shown, id_) for id_ in (compaction.pruned_through, compaction.shrunk_through)
+    )
+    cut = after(shown, compaction.cut_through)
+    for n, message in enumerate(shown[: max(prune, shrink, cut)]):
+        whole = message.id == SUMMARY_ID or _stays(message, compaction)
+        less = pruned(message) if n < prune else message
+        less = shortened(less, SHRUNK) if n < shrink and not whole else less
+        shown[n] = shortened(less, compaction.cut) if n < cut else less
+    return shown
