@@ -7,6 +7,7 @@ from typing import Any
 from daruma.graph.command_line import rollback_lines, team_lines
 from daruma.graph.command_line.audit_lines import audit_lines
 from daruma.graph.command_line.call_settled_lines import settled_lines
+from daruma.graph.command_line.context_lines import compacted_lines
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
@@ -132,6 +133,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "rollback_decided": rollback_lines.decided_lines,
     "savepoint_written": rollback_lines.savepoint_lines,
     "workspace_drifted": rollback_lines.drift_lines,
+    "context_compacted": compacted_lines,
     "member_started": team_lines.taken_up_lines,
     "member_completed": team_lines.ended_lines,
     "merge_completed": team_lines.merged_lines,

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from daruma.graph.command_line.asking_person import follow_command, resume_command
 from daruma.graph.command_line.audit_lines import failover_text
 from daruma.graph.command_line.call_lines import call_title, change_lines
+from daruma.graph.command_line.context_lines import cost_line
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
@@ -40,7 +41,9 @@ def print_story(paper: Paper, view: ThreadView) -> None:
 
 
 def setback_lines(view: ThreadView) -> Iterator[Line]:
-    """Return what the newest task got over: failed requests, and recoveries."""
+    """Return what the newest task got over: large and failed requests, and recoveries."""
+    costs = view.stop.result.context_cost if view.stop and view.stop.result else ()
+    yield from (cost_line(each.to_dict()) for each in costs)
     audits = view.stop.result.audit if view.stop and view.stop.result else ()
     for audit in audits:
         if audit.failover:

@@ -9,12 +9,15 @@ from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.progress import progress_of
+from daruma.tools.context_window.shortening import ends
 from daruma.tools.offer import Offer
 
 EXCERPT: Final = 300
 """Characters of each fact and each call that are shown."""
 LONGEST_GOAL: Final = 2000
 """Characters of the goal that are shown."""
+LONGEST_PART: Final = 2500
+"""Characters of each part: however many tools there are, all seven are some 5,000 tokens."""
 FACTS: Final = 5
 """Results of tools that are shown as known facts, the newest."""
 
@@ -34,7 +37,8 @@ def briefing(state: State, failure: Failure, offer: Offer, stand_ins: Collection
         "Analysis": _lines(_analysis(state, failure)),
         "Tools": _lines(_tools(failure, offer, stand_ins)),
     }
-    return "\n\n".join(f"{title}:\n{text or '(none)'}" for title, text in parts.items())
+    bounded = {title: ends(text, LONGEST_PART) for title, text in parts.items()}
+    return "\n\n".join(f"{title}:\n{text or '(none)'}" for title, text in bounded.items())
 
 
 def _lines(texts: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 from daruma.tools.repair.outcome import Problem
@@ -15,6 +16,8 @@ LONGEST_NAME: Final = 200
 """Bytes of a name that nobody knows."""
 MOST_RAW_BYTES: Final = 16_384
 """Bytes of broken arguments that are shown; with more of them there is nothing to repair."""
+MOST_BATCH_BYTES: Final = 20_480
+"""Bytes of calls and schemas in one request, after the first call: some 6,000 tokens."""
 
 NAMES: Final = """You repair tool names. You get JSON: `calls` that name a tool which does not \
 exist, and `tools`, the names that do. For each call whose tool is beyond doubt give its exact \
@@ -92,7 +95,6 @@ def argument_request(
     large to be shown whole, for what is not shown can not be kept.
     """
     able = [each for each in candidates if _can_be_asked(each)]
-    asked = able[:max_candidates]
     calls = [
         {
             "tool_call_id": each.tool_call_id,
@@ -101,11 +103,20 @@ def argument_request(
             "problem": f"{each.problem}: {cut(each.reason, 500)}",
             "schema": schema_excerpt(each.tool.parameters, max_schema_bytes),
         }
-        for each in asked
+        for each in able[:max_candidates]
     ]
-    shortened = len(asked) < len(candidates)
-    ids = tuple(each.tool_call_id for each in asked)
+    calls = _batch(calls)
+    shortened = len(calls) < len(candidates)
+    ids = tuple(str(each["tool_call_id"]) for each in calls)
     return RepairRequest(ARGUMENTS, _json({"calls": calls} | _mark(cut=shortened)), ids, shortened)
+
+
+def _batch(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return as many of the first calls as go into one request, and one at least."""
+    sizes = accumulate(len(_json(each).encode()) for each in calls)
+    return [each for each, size in zip(calls, sizes, strict=True) if size <= MOST_BATCH_BYTES] or (
+        calls[:1]
+    )
 
 
 def _can_be_asked(candidate: ArgumentCandidate) -> bool:
