@@ -6,6 +6,7 @@ fetch its tables from the network.)
 """
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -27,12 +28,13 @@ async def tokens_of(model: str) -> Tokens:
     encoding = encoding_of(model)
     if encoding is None:
         return ESTIMATE
-    return await asyncio.to_thread(_tokens, encoding)
+    return await asyncio.to_thread(tokenizer, encoding)
 
 
 def encoding_of(model: str) -> str | None:
     """Return the name of a model's tokenizer, None for one that is not known."""
-    name = model.rpartition(":")[2].rpartition("/")[2].lower()
+    prefix, _, rest = model.rpartition(":")
+    name = rest.rpartition("/")[2].lower() if prefix in ("", "openai") else ""
     known = [(begins, each) for each, names in ENCODINGS.items() for begins in names]
     fitting = [
         pair for pair in known if name == pair[0] or name.startswith((f"{pair[0]}-", f"{pair[0]}."))
@@ -41,12 +43,16 @@ def encoding_of(model: str) -> str | None:
 
 
 @lru_cache
-def _tokens(encoding: str) -> Tokens:
+def tokenizer(encoding: str) -> Tokens:
+    """Return what counts by a tokenizer; the estimate where the package is not installed."""
     try:
-        from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it has none
-    except ImportError:
+        with warnings.catch_warnings():  # it reads its tables in a way that is deprecated
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it has none
+
+            return Tokens(_counter(get_encoding(encoding)), exact=True)
+    except (ImportError, OSError):
         return ESTIMATE
-    return Tokens(_counter(get_encoding(encoding)), exact=True)
 
 
 def _counter(encoding: Any) -> Callable[[str], int]:

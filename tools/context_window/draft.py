@@ -132,9 +132,9 @@ def refused(draft: Draft, state: State, context: Context, error: ModelFailed) ->
     if error.too_long is None or _was_refused(state, draft.node):
         return None
     weight = weight_of(draft, state, context)
-    named = error.too_long.most or weight.tokens
-    seen = error.too_long.sent or weight.tokens
-    budget = int(BELOW_REFUSED * min(weight.tokens, named * weight.tokens / seen))
+    most, sent = error.too_long
+    meant = most * weight.tokens / (sent or weight.tokens) if most else weight.tokens
+    budget = int(BELOW_REFUSED * min(weight.tokens, meant))
     return _crowded(draft, weight, budget, error)
 
 

@@ -112,9 +112,9 @@ def summarised(load: Load, compaction: Compaction) -> Compaction:
     """
     through = load.older(compaction)
     known, reached = (after(load.messages, id_) for id_ in (compaction.summarised_through, through))
-    if reached <= known:
-        return compaction
     kept = tuple(dict.fromkeys(_kept(load, reached)))
+    if all(each.id in kept for each in load.messages[known:reached]):
+        return compaction
     return replace(
         compaction,
         summarised_through=through,

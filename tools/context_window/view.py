@@ -30,7 +30,9 @@ def view(messages: Sequence[AnyMessage], compaction: Compaction | None) -> list[
         return list(messages)
     begins = after(messages, compaction.summarised_through)
     stay = [each for each in messages[:begins] if _stays(each, compaction)]
-    summary = [summary_message(compaction)] if begins and compaction.summary else []
+    there = begins < len(messages) and messages[begins].id == SUMMARY_ID
+    tells = begins and compaction.summary and not there
+    summary = [summary_message(compaction)] if tells else []
     return _shortened([*stay, *summary, *messages[begins:]], compaction)
 
 

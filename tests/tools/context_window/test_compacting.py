@@ -1,0 +1,182 @@
+"""A request is brought under its budget by as little as it takes, or it is said that it is not."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AnyMessage, HumanMessage
+from tests.scripted_runs import illegal
+from tests.tools.context_window.asked_models import SAYS, Models, compact
+from tests.tools.context_window.histories import HISTORIES, rounds, working
+
+from daruma.state.compaction import Compaction
+from daruma.tools.context_window.tokens import ESTIMATE
+from daruma.tools.context_window.view import SUMMARY_ID, view
+from daruma.tools.sendable import sendable
+
+
+def weight(messages: list[AnyMessage], compaction: Compaction, fixed: int = 300) -> int:
+    return fixed + ESTIMATE.of_messages(sendable(view(messages, compaction)))
+
+
+def talking(count: int) -> list[AnyMessage]:
+    """A conversation without tools, of short turns: only a summary makes it less."""
+    first = HumanMessage("Do it", id="first")
+    return [first, *(HumanMessage("a few words of it " * 4, id=f"m{n}") for n in range(count))]
+
+
+def test_what_was_recalled_goes_first() -> None:
+    """CX-01: and nothing else, where that is enough."""
+    done = compact(working(3), Models(), memory=1400)
+
+    assert (done.cost.saved, done.compaction.memory) == ({"memory": 1400}, "t/1")
+    assert done.compaction.pruned_through == ""
+
+
+def test_then_old_outputs() -> None:
+    """Deep, so that it is long until the next time: all but the latest are left out."""
+    history, models = working(20), Models()
+
+    done = compact(history, models, budget=4000)
+
+    assert [*done.cost.saved] == ["prune"]
+    assert done.cost.after <= 0.9 * 4000 < 4000 < done.cost.before
+    assert models.asked == []
+    assert view(history, done.compaction)[-2:] == history[-2:]
+
+
+def test_then_old_turns() -> None:
+    """Long texts to their ends."""
+    history = [*talking(1), *(HumanMessage("word " * 400, id=f"l{n}") for n in range(6))]
+
+    done = compact(history, Models(), budget=3000)
+
+    assert [*done.cost.saved] == ["shrink"]
+
+
+def test_then_a_summary() -> None:
+    """Of what is older than the latest part, with the first request and the task's own kept."""
+    history = talking(120)
+
+    done = compact(history, Models(auxiliary="well"))
+
+    shown = view(history, done.compaction)
+    assert [*done.cost.saved] == ["summarise"]
+    assert (done.cost.by, done.compaction.kept) == ("auxiliary", ("first",))
+    assert [each.id for each in shown[:2]] == ["first", SUMMARY_ID]
+    assert "They talked." in shown[1].text
+    assert done.cost.messages == len(history) - len(shown) + 1
+    assert shown[-1] == history[-1]
+
+
+def test_at_last_the_middle_of_what_is_left_is_cut() -> None:
+    """A last round that is larger than all there is."""
+    history = [HumanMessage("Do it", id="first"), *rounds(1, "I look.", ["word " * 9000], True)]
+
+    done = compact(history, Models())
+
+    assert [*done.cost.saved] == ["cut"]
+    assert done.cost.after <= 0.9 * 2000
+    assert "shortened ..." in view(history, done.compaction)[-1].text
+
+
+@pytest.mark.parametrize(
+    ("fixed", "tools", "said"),
+    [
+        (2500, 3, "the prompt and 3 tools take 2500 of the 2000 tokens of llm.context_window_to"),
+        (2500, 0, "the prompt take"),
+        (1700, 3, "the prompt and 3 tools, and the latest messages cut short take "),
+    ],
+)
+def test_what_can_not_be_brought_under_it_is_a_failure(fixed: int, tools: int, said: str) -> None:
+    """Told with its size and what to do; never a loop."""
+    history = [HumanMessage("Do it", id="first"), *rounds(1, "I look.", ["word " * 300] * 9, True)]
+
+    done = compact(history, Models(), fixed=fixed, tools=tools)
+
+    assert done.failure is not None
+    assert done.failure.message.startswith(said)
+    assert (done.failure.code, done.failure.node) == ("bad_request", "main")
+
+
+def test_the_next_summary_is_made_of_the_last_and_what_came_since() -> None:
+    """So that what was said early is still known late."""
+    history = [HumanMessage("Do it: NEEDLE-1", id="first"), *talking(60)[1:]]
+    history.insert(5, HumanMessage("The door's code is NEEDLE-7", id="early"))
+    compaction: Compaction | None = None
+    for turn in range(1, 8):
+        history += [
+            HumanMessage(f"NEEDLE-1{turn} " + "so on " * 40, id=f"t{turn}.{n}") for n in range(9)
+        ]
+        compaction = compact(history, Models(auxiliary="reads"), before=compaction).compaction
+
+    shown = view(history, compaction)
+    assert all(f"NEEDLE-1{turn}" in shown[1].text for turn in range(1, 6))
+    assert "NEEDLE-7" in shown[1].text
+
+
+def test_a_provider_that_counts_more_is_believed() -> None:
+    """Twice as much, at most, of what we count."""
+    history = working(20)
+
+    done = compact(history, Models(), budget=4000, factor=2.0)
+
+    assert done.cost.after == 2 * weight(history, done.compaction) <= 0.9 * 4000
+
+
+def test_what_was_learnt_from_a_refusal_stays_for_the_task() -> None:
+    """The next requests keep below it."""
+    done = compact(working(20), Models(), budget=4000, refused="too long")
+
+    assert (done.compaction.limit, done.compaction.limit_of) == (4000, "t/1")
+    assert done.cost.refused
+
+
+@settings(max_examples=150, deadline=None)
+@given(HISTORIES, st.integers(1000, 6000), st.sampled_from([*SAYS]), st.sampled_from([*SAYS]))
+def test_any_history_fits_or_is_an_honest_failure(
+    history: list[AnyMessage], budget: int, auxiliary: str, main: str
+) -> None:
+    """And what is sent is valid, begins with the request and ends with the latest message."""
+    models = Models(main, auxiliary)
+    if weight(history, Compaction()) <= budget:
+        return
+
+    done = compact(history, models, budget=budget)
+
+    shown = view(history, done.compaction)
+    assert done.cost.after == weight(history, done.compaction)
+    assert (done.cost.after <= budget) == (done.failure is None)
+    assert illegal(sendable(shown)) == []
+    assert view(shown, done.compaction) == shown
+    assert "first" in [each.id for each in shown]
+    assert shown[-1].id == history[-1].id
+    assert all(ESTIMATE.of_messages(asked) <= budget for _, asked in models.asked)
+
+
+@settings(max_examples=60, deadline=None)
+@given(HISTORIES, HISTORIES, st.sampled_from([*SAYS]))
+def test_it_can_be_done_again_and_again(
+    history: list[AnyMessage], more: list[AnyMessage], auxiliary: str
+) -> None:
+    """What came since is added, and the next compaction builds on the last."""
+    first = compact(history, Models(auxiliary=auxiliary), budget=2000)
+    new = [each.model_copy(update={"id": f"n{n}"}) for n, each in enumerate(more)]
+    longer = [*history, *new]
+
+    again = compact(longer, Models(auxiliary=auxiliary), before=first.compaction, budget=2000)
+
+    assert (weight(longer, again.compaction) <= 2000) == (again.failure is None)
+    assert again.compaction.summarised >= first.compaction.summarised
+    assert illegal(sendable(view(longer, again.compaction))) == []
+
+
+def test_a_compaction_that_can_save_nothing_changes_nothing() -> None:
+    """But that it was asked for."""
+    before = Compaction(asked_by="plan")
+
+    done = compact([HumanMessage("Do it", id="first")], Models(), fixed=1900, before=before)
+
+    assert done.compaction == replace(before, asked_by="main")
+    assert done.failure is None

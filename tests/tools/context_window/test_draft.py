@@ -1,0 +1,144 @@
+"""A request is weighed before it is sent, where there is a budget for it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+from tests.parts import a_context, a_state, settings, taken
+from tests.tools.context_window.histories import working
+
+from daruma.state.channels import State
+from daruma.state.compaction import Asking, Compaction, Crowded
+from daruma.state.context_cost import ContextCost
+from daruma.state.failure import Failure, ModelFailed, TooLong
+from daruma.state.step import Step
+from daruma.state.usage import Usage
+from daruma.tools.context import Context
+from daruma.tools.context_window.draft import Draft, factor_of, refused, unasked, weighed
+
+DRAFT = Draft("main", [SystemMessage("Work.")])
+LONG = ModelFailed("too long", too_long=TooLong())
+COST = ContextCost(node="main", budget=1, before=2, after=1, saved={})
+REFUSED = taken("compress", context_cost=replace(COST, refused=True))
+
+
+def within(tokens: int | None) -> Context:
+    return a_context(given=settings(llm={"context_window_tokens": tokens}))
+
+
+def state(**values: Any) -> State:
+    return a_state(**{"messages": working(20)} | values)
+
+
+def counted(asked: int, by_provider: int) -> list[Step]:
+    usage = Usage(role="main", model="m", input_tokens=by_provider)
+    return taken("think", counted=asked, usage=usage)
+
+
+def test_without_a_budget_nothing_is_counted() -> None:
+    """It would only take time."""
+    assert weighed(DRAFT, state(), within(None)) == (0, None)
+
+
+def test_a_request_that_fits_is_counted() -> None:
+    """So that the provider's count can be held against it."""
+    count, wrong = weighed(DRAFT, state(), within(60_000))
+
+    assert (wrong, count > 4000) == (None, True)
+
+
+def test_one_that_does_not_is_crowded() -> None:
+    """With what of it can not be left out."""
+    recalled = replace(DRAFT, recalled=[HumanMessage("word " * 500)], tail=[HumanMessage("Note")])
+
+    _, wrong = weighed(recalled, state(), within(3000))
+
+    assert isinstance(wrong, Crowded)
+    assert (wrong.node, wrong.budget, wrong.factor, wrong.memory > 500) == ("main", 3000, 1.0, True)
+    assert 10 < wrong.fixed < 30
+
+
+def test_right_after_a_compaction_it_is_a_failure() -> None:
+    """Nothing more can be done about it, and the machine must not go round."""
+    _, wrong = weighed(DRAFT, state(steps=taken("compress")), within(3000))
+
+    assert isinstance(wrong, Failure)
+    assert "llm.context_window_tokens" in wrong.message
+    assert unasked(wrong) == {"failure": wrong, "calls": ()}
+
+
+def test_recalled_memory_is_sent_until_it_was_dropped_for_the_task() -> None:
+    """The next task has its own."""
+    draft = replace(DRAFT, recalled=[HumanMessage("You know this.")])
+
+    assert draft.messages(state())[1].text == "You know this."
+    assert draft.messages(state(compaction=Compaction(memory="t/1")))[1].text == "Do it"
+    assert draft.messages(state(compaction=Compaction(memory="t/0")))[1].text == "You know this."
+
+
+@pytest.mark.parametrize(
+    ("steps", "factor"),
+    [
+        ([], 1.0),
+        (counted(100, 150), 1.5),
+        (counted(100, 50), 1.0),
+        (counted(100, 900), 2.0),
+        ([*counted(100, 150), *taken("verify")], 1.5),
+        ([*counted(100, 150), *counted(100, 120)], 1.2),
+        (counted(0, 150), 1.0),
+    ],
+)
+def test_a_provider_can_only_raise_the_count(steps: list[Step], factor: float) -> None:
+    """By its last answer whose request was counted; between 1 and 2."""
+    assert factor_of(state(steps=steps)) == factor
+
+
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [(TooLong(), 0.7), (TooLong(4000, 8000), 0.35), (TooLong(2000), 0.0), (TooLong(0, 9000), 0.7)],
+)
+def test_a_refused_request_comes_again_a_good_deal_smaller(said: TooLong, part: float) -> None:
+    """By what the provider named, in our own count; without a setting too."""
+    context, at = within(None), state()
+    sent = weighed(DRAFT, at, within(60_000))[0]
+
+    found = refused(DRAFT, at, context, ModelFailed("too long", too_long=said))
+
+    assert found is not None
+    assert found.refused == "too long"
+    assert found.budget == (int(part * sent) if part else 1400)
+
+
+@pytest.mark.parametrize(
+    ("steps", "again"),
+    [
+        ([], True),
+        (REFUSED, False),
+        ([*REFUSED, *taken("think", ok=False)], False),
+        ([*REFUSED, *taken("think")], True),
+        (taken("compress", context_cost=COST), True),
+    ],
+)
+def test_a_second_refusal_is_a_failure_like_any_other(steps: list[Step], again: bool) -> None:
+    """Until the node was answered in between."""
+    found = refused(DRAFT, state(steps=steps), within(None), LONG)
+
+    assert (found is not None) == again
+
+
+def test_another_failure_is_no_refusal() -> None:
+    """It is dealt with as ever."""
+    assert refused(DRAFT, state(), within(None), ModelFailed("down")) is None
+
+
+@pytest.mark.parametrize("node", ["main", "plan", "reflect"])
+def test_what_was_learnt_is_the_budget_from_then_on(node: Asking) -> None:
+    """In this task, and only where it is less than what is set."""
+    learnt = Compaction(limit=2500, limit_of="t/1")
+
+    _, wrong = weighed(replace(DRAFT, node=node), state(compaction=learnt), within(None))
+    other = weighed(DRAFT, state(compaction=replace(learnt, limit_of="t/0")), within(None))
+
+    assert isinstance(wrong, Crowded)
+    assert (wrong.budget, other) == (2500, (0, None))

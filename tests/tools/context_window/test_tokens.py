@@ -1,0 +1,54 @@
+"""A request's tokens are the sum of what it holds, by the documented rule."""
+
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from tests.scripted_runs import shout
+
+from daruma.tools.context_window.tokens import CALL, MESSAGE, PART, Tokens
+from daruma.tools.registry import Registry
+
+WORDS = Tokens(lambda text: len(text.split()))
+
+
+def test_a_message_is_its_text_and_its_frame() -> None:
+    """OpenAI's rule: three a message, one for the role, one more for a name."""
+    assert WORDS.of_message(HumanMessage("one two")) == MESSAGE + 2
+    assert WORDS.of_message(HumanMessage("one two", name="Ann")) == MESSAGE + 2 + 2
+
+
+def test_calls_count_with_their_arguments() -> None:
+    """Broken ones too: they are sent as they are."""
+    calling = AIMessage("I look.", tool_calls=[{"name": "look", "args": {"at": "it"}, "id": "c"}])
+    broken = AIMessage(
+        "", invalid_tool_calls=[{"name": "look", "args": "{a b", "id": "c", "error": None}]
+    )
+
+    assert WORDS.of_message(calling) == MESSAGE + 2 + CALL + 1 + 2
+    assert WORDS.of_message(broken) == MESSAGE + CALL + 1 + 2
+
+
+def test_what_is_no_text_has_a_flat_figure() -> None:
+    """An image's bytes are not its tokens."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 99_999}}
+    shown = HumanMessage([{"type": "text", "text": "see this"}, image])
+
+    assert WORDS.of_message(shown) == MESSAGE + 2 + PART
+
+
+def test_tools_count_as_they_are_offered() -> None:
+    """Name, description and schema."""
+    registry = Registry([shout])
+    tool = registry.named("shout")
+    assert tool is not None
+
+    assert WORDS.of_tools([tool, tool]) == 2 * WORDS.of_tools([tool])
+    assert WORDS.of_tools([tool]) > len(["Say", "it", "loudly."])
+
+
+def test_a_text_is_counted_once() -> None:
+    """A history is weighed for each request, and most of it was before."""
+    asked: list[str] = []
+    tokens = Tokens(lambda text: asked.append(text) or 1)  # type: ignore[func-returns-value]
+
+    total = tokens.of_messages([ToolMessage("same", tool_call_id=str(n)) for n in range(9)])
+
+    assert (asked, total) == (["same"], 9 * (MESSAGE + 1))
