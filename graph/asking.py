@@ -19,7 +19,7 @@ from daruma.graph.failover import Move, next_move
 from daruma.graph.model_request import Request
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import CircuitOpen, ModelUnavailable, ScriptError
-from daruma.graph.models.key_masking import keys_of
+from daruma.graph.models.model_keys import keys_of
 from daruma.graph.models.openai_answers import check_whole, readable
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import Told

@@ -9,7 +9,7 @@ from daruma.graph.failover import Move, Tried
 from daruma.graph.model_request import Request
 from daruma.graph.models.errors import CircuitOpen, ModelUnavailable
 from daruma.graph.models.faults import Fault, fault_of
-from daruma.graph.models.key_masking import without_keys
+from daruma.tools.key_masking import without_keys
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role

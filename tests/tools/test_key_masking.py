@@ -1,10 +1,10 @@
 """No key is told, wherever it came from."""
 
 import pytest
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 
-from daruma.graph.models.key_masking import keys_of, without_keys
+from daruma.tools.key_masking import without_keys
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAA\n-----"
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,11 @@ from daruma.graph.models.key_masking import keys_of, without_keys
         ("provided: sk-ab***********wxyz", "provided: [key]"),
         ("for url http://ann:hunter2@host/v1", "for url http://[key]@host/v1"),
         ("for url http://host/v1?to=ann@host", "for url http://host/v1?to=ann@host"),
+        (f"token ghp_{'a1' * 18}!", "token [key]!"),
+        ("AKIAIOSFODNN7EXAMPLE.", "[key]."),
+        (f"jwt eyJ{'a' * 20}.eyJ{'b' * 20}.c-d", "jwt [key]"),
+        (f"{PEM}END RSA PRIVATE KEY----- b", "[key] b"),
+        (f"a {PEM[:40]}", "a [key]"),
         ("a task-oriented risk-averse model", "a task-oriented risk-averse model"),
         ("a word that is the key of nothing", "a word that is the key of nothing"),
     ],
@@ -29,18 +34,3 @@ def test_keys_are_masked(monkeypatch: pytest.MonkeyPatch, text: str, told: str) 
     monkeypatch.setenv("SHORT_API_KEY", "word")
 
     assert without_keys(text, ["own-secret"]) == told
-
-
-def test_a_models_own_secrets_are_found() -> None:
-    """Also when no variable of the environment holds them."""
-    model = ChatOpenAI(model="m", api_key=SecretStr("given-by-hand"))
-
-    assert (keys_of(model), keys_of(object())) == (["given-by-hand"], [])
-
-
-def test_secrets_in_headers_are_found() -> None:
-    """What a gateway takes in place of a key; other headers are ordinary words."""
-    headers = {"X-Gateway-Token": "of-the-gateway", "Authorization": "Bearer of-me", "X-Team": "us"}
-    model = ChatOpenAI(model="m", api_key=SecretStr("given-by-hand"), default_headers=headers)
-
-    assert keys_of(model) == ["given-by-hand", "of-the-gateway", "of-me"]

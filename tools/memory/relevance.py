@@ -1,0 +1,39 @@
+"""Which memories fit a goal: their order, and the floor beneath which none is recalled. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import ceil, log
+from typing import Final
+
+from daruma.tools.memory.words import is_name, telling_words
+
+SHARE: Final = 3
+"""One word in so many of the goal's telling ones has to be in a memory ..."""
+ENOUGH: Final = 2
+"""... but no more than so many."""
+
+
+def related(goal: str, text: str) -> bool:
+    """Whether a memory is about something that a goal speaks of: the floor of what is recalled.
+
+    It has to share a third of the goal's telling words, but no more than two; one word in a goal of
+    up to three. A name as code writes it (`DB_URL`, `billing.py`) is enough by itself. These are
+    our own choice: a wrong memory costs every request of the task, a missing one can be searched.
+    """
+    wanted = telling_words(goal)
+    shared = wanted & telling_words(text)
+    needed = min(ENOUGH, ceil(sum(not is_name(word) for word in wanted) / SHARE))
+    return any(map(is_name, shared)) or len(shared) >= max(needed, 1)
+
+
+def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
+    """Return index and score of the texts that share telling words with a query, best first.
+
+    A word counts the more, the fewer texts have it; equal ones keep their order.
+    """
+    wanted = telling_words(query)
+    shared = [wanted & telling_words(text) for text in texts]
+    counts = Counter(word for words in shared for word in words)
+    scores = [sum(log(1 + len(texts) / counts[word]) for word in words) for words in shared]
+    order = sorted(range(len(texts)), key=lambda index: -scores[index])
+    return [(index, scores[index]) for index in order if scores[index] > 0]
