@@ -1,6 +1,7 @@
 """Read the new request: its mode, its goal, its workspace, and the limits it runs under."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 from langchain_core.messages import HumanMessage
 
@@ -13,7 +14,10 @@ from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.drift import drifted
 from daruma.tools.files.threads import in_thread
+from daruma.tools.memory.namespaces import owner_of
+from daruma.tools.memory.recall import recall
 from daruma.tools.savepoints import Written, write_savepoint
+from daruma.tools.skills.skills import usable_in
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.team.template_file import TemplateRefused
 from daruma.tools.team.templates import template_named
@@ -38,11 +42,14 @@ async def intake(state: State, context: Context) -> Update:
         started_at=context.now(),
         request=(state.messages[-1].id or "") if state.messages else "",
     )
+    task = await in_thread(_with_what_helps, task, context.settings)
     context.emit(task_started(task))
     refusal = _refusal(task, state) or unknown
     written = await _kept(task, context) if refusal is None else Written([])
+    recalled = await recall(task, task.goal, context) if refusal is None else None
     return {
         "task": task,
+        "recalled": recalled,
         "plan": None,
         "calls": (),
         "reports": (),
@@ -55,6 +62,12 @@ async def intake(state: State, context: Context) -> Update:
         "action": None,
         "error": None,
     }
+
+
+def _with_what_helps(task: Task, settings: Settings) -> Task:
+    """Settle whose memories the task works with, and whether there are skills: once, on disk."""
+    owner = owner_of(settings.memory.namespace, task.workspace)
+    return replace(task, memory_owner=owner, skills=bool(usable_in(settings.skills.folders)))
 
 
 async def _kept(task: Task, context: Context) -> Written:

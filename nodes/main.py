@@ -1,6 +1,6 @@
 """Ask the model once; its answer becomes tool tasks, or the candidate for the final answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from langchain_core.messages import AIMessage, SystemMessage
@@ -13,8 +13,10 @@ from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.observed import observed
+from daruma.state.opening import opening, pieces
 from daruma.state.recording import record_step
 from daruma.state.recoveries import hidden_tools
+from daruma.state.settings_memory import PromptPiece
 from daruma.state.step import Step
 from daruma.state.tool_task import ToolTask, with_status
 from daruma.tools.answer_calls import as_calls, with_own_ids
@@ -26,6 +28,7 @@ from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
 from daruma.tools.results import leave_out, tool_result
+from daruma.tools.skills.skill_tools import SKILLS_LIST
 from daruma.tools.unusable_answers import unusable
 
 CHAT = "Answer the user."
@@ -41,6 +44,11 @@ work is verified by running the workspace's own checks; if they fail you are sho
 """
 
 
+SKILLS = """\
+There are skills, written instructions for kinds of work: see what skills_list shows before you \
+begin, and read one that fits with skills_load."""
+
+
 async def main(state: State, context: Context) -> Update:
     """Make one model call, if the budget has room for it."""
     if not budget.can_think(state):
@@ -54,7 +62,16 @@ async def main(state: State, context: Context) -> Update:
     try:
         answer = await context.ask(
             "main",
-            draft.messages(state),
+            [
+                SystemMessage(
+                    prompt(
+                        state, context.settings.prompts, skills=offer.find(SKILLS_LIST) is not None
+                    )
+                ),
+                *opening(state, context.settings.prompts),
+                *state.messages,
+                *drift_note(state),
+            ],
             call=budget.spent(state.steps, "think"),
             tools=offer.tools,
             emit=context.emit,
@@ -75,12 +92,19 @@ async def main(state: State, context: Context) -> Update:
     return _read(state, context, replace(answer, counted=counted), offer, at)
 
 
-def prompt(state: State) -> str:
-    """Build the system prompt. It stays the same for a whole task: providers can cache it."""
-    task = state.task
+def prompt(
+    state: State, prompts: Mapping[str, PromptPiece] | None = None, *, skills: bool = False
+) -> str:
+    """Build the system prompt. It stays the same for a whole task: providers can cache it.
+
+    ``skills`` says whether the tools are shown that read them.
+    """
+    task, added = state.task, pieces(state, prompts or {}, "system")
     if task is None or task.mode == "direct_chat":
-        return CHAT
-    parts = (WORK, FILES if task.workspace else "", f"Task: {task.goal}", task.role.strip())
+        return "\n\n".join((CHAT, *added))
+    there = SKILLS if skills and task.skills else ""
+    files = FILES if task.workspace else ""
+    parts = (WORK, files, there, f"Task: {task.goal}", task.role.strip(), *added)
     return "\n\n".join(part for part in parts if part)
 
 

@@ -11,13 +11,15 @@ from daruma.state.ending import answer
 from daruma.state.errors import DarumaError
 from daruma.state.events import MemberCompleted
 from daruma.state.failure import Code, Failure
-from daruma.state.plan import Plan
+from daruma.state.plan import Phase, Plan
+from daruma.state.recalled import Recalled
 from daruma.state.savepoint import Savepoint, savepoint_id
 from daruma.state.storage import CutOff
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files.threads import in_thread
+from daruma.tools.memory.recall import recall
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.team.drawing import Drawn, drawn
 from daruma.tools.team.member_settings import settings_of
@@ -53,6 +55,7 @@ async def _carried_out(given: Assignment, context: Context) -> Report:
     expert = team.expert(given.phase.expert) if team else None
     place = await drawn(given, context)
     begun, settings = started(given, expert, place), settings_of(expert, context.settings)
+    begun = replace(begun, recalled=await _recalled(begun, given.phase, context))
     return await _report(given, await context.carry_out(begun, settings), place)
 
 
@@ -86,6 +89,14 @@ def started(given: Assignment, expert: Expert | None, place: Drawn | None) -> St
     )
 
 
+async def _recalled(begun: State, phase: Phase, context: Context) -> Recalled | None:
+    """Recall what fits the phase: the common memories, and those of the expert's role."""
+    if begun.task is None:
+        return None
+    about = "\n".join((phase.title, phase.instructions, begun.task.goal))
+    return await recall(begun.task, about, context)
+
+
 def _start(task: Task, phase_id: str, place: Drawn) -> Savepoint:
     return Savepoint(
         id=savepoint_id(task.id, phase_id, "phase"),
@@ -98,6 +109,10 @@ def _start(task: Task, phase_id: str, place: Drawn) -> Savepoint:
     )
 
 
+def _notes(ended: State) -> tuple[str, ...]:
+    return (ended.recalled.note,) if ended.recalled and ended.recalled.note else ()
+
+
 async def _report(given: Assignment, ended: State, place: Drawn | None) -> Report:
     closed = ended.plan.phase(given.phase.id) if ended.plan else None
     if closed is None:
@@ -107,8 +122,9 @@ async def _report(given: Assignment, ended: State, place: Drawn | None) -> Repor
         phase=replace(closed, depends_on=given.phase.depends_on, answer=said),
         steps=tuple(ended.steps),
     )
+    notes = _notes(ended)
     if place is None:
-        return report
+        return replace(report, notes=notes)
     taken = await in_thread(place.snapshots.take, f"the end of {closed.id}", by="work")
-    notes = (f"phase {closed.id}: {place.note}",) if place.note else ()
+    notes += (f"phase {closed.id}: {place.note}",) if place.note else ()
     return replace(report, drawn_from=place.began.id, snapshot=taken.snapshot.id, notes=notes)

@@ -10,9 +10,11 @@ from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.opening import opening, pieces
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.recording import record_step
+from daruma.state.settings import Settings
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
 from daruma.tools.context_window.draft import Draft, refused, unasked, weighed
@@ -50,10 +52,7 @@ async def plan(state: State, context: Context) -> Update:
         team = await team_of(state.task, context.settings)
     except TemplateRefused as error:
         return {"failure": Failure(code="bad_request", node="plan", message=str(error))}
-    draft = request(state, team, snapshots=context.settings.rollback.snapshots)
-    counted, crowded = weighed(draft, state, context)
-    if crowded:
-        return unasked(crowded)
+    asked = request(state, context.settings, team)
     call = budget.spent(state.steps, "plan")
     try:
         answer = await context.ask("plan", draft.messages(state), call=call, emit=context.emit)
@@ -75,8 +74,9 @@ async def plan(state: State, context: Context) -> Update:
     return _read(state, context, answer, at, team.names if team else ())
 
 
-def request(state: State, team: Template | None = None, *, snapshots: bool = True) -> Draft:
-    """Draft the request: the prompt, and the conversation with what reviewers said."""
+def request(state: State, settings: Settings, team: Template | None = None) -> list[BaseMessage]:
+    """Build the request: the prompt, and the conversation with what reviewers said."""
+    snapshots, prompts = settings.rollback.snapshots, settings.prompts
     goal = state.task.goal if state.task else ""
     workspace = state.task.workspace if state.task else None
     place = f"\nWorkspace: {workspace}" if workspace else ""
@@ -84,7 +84,8 @@ def request(state: State, team: Template | None = None, *, snapshots: bool = Tru
     if team:
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     system = "\n".join(lines)
-    return Draft("plan", [SystemMessage(f"{system}\n\nTask: {goal}{place}")])
+    told = "\n\n".join((f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan")))
+    return [SystemMessage(told), *opening(state, prompts), *state.messages]
 
 
 def _read(

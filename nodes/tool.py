@@ -91,7 +91,7 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
     try:
         await check_permission(call, known, workspace, context)
-        at = await context.surroundings(workspace, expert=dispatch.task.expert or "")
+        at = await context.surroundings(workspace, task=dispatch.task)
         async with kept(known, call.args, context.snapshots(workspace), key):
             limit = context.settings.tools.timeout
             return Outcome("done", await run_within(limit, known, args, at))

@@ -16,6 +16,7 @@ from daruma.state.failure import Failure
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan
+from daruma.state.recalled import Recalled
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint, append_savepoints
@@ -40,8 +41,7 @@ class State:
     of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
     is what recovery would do about it and a person has to agree to. ``drifted`` are the files that
-    changed behind the thread's back, in this task. ``compaction`` says how the history is shown,
-    ``crowded`` which request is too large as it stands.
+    changed behind the thread's back, in this task. ``recalled`` are the memories that fitted it.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -61,6 +61,7 @@ class State:
     origin: Failure | None = None
     action: RecoveryAction | None = None
     error: EmergencyError | None = None
+    recalled: Recalled | None = None
     result: Result = None
 
     @property
@@ -87,6 +88,7 @@ class Update(TypedDict, total=False):
     origin: Failure | None
     action: RecoveryAction | None
     error: EmergencyError | None
+    recalled: Recalled | None
     result: TaskResult | None
 
 

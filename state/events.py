@@ -36,6 +36,15 @@ class TaskStarted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MemoryRecalled(Event):
+    """The memories that a task begins with, best first; ``note`` says why recalling failed."""
+
+    type: ClassVar[str] = "memory_recalled"
+    ids: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelCallStarted(Event):
     type: ClassVar[str] = "model_call_started"
     node: str

@@ -44,8 +44,7 @@ def result_of(
         timings={**seconds, "total": now - started},
         audit=tuple(step.audit for step in steps if step.audit),
         recoveries=outcomes(steps, ended_with(state)),
-        context_cost=tuple(step.context_cost for step in steps if step.context_cost),
-        notes=(*notes, *_of_workspace(state)),
+        notes=(*notes, *_of_memory(state), *_of_workspace(state)),
         sandbox=sandbox,
     )
 
@@ -63,6 +62,13 @@ def _of_workspace(state: State) -> tuple[str, ...]:
     if state.drifted and state.drifted.task_id == state.task_id:
         notes.insert(0, f"files that somebody else changed meanwhile: {named(state.drifted.paths)}")
     return tuple(dict.fromkeys(notes))
+
+
+def _of_memory(state: State) -> tuple[str, ...]:
+    recalled = state.recalled
+    return (
+        (recalled.note,) if recalled and recalled.task_id == state.task_id and recalled.note else ()
+    )
 
 
 def named(paths: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from daruma.state.emergency import EmergencyError
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
+from daruma.state.recalled import Recalled, Remembered
 from daruma.state.recovery import Recovered, RecoveryAction
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
@@ -40,8 +41,10 @@ STORED_TYPES: tuple[type, ...] = (
     NameChange,
     Phase,
     Plan,
+    Recalled,
     Recovered,
     RecoveryAction,
+    Remembered,
     RepairRound,
     Report,
     Savepoint,

@@ -15,6 +15,7 @@ from daruma.state.events import Event, unheard
 from daruma.state.failover import Failover
 from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
+from daruma.state.task import Task
 from daruma.state.usage import Role, Usage
 from daruma.tools.context_window.tokens import ESTIMATE, Tokens
 from daruma.tools.edit_folder import edit_folder
@@ -130,7 +131,7 @@ class Context:
         return Snapshots(Path(workspace), self.thread_id, store, exclude=settings.exclude)
 
     async def surroundings(
-        self, workspace: str | None, *, expert: str = "", timeout: float = 120.0
+        self, workspace: str | None, *, task: Task | None = None, timeout: float = 120.0
     ) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""
         bare = Surroundings(
@@ -141,9 +142,15 @@ class Context:
             store=self.store,
             settings=self.settings,
             thread_id=self.thread_id,
-            expert=expert,
             now=self.now,
         )
+        if task is not None:
+            bare = replace(
+                bare,
+                task_id=task.id,
+                expert=task.expert or "",
+                memory_owner=task.memory_owner,
+            )
         if workspace is None:
             return bare
         return replace(

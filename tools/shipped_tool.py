@@ -18,6 +18,7 @@ def shipped_tool(
     run: Callable[[Args, Surroundings], Awaitable[str]],
     *,
     toolset: Toolset = "workspace",
+    idempotent: bool = False,
 ) -> Tool:
     """Make a tool that ships of a function; its arguments are a model whose docstring tells of it.
 
@@ -36,6 +37,7 @@ def shipped_tool(
         effect=effect,
         origin="builtin",
         toolset=toolset,
+        idempotent=idempotent,
     )
 
 

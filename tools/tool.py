@@ -33,8 +33,8 @@ Origin = Literal["builtin", "application", "mcp"]
 class Surroundings:
     """What a tool may use of the run it is called in. ``timeout`` is in seconds, for commands.
 
-    ``store`` is the graph's, None where it has none; ``expert`` the team member that calls; ``now``
-    gives Unix time in seconds.
+    ``store`` is the graph's, None where it has none; ``memory_owner`` says whose memories the task
+    works with; ``expert`` is the team member that calls; ``now`` gives Unix time in seconds.
     """
 
     workspace: Workspace | None = None
@@ -46,7 +46,9 @@ class Surroundings:
     store: BaseStore | None = None
     settings: Settings = field(default_factory=Settings)
     thread_id: str = "local"
+    task_id: str = ""
     expert: str = ""
+    memory_owner: str = "default"
     now: Callable[[], float] = time.time
 
     def needs_store(self) -> BaseStore:

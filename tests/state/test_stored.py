@@ -26,6 +26,8 @@ VERSIONS = {
     "daruma.state.assignment.Report": 1,
     "daruma.state.failover.Attempt": 1,
     "daruma.state.failover.Failover": 1,
+    "daruma.state.recalled.Recalled": 1,
+    "daruma.state.recalled.Remembered": 1,
     "daruma.state.recovery.Recovered": 1,
     "daruma.state.recovery.RecoveryAction": 1,
     "daruma.state.step.Step": 1,

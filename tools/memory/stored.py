@@ -54,7 +54,7 @@ def from_value(key: str, value: Mapping[str, Any], role: str) -> Remembered | No
     with suppress(ValidationError):
         found = Remembered(id=key, text=text or "", section=section, role=role, at=at)
         whole = found.text and len(found.text) <= LONGEST_TEXT
-        return replace(found, at=min(max(found.at, 0.0), _LATEST)) if whole else None
+        return replace(found, at=found.at if 0 <= found.at <= _LATEST else 0.0) if whole else None
     return None
 
 

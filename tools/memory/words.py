@@ -9,15 +9,16 @@ _WORD = re.compile(r"[^\W_]+(?:[_.:/-]+[^\W_]+)*")
 _PARTS = re.compile(r"[_.:/-]+|(?<=[a-z])(?=[A-Z])")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _ENDINGS: Final = ("ing", "ers", "ed", "er", "es", "s", "e")
-_EVERYWHERE: Final = frozenset(
-    "a about above after again all also always an and any are as at be because been before but by "
-    "can could did do does doing done for from get give go had has have he her here him his how i "
-    "if in into is it its just like make may me more most must my need new no not now of on once "
-    "one only or other our out over own per please same shall she should so some such than that "
-    "the their them then there these they this those through to too under until up us use used "
-    "using very want was we were what when where which while who why will with without work would "
-    "yes you your".split()
-)
+_ENGLISH: Final = """
+a about above after again all also always an and any are as at be because been before but by
+can could did do does doing done for from get give go had has have he her here him his how i if
+in into is it its just like make may me more most must my need new no not now of on once one
+only or other our out over own per please same shall she should so some such than that the
+their them then there these they this those through to too under until up us use used using
+very want was we were what when where which while who why will with without work would yes you
+your
+"""
+_EVERYWHERE: Final = frozenset(_ENGLISH.split())
 """English words that stand in texts about anything."""
 
 

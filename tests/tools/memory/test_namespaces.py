@@ -1,6 +1,5 @@
 """Whose memories they are, and which role sees them."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ def test_a_workspace_is_known_by_where_it_really_is(tmp_path: Path) -> None:
     """Two names of one folder are one owner, two folders of one name are two."""
     (tmp_path / "a" / "repo").mkdir(parents=True)
     (tmp_path / "b" / "repo").mkdir(parents=True)
-    os.symlink(tmp_path / "a", tmp_path / "link")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
 
     first = owner_of(None, str(tmp_path / "a" / "repo"))
 
