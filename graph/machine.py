@@ -14,6 +14,7 @@ from daruma.graph import routes
 from daruma.state.assignment import assignments
 from daruma.state.channels import State
 from daruma.state.tool_task import Dispatch, with_status
+from daruma.tools.paths_shown import paths_of
 
 ENTRY = "intake"
 MEMBER_ENTRY = "main"
@@ -32,7 +33,10 @@ def ready_calls(state: State) -> list[object]:
     """Return what the tool node is sent: one dispatch for each call that may run."""
     if state.task is None:
         return []
-    return [Dispatch(task=state.task, call=c) for c in with_status(state.calls, "ready")]
+    return [
+        Dispatch(task=state.task, call=call, shown=paths_of(call, state.messages))
+        for call in with_status(state.calls, "ready")
+    ]
 
 
 Target = str | Each

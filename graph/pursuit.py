@@ -9,10 +9,10 @@ from daruma.graph.failover import Move, Tried
 from daruma.graph.model_request import Request
 from daruma.graph.models.errors import CircuitOpen, ModelUnavailable
 from daruma.graph.models.faults import Fault, fault_of
-from daruma.tools.key_masking import without_keys
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role
+from daruma.tools.key_masking import without_keys
 from daruma.tools.results import clean
 
 MAX_MESSAGE = 500

@@ -93,7 +93,7 @@ async def _recalled(begun: State, phase: Phase, context: Context) -> Recalled | 
     """Recall what fits the phase: the common memories, and those of the expert's role."""
     if begun.task is None:
         return None
-    about = "\n".join((phase.title, phase.instructions, begun.task.goal))
+    about = f"{phase.title}\n{phase.instructions}\n{begun.task.goal}"
     return await recall(begun.task, about, context)
 
 

@@ -16,6 +16,7 @@ from daruma.tools.journal import Outcome
 from daruma.tools.offer import offer_of
 from daruma.tools.once import UNKNOWN, once
 from daruma.tools.outputs import shown
+from daruma.tools.path_advice import advised
 from daruma.tools.permission import check_permission
 from daruma.tools.results import tool_result
 from daruma.tools.snapshots.kept import kept
@@ -100,7 +101,7 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     except OutcomeUnknown as error:
         return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
-        return Outcome("failed", f"Error: {error}")
+        return Outcome("failed", f"Error: {await advised(error, dispatch.shown, workspace)}")
     except (GraphBubbleUp, CutOff):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's bug does not end the loop

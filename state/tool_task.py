@@ -58,10 +58,14 @@ class ToolTask:
 
 @record
 class Dispatch:
-    """What the tool node is sent: one call and the task it belongs to."""
+    """What the tool node is sent: one call and the task it belongs to.
+
+    ``shown`` are whole paths from earlier results that end with the path of the call (CX-06).
+    """
 
     task: Task
     call: ToolTask
+    shown: tuple[str, ...] = ()
     schema_version: int = 1
 
 

@@ -5,6 +5,7 @@
     ToolError
     ├── PathRefused          a name that may not be used
     ├── FileUnavailable      missing, no regular file, too large, binary, disk trouble
+    │   └── FileMissing      nothing is there by that name
     ├── EditRefused          an edit that does not fit the file
     │   └── FileChanged      the file is not what was last seen, or last written
     ├── SearchRefused        a search that can not be carried out, or ran out of time
@@ -24,6 +25,10 @@ class PathRefused(ToolError):
 
 class FileUnavailable(ToolError):
     """Raised when a file is missing, special, binary or too large, or the disk refuses."""
+
+
+class FileMissing(FileUnavailable):
+    """Raised when there is nothing at a path."""
 
 
 class EditRefused(ToolError):

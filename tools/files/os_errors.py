@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
+from daruma.tools.errors import FileMissing, FileUnavailable, PathRefused, ToolError
 from daruma.tools.files.paths import shown
 
 REFUSED = {
@@ -33,8 +33,9 @@ def explained(path: str) -> Iterator[None]:
 
 
 def explanation(error: OSError, path: str) -> ToolError:
-    """PathRefused where the name may not be used, FileUnavailable for everything else."""
+    """PathRefused where the name may not be used, else FileUnavailable, FileMissing among them."""
     code = error.errno or 0
     if code in REFUSED:
         return PathRefused(f"{shown(path)}: {REFUSED[code]}")
-    return FileUnavailable(f"{shown(path)}: {UNAVAILABLE.get(code) or os.strerror(code)}")
+    kind = FileMissing if code == errno.ENOENT else FileUnavailable
+    return kind(f"{shown(path)}: {UNAVAILABLE.get(code) or os.strerror(code)}")

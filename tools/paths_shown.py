@@ -1,0 +1,73 @@
+"""Whole paths, shown before, of which a call gives only the tail (CX-06). Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from langchain_core.messages import AnyMessage, ToolMessage
+
+from daruma.state.tool_task import ToolTask
+
+EDITOR: Final = "str_replace_editor"
+
+MOST: Final = 10
+"""Paths that are carried with a call; which of them are there is looked up if it fails."""
+
+MOST_TEXT: Final = 1_000_000
+"""Characters of results that are looked through, the newest first: some milliseconds."""
+
+LONGEST: Final = 300
+"""Characters of a path."""
+
+_TOKEN: Final = re.compile(r"[^\s'\"`()\[\]{}<>|,;=:]*\Z")
+
+
+def paths_of(call: ToolTask, messages: Sequence[AnyMessage]) -> tuple[str, ...]:
+    """Return the paths in earlier results that the editor may be meant to be called with.
+
+    They end with the path that is given, by whole components: after a leading ``./`` or
+    ``workspace/`` is taken off, and with backslashes for slashes. The one shown last is the first.
+    """
+    given = call.args.get("path")
+    if call.name != EDITOR or not isinstance(given, str) or len(given) > LONGEST:
+        return ()
+    found: dict[str, None] = {}
+    for text in _texts(messages):
+        for tail in _tails(given):
+            found |= dict.fromkeys(_ending(tail, text) if tail in text else ())
+        if len(found) > MOST:
+            break
+    return tuple(path for path in found if path != given)[:MOST]
+
+
+def _texts(messages: Sequence[AnyMessage]) -> Iterator[str]:
+    left = MOST_TEXT
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage) and message.status == "success":
+            text = str(message.text)[-left:]
+            left -= len(text)
+            yield text
+        if left <= 0:
+            return
+
+
+def _tails(given: str) -> list[str]:
+    plain = "/".join(part for part in given.replace("\\", "/").split("/") if part not in ("", "."))
+    if not plain or ".." in plain.split("/"):
+        return []
+    return list(dict.fromkeys((plain, plain.removeprefix("workspace/"))))
+
+
+def _ending(tail: str, text: str) -> Iterable[str]:
+    """Yield the paths in a text that end with a tail: as a word, and from the line's beginning.
+
+    The latter is how paths with spaces are shown; a diff has ``a/`` or ``b/`` before them.
+    """
+    for match in re.finditer(rf"(?<![\w.\\-]){re.escape(tail)}(?![\w-])(?!\.\w)", text):
+        line = text[max(text.rfind("\n", 0, match.start()) + 1, match.start() - LONGEST) :]
+        before = line[: len(line) - len(text) + match.start()].lstrip()
+        word = _TOKEN.search(before)
+        for head in (word[0] if word else "", before):
+            if not head or head.endswith("/"):
+                yield head + tail
+                yield head.removeprefix("a/").removeprefix("b/") + tail
