@@ -13,9 +13,10 @@ from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.observed import observed
-from daruma.state.opening import opening, pieces
+from daruma.state.prompt_pieces import pieces, said_before
 from daruma.state.recording import record_step
 from daruma.state.recoveries import hidden_tools
+from daruma.state.relevant_context import remembered
 from daruma.state.settings_memory import PromptPiece
 from daruma.state.step import Step
 from daruma.state.tool_task import ToolTask, with_status
@@ -68,7 +69,8 @@ async def main(state: State, context: Context) -> Update:
                         state, context.settings.prompts, skills=offer.find(SKILLS_LIST) is not None
                     )
                 ),
-                *opening(state, context.settings.prompts),
+                *said_before(state, context.settings.prompts),
+                *remembered(state),
                 *state.messages,
                 *drift_note(state),
             ],

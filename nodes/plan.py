@@ -10,10 +10,11 @@ from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
-from daruma.state.opening import opening, pieces
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
+from daruma.state.prompt_pieces import pieces, said_before
 from daruma.state.recording import record_step
+from daruma.state.relevant_context import remembered
 from daruma.state.settings import Settings
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
@@ -85,7 +86,7 @@ def request(state: State, settings: Settings, team: Template | None = None) -> l
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     system = "\n".join(lines)
     told = "\n\n".join((f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan")))
-    return [SystemMessage(told), *opening(state, prompts), *state.messages]
+    return [SystemMessage(told), *said_before(state, prompts), *remembered(state), *state.messages]
 
 
 def _read(

@@ -4,6 +4,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
+from langchain_core.messages import AnyMessage, HumanMessage
+
+from daruma.state.channels import State
 from daruma.state.recalled import Recalled, Remembered
 
 TAG: Final = "relevant_context"
@@ -22,6 +25,13 @@ def relevant_context(recalled: Recalled | None) -> str:
     if recalled is None or not recalled.memories:
         return ""
     return "\n".join((f"<{TAG}>", _HEAD, *map(_told, recalled.memories), f"</{TAG}>"))
+
+
+def remembered(state: State) -> list[AnyMessage]:
+    """Return the block of the task at hand as the message that its requests have at their head."""
+    ours = state.recalled is not None and state.recalled.task_id == state.task_id
+    block = relevant_context(state.recalled) if ours else ""
+    return [HumanMessage(block)] if block else []
 
 
 def _told(memory: Remembered) -> str:

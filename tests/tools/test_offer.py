@@ -8,8 +8,11 @@ from tests.parts import a_context, a_task, settings
 from daruma.tools.canonical import Canonical
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.tool import Effect, Tool
+from daruma.tools.toolsets import TOOLSET_TOOLS
 
 BUILTIN = {"str_replace_editor", "search", "run_command", "run_tests"}
+SETS = {tool.name for tool in TOOLSET_TOOLS}
+"""Shown where there is a store, or skills, or where they are asked for."""
 
 
 def shout(text: str) -> str:
@@ -18,11 +21,11 @@ def shout(text: str) -> str:
 
 
 def test_a_task_in_a_workspace_is_offered_all_tools() -> None:
-    """TL-06: nothing is hidden without a profile."""
+    """TL-06: nothing that can be used is hidden without a profile."""
     offer = offer_of(a_task(workspace="/w"), a_context(tools=[shout]))
 
     assert set(offer.names) == BUILTIN | {"shout", "read_output"}
-    assert offer.hidden == frozenset()
+    assert offer.hidden == SETS
 
 
 def test_the_built_in_tools_are_hidden_without_a_workspace() -> None:
@@ -30,7 +33,7 @@ def test_the_built_in_tools_are_hidden_without_a_workspace() -> None:
     offer = offer_of(a_task(), a_context(tools=[shout]))
 
     assert offer.names == ("shout", "read_output")
-    assert offer.hidden == BUILTIN
+    assert offer.hidden == BUILTIN | SETS
     assert offer.find("search") is None
 
 

@@ -1,0 +1,81 @@
+"""Which memories fit: none that is about something else, the best ones first."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daruma.tools.memory.relevance import ranked, related
+from daruma.tools.memory.words import is_name, telling_words
+
+BILLING = "The billing tests need DB_URL to point at the test database."
+
+
+@pytest.mark.parametrize(
+    ("goal", "memory", "fits"),
+    [
+        ("Fix the failing test in billing", BILLING, True),
+        ("Set DB_URL in the deployment of everything we have", BILLING, True),
+        ("Deploy to staging", "The staging server is host-3.", True),
+        ("Why does parseInvoice round wrongly?", "Rounding is decided in parse_invoice.py.", True),
+        ("Translate the café menu into German", "The Cafe menu lies in menus/today.md.", True),
+        ("修复计费模块的测试", "计费模块的测试需要数据库。", True),
+        ("修复计费模块的测试", "文档写在另一个仓库。", False),
+        ("Write the README of the parser", BILLING, False),
+        ("Make it work, please, as we did before", "We did it before, and it works.", False),
+        ("Rename the column amount to total in all invoices", "Prices have a total.", False),
+        ("Do it", BILLING, False),
+        ("", BILLING, False),
+        ("Fix the failing test in billing", "", False),
+    ],
+)
+def test_what_is_recalled_shares_what_the_goal_is_about(
+    goal: str, memory: str, *, fits: bool
+) -> None:
+    """CX-05: the floor beneath which nothing is injected, on both of its sides."""
+    assert related(goal, memory) is fits
+
+
+def test_the_rarest_shared_word_decides() -> None:
+    """A word that all have says little; what shares nothing is not there at all."""
+    texts = ["the tests of parsing", "the tests of billing", "tests, tests, tests", "a lock"]
+
+    order = [index for index, _ in ranked("Which tests are there for billing?", texts)]
+
+    assert order == [1, 0, 2]
+
+
+@given(st.text(), st.lists(st.text(), max_size=5))
+def test_any_texts_can_be_ranked(query: str, texts: list[str]) -> None:
+    """Each at most once, none with nothing in common, the best first."""
+    found = ranked(query, texts)
+
+    assert len({index for index, _ in found}) == len(found)
+    assert all(telling_words(query) & telling_words(texts[index]) for index, _ in found)
+    assert [score for _, score in found] == sorted((s for _, s in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The tests were failing", {"test", "fail"}),
+        ("HttpServer", {"httpserver", "http", "serv"}),
+        ("src/app/main.py", {"src/app/main.py", "src", "app", "main", "py"}),
+        ("计费模块", {"计费", "费模", "模块"}),
+        ("Über", {"uber"}),
+        ("of and the", set()),
+    ],
+)
+def test_words_are_taken_from_a_text(text: str, words: set[str]) -> None:
+    """Whole and in parts, without case, accents and what stands everywhere."""
+    assert telling_words(text) == words
+
+
+def test_names_of_code_are_told_from_words() -> None:
+    """One of them shared is no chance."""
+    assert [is_name(word) for word in ("db_url", "a.py", "v2", "billing", "2")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
