@@ -9,7 +9,7 @@ from daruma.state.assignment import Assignment, Report
 from daruma.state.channels import State, Update
 from daruma.state.ending import answer
 from daruma.state.errors import DarumaError
-from daruma.state.events import MemberCompleted
+from daruma.state.events import Event, MemberCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.plan import Phase, Plan
 from daruma.state.recalled import Recalled
@@ -94,7 +94,11 @@ async def _recalled(begun: State, phase: Phase, context: Context) -> Recalled | 
     if begun.task is None:
         return None
     about = f"{phase.title}\n{phase.instructions}\n{begun.task.goal}"
-    return await recall(begun.task, about, context)
+
+    def emit(event: Event) -> None:
+        context.emit(replace(event, member=phase.id))
+
+    return await recall(begun.task, about, replace(context, emit=emit))
 
 
 def _start(task: Task, phase_id: str, place: Drawn) -> Savepoint:
