@@ -263,10 +263,10 @@ def test_skills_are_told_of_only_where_there_are_any(tmp_path: Path) -> None:
     """CX-05: in one line, which stays the same when a skill is added meanwhile."""
     (tmp_path / "pdf").mkdir()
     script = {"main": [calls({"name": "skills.load", "args": {"name": "pdf"}}), say()]}
-    folders = {"skills": {"folders": [str(tmp_path)]}}
-    without = machine({"main": [say()]}, None, **folders).ask()
+    skills = {"folders": [str(tmp_path)]}
+    without = machine({"main": [say()]}, None, skills=skills).ask()
     (tmp_path / "pdf" / "SKILL.md").write_text("Use the form.")
-    there = machine(script, None, **folders).ask()
+    there = machine(script, None, skills=skills).ask()
 
     assert "skills" not in str(without.model.requests[0][0].text)
     heads = [str(request[0].text) for request in there.model.requests]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langgraph.store.base import Op, Result, SearchItem, SearchOp
+from langgraph.store.base import Result, SearchItem, SearchOp
 from langgraph.store.memory import InMemoryStore
 from typing_extensions import override
 
@@ -133,6 +133,5 @@ def test_the_scoring_store_takes_more_than_was_asked_for() -> None:
     """Without that it would prove nothing about `test` and `tester`."""
     store = Scoring()
     store.put(("a", "tester"), "k", {"text": "x"})
-    op: Op = SearchOp(("a", "test"))
 
-    assert store._ranked(op)
+    assert store._ranked(SearchOp(("a", "test")))

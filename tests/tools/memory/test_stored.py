@@ -1,5 +1,7 @@
 """A memory is checked before it is kept, and again when it is read."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +51,7 @@ def test_keys_and_what_no_database_takes_are_not_kept(text: str, kept: str) -> N
         ({"text": "a", "role": "a\x1bb"}, "the role has to be a short name"),
     ],
 )
-def test_what_can_not_be_kept_is_refused_in_a_line(given: dict[str, str], why: str) -> None:
+def test_what_can_not_be_kept_is_refused_in_a_line(given: dict[str, Any], why: str) -> None:
     """With what to do about it."""
     with pytest.raises(MemoryRefused, match=why):
         checked(**given)
