@@ -60,8 +60,8 @@ def build_graph(
 
     ``model`` is a chat model, ``"openai:NAME"`` or ``"scripted:FILE"``; None takes the settings'.
     ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` None
-    reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what ``open_postgres`` yields; a
-    checkpointer and a store of one's own go in its place.
+    reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what ``open_postgres`` yields, with
+    its checkpointer and its store; a checkpointer and a store of one's own go in their place.
 
     Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
     :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
@@ -73,6 +73,7 @@ def build_graph(
     settings = settings or Settings.load()
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
     saver = None if given is None else strict(given)
+    store = persistence.store if persistence and store is None else store
     contexts = Contexts(model, Registry(tools), settings)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     member = cache(partial(member_of, contexts))

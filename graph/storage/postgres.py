@@ -20,6 +20,7 @@ from daruma.graph.storage.pool import Pool, connected, display_url
 from daruma.graph.storage.pruning import OldThread, Pruned, Wanted, old_threads, prune
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.sealing_key import sealing_of
+from daruma.graph.storage.store import PostgresStore
 from daruma.graph.storage.written import written_at
 from daruma.state.serializer import StrictSerializer
 from daruma.state.stored import STORED_TYPES
@@ -50,6 +51,7 @@ class Postgres:
     """An open database. ``display_url`` has no password; ``embedded`` says that it is our own."""
 
     checkpointer: PostgresSaver
+    store: PostgresStore
     pool: Pool = field(repr=False)
     display_url: str
     server_version: str
@@ -172,7 +174,8 @@ async def aopen_postgres(
         database = Database(pool, asyncio.get_running_loop(), patience)
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES), sealing)
         stack.push_async_callback(saver.leases.close)
-        yield Postgres(saver, pool, shown, version, embedded=not named)
+        store = PostgresStore(database, sealing)
+        yield Postgres(saver, store, pool, shown, version, embedded=not named)
 
 
 @asynccontextmanager

@@ -82,11 +82,40 @@ CREATE TABLE IF NOT EXISTS daruma_outputs (
     PRIMARY KEY (thread_id, id)
 )
 """
+_ITEMS: Final = """
+CREATE TABLE IF NOT EXISTS daruma_items (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    namespace text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    kind text NOT NULL,
+    value bytea NOT NULL,
+    words tsvector NOT NULL,
+    length integer NOT NULL,
+    meant text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (namespace, key)
+)
+"""
+_WORDS: Final = """
+CREATE INDEX IF NOT EXISTS daruma_items_words ON daruma_items USING gin (words)
+"""
 
-OURS: Final = (_REPLIES, _ACCEPTANCE, _SETTINGS_SEEN, _LEASES, _FENCE, _EFFECTS, _SEAL, _OUTPUTS)
+OURS: Final = (
+    _REPLIES,
+    _ACCEPTANCE,
+    _SETTINGS_SEEN,
+    _LEASES,
+    _FENCE,
+    _EFFECTS,
+    _SEAL,
+    _OUTPUTS,
+    _ITEMS,
+    _WORDS,
+)
 """In the order that it is made in."""
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Counts what ``OURS`` makes: a database of an older one is brought up to date."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")

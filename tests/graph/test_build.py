@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 
@@ -103,17 +104,21 @@ def test_a_profile_hides_tools_from_the_model(tmp_path: Path) -> None:
     assert [m.status for m in run.messages if m.type == "tool"] == ["error"]
 
 
-def test_a_persistence_brings_its_checkpointer() -> None:
-    """What ``open_postgres`` yields; one's own checkpointer goes before it."""
+def test_a_persistence_brings_its_checkpointer_and_its_store() -> None:
+    """What ``open_postgres`` yields; one's own checkpointer and store go before it."""
 
     class Persistence:
         checkpointer = memory()
+        store = InMemoryStore()
 
-    own = memory()
+    own, kept = memory(), InMemoryStore()
     given: Any = Persistence()
 
-    assert build_graph(settings=settings(), persistence=given).checkpointer is given.checkpointer
-    assert build_graph(settings=settings(), persistence=given, checkpointer=own).checkpointer is own
+    graph = build_graph(settings=settings(), persistence=given)
+    assert (graph.checkpointer, graph.store) == (given.checkpointer, given.store)
+    graph = build_graph(settings=settings(), persistence=given, checkpointer=own, store=kept)
+    assert (graph.checkpointer, graph.store) == (own, kept)
+    assert build_graph(settings=settings(), checkpointer=own).store is None
 
 
 def test_the_settings_are_the_form_that_studio_shows() -> None:

@@ -36,6 +36,7 @@ def feed(bird: str) -> str:
 def told(pg: Postgres, folder: Path) -> Any:
     """Run a task that has the canary wherever a task can have one."""
     folder.mkdir()
+    pg.store.put(("daruma", "memory"), "one", {"text": f"the {CANARY} sings", "bird": CANARY})
     policy = {"sandbox": {"require": "none"}, "tools": {"policy": {"run_command": "allow"}}}
     settings = Settings.model_validate(policy | {"verification": {"commands": [f"echo {CANARY}"]}})
     model = ScriptedChatModel(script=SCRIPT)
@@ -79,6 +80,7 @@ def test_the_same_task_without_a_key_is_there_to_be_read(postgres_url: str, tmp_
         "checkpoint_blobs",
         "checkpoint_writes",
         "daruma_effects",
+        "daruma_items",
         "daruma_outputs",
         "daruma_replies",
     }

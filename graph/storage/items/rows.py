@@ -1,0 +1,121 @@
+"""The statements that write items and read them, in one transaction's connection."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langgraph.store.base import Item, SearchItem
+from psycopg.rows import DictRow
+
+from daruma.graph.storage.items.index_words import Indexed
+from daruma.graph.storage.items.names import (
+    between,
+    named,
+    named_namespace,
+    stored_name,
+    stored_namespace,
+)
+from daruma.graph.storage.items.values import opened_value
+from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.sealing import Sealing, Typed, typed
+
+_READ: Final = """
+SELECT id, namespace, key, kind, value, created_at, updated_at FROM daruma_items {which}
+"""
+_PUT: Final = """
+INSERT INTO daruma_items (namespace, key, kind, value, words, length, meant)
+VALUES (%s, %s, %s, %s, %s::tsvector, %s, %s)
+ON CONFLICT (namespace, key) DO UPDATE SET
+    kind = excluded.kind, value = excluded.value, words = excluded.words,
+    length = excluded.length, meant = excluded.meant, updated_at = clock_timestamp()
+"""
+_DELETE: Final = "DELETE FROM daruma_items WHERE namespace = %s AND key = %s"
+_GET: Final = _READ.format(
+    which="""
+JOIN unnest(%s::text[], %s::text[]) AS wanted (ns, name) ON namespace = ns AND key = name
+"""
+)
+_BY_ID: Final = _READ.format(which="WHERE id = ANY(%s)")
+_LISTED: Final = _READ.format(
+    which="""
+WHERE namespace >= %s AND namespace < %s AND (%s::tsquery IS NULL OR words @@ %s::tsquery)
+ORDER BY updated_at DESC, id DESC
+"""
+)
+_NAMESPACES: Final = """
+SELECT DISTINCT namespace FROM daruma_items WHERE namespace >= %s AND namespace < %s
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An item as it is written. ``meant`` tells its text from another, for its vector."""
+
+    namespace: str
+    key: str
+    value: Typed
+    indexed: Indexed
+    meant: str
+
+
+async def write(connection: Connection, rows: Sequence[Row]) -> None:
+    """Write items over what is there. In one order, so that two who write do not wait in a ring."""
+    ordered = sorted(rows, key=lambda row: (row.namespace, row.key))
+    values = [
+        (r.namespace, r.key, *r.value, r.indexed.words, r.indexed.length, r.meant) for r in ordered
+    ]
+    async with connection.cursor() as cursor:
+        await cursor.executemany(_PUT, values)
+
+
+async def delete(connection: Connection, names: Sequence[tuple[Sequence[str], str]]) -> None:
+    """Delete the items of those names; one that is not there is deleted already."""
+    stored = sorted((stored_namespace(namespace), stored_name(key)) for namespace, key in names)
+    async with connection.cursor() as cursor:
+        await cursor.executemany(_DELETE, stored)
+
+
+async def read(
+    connection: Connection, sealing: Sealing, names: Sequence[tuple[Sequence[str], str]]
+) -> dict[tuple[tuple[str, ...], str], Item]:
+    """Return the items that there are of those names."""
+    stored = [(stored_namespace(namespace), stored_name(key)) for namespace, key in names]
+    found = await connection.execute(_GET, [list(each) for each in zip(*stored, strict=True)])
+    items = [Item(**_parts(row, sealing)) for row in await found.fetchall()]
+    return {(item.namespace, item.key): item for item in items}
+
+
+async def read_scored(
+    connection: Connection, sealing: Sealing, scores: Sequence[tuple[int, float]]
+) -> list[SearchItem]:
+    """Return items by their numbers, in the order given, with their scores."""
+    found = await connection.execute(_BY_ID, [[number for number, _ in scores]])
+    rows = {row["id"]: row for row in await found.fetchall()}
+    return [item_of(rows[number], sealing, score) for number, score in scores if number in rows]
+
+
+def listing(prefix: Sequence[str], signs: str) -> tuple[str, list[Any]]:
+    """Return the statement, with its values, for the items of a prefix, the newest first."""
+    return _LISTED, [*between(prefix), signs or None, signs or None]
+
+
+async def namespaces(connection: Connection, prefix: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the namespaces beneath a prefix that hold items, in their order."""
+    found = await connection.execute(_NAMESPACES, list(between(prefix)))
+    return sorted(named_namespace(row["namespace"]) for row in await found.fetchall())
+
+
+def item_of(row: DictRow, sealing: Sealing, score: float | None = None) -> SearchItem:
+    """Return the item of a row. Raises :class:`~daruma.state.storage.DamagedState`."""
+    return SearchItem(**_parts(row, sealing), score=score)
+
+
+def _parts(row: DictRow, sealing: Sealing) -> dict[str, Any]:
+    namespace, key = named_namespace(row["namespace"]), named(row["key"])
+    return {
+        "namespace": namespace,
+        "key": key,
+        "value": opened_value(sealing, namespace, key, typed(row["kind"], row["value"])),
+        "created_at": row["created_at"],
+        "updated_at": row["updated_at"],
+    }
