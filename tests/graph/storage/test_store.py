@@ -224,8 +224,8 @@ def test_what_can_not_be_done_is_refused(store: PostgresStore) -> None:
         store.put(NOTES, "k" * 2000, {})
     with pytest.raises(ValueRefused, match="negative"):
         store.search(NOTES, limit=-1)
+    store.put(NOTES, "k", {"n": 1})
     with pytest.raises(ValueError, match=r"knows \$eq, .* no '\$in'"):
-        store.put(NOTES, "k", {"n": 1})
         store.search(NOTES, filter={"n": {"$in": [1]}})
 
 
@@ -292,7 +292,7 @@ def test_a_damaged_item_is_named(store: PostgresStore, postgres_url: str) -> Non
 
 
 def test_in_a_sealed_database_an_item_is_found_and_is_its_own(postgres_url: str) -> None:
-    """By words and by filters, though the index holds but digests; in another's place it is none."""
+    """By words and filters, though the index holds but digests; in another's place it is none."""
     with open_postgres(postgres_url, key=KEY) as pg:
         pg.store.put(NOTES, "one", {"text": "the kanarienvogel sings", "kind": "bird"})
         pg.store.put(NOTES, "two", {"text": "a dog", "kind": "dog"})
