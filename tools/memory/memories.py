@@ -8,8 +8,8 @@ from langgraph.store.base import BaseStore, Item, SearchItem
 
 from daruma.state.recalled import Remembered
 from daruma.tools.files.threads import in_thread
+from daruma.tools.lexical import ranked
 from daruma.tools.memory.namespaces import COMMON, all_of, label, namespace_of, seen_by
-from daruma.tools.memory.relevance import ranked
 from daruma.tools.memory.stored import as_value, from_value
 
 MOST: Final = 1_000

@@ -1,8 +1,6 @@
-"""Which memories fit a goal: their order, and the floor beneath which none is recalled. Pure."""
+"""Which memories fit a goal at all: the floor beneath which none is recalled. Pure."""
 
-from collections import Counter
-from collections.abc import Sequence
-from math import ceil, log
+from math import ceil
 from typing import Final
 
 from daruma.tools.memory.words import is_name, telling_words
@@ -24,16 +22,3 @@ def related(goal: str, text: str) -> bool:
     shared = wanted & telling_words(text)
     needed = min(ENOUGH, ceil(sum(not is_name(word) for word in wanted) / SHARE))
     return any(map(is_name, shared)) or len(shared) >= max(needed, 1)
-
-
-def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
-    """Return index and score of the texts that share telling words with a query, best first.
-
-    A word counts the more, the fewer texts have it; equal ones keep their order.
-    """
-    wanted = telling_words(query)
-    shared = [wanted & telling_words(text) for text in texts]
-    counts = Counter(word for words in shared for word in words)
-    scores = [sum(log(1 + len(texts) / counts[word]) for word in words) for words in shared]
-    order = sorted(range(len(texts)), key=lambda index: -scores[index])
-    return [(index, scores[index]) for index in order if scores[index] > 0]

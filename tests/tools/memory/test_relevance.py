@@ -1,10 +1,8 @@
-"""Which memories fit: none that is about something else, the best ones first."""
+"""Which memories fit: none that is about something else."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from daruma.tools.memory.relevance import ranked, related
+from daruma.tools.memory.relevance import related
 from daruma.tools.memory.words import is_name, telling_words
 
 BILLING = "The billing tests need DB_URL to point at the test database."
@@ -35,30 +33,11 @@ def test_what_is_recalled_shares_what_the_goal_is_about(
     assert related(goal, memory) is fits
 
 
-def test_the_rarest_shared_word_decides() -> None:
-    """A word that all have says little; what shares nothing is not there at all."""
-    texts = ["the tests of parsing", "the tests of billing", "tests, tests, tests", "a lock"]
-
-    order = [index for index, _ in ranked("Which tests are there for billing?", texts)]
-
-    assert order == [1, 0, 2]
-
-
-@given(st.text(), st.lists(st.text(), max_size=5))
-def test_any_texts_can_be_ranked(query: str, texts: list[str]) -> None:
-    """Each at most once, none with nothing in common, the best first."""
-    found = ranked(query, texts)
-
-    assert len({index for index, _ in found}) == len(found)
-    assert all(telling_words(query) & telling_words(texts[index]) for index, _ in found)
-    assert [score for _, score in found] == sorted((s for _, s in found), reverse=True)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("The tests were failing", {"test", "fail"}),
-        ("HttpServer", {"httpserver", "http", "serv"}),
+        ("HttpServer", {"httpserver", "http", "server"}),
         ("src/app/main.py", {"src/app/main.py", "src", "app", "main", "py"}),
         ("计费模块", {"计费", "费模", "模块"}),
         ("Über", {"uber"}),
@@ -72,10 +51,6 @@ def test_words_are_taken_from_a_text(text: str, words: set[str]) -> None:
 
 def test_names_of_code_are_told_from_words() -> None:
     """One of them shared is no chance."""
-    assert [is_name(word) for word in ("db_url", "a.py", "v2", "billing", "2")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert [is_name(word) for word in ("db_url", "a.py", "v2", "billing", "2024", "e-mail")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
