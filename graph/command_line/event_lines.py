@@ -51,6 +51,12 @@ def _task(event: Event) -> list[Line]:
     return [Line("line", event["goal"]), Line("note", place)]
 
 
+def _recalled(event: Event) -> list[Line]:
+    number = len(event["ids"])
+    count = "1 memory" if number == 1 else f"{number} memories"
+    return [Line("note", event["note"] or f"recalled {count}")]
+
+
 def _model(event: Event) -> list[Line]:
     return [Line("bad", f"{event['model']}: {event['error']}")] if event["error"] else []
 
@@ -117,6 +123,7 @@ def _seconds(event: Event) -> str:
 
 _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "task_started": _task,
+    "memory_recalled": _recalled,
     "model_call_completed": _model,
     "model_attempt_failed": attempt_lines,
     "plan_proposed": _plan,

@@ -171,6 +171,18 @@ KEYED: dict[str, Any] = {
     ],
 }
 
+FACT = {"name": "memory_store", "args": {"text": "The lamp is red."}}
+OTHER = {"name": "memory_store", "args": {"text": "The lamp is old."}}
+REMEMBERED: dict[str, Any] = {
+    "main": [
+        {"calls": [FACT, OTHER]},
+        {"calls": [FACT]},
+        {"calls": [{"name": "memory_search", "args": {"query": "lamp"}}]},
+        {"say": "Remembered."},
+    ],
+}
+"""What is stored twice would be found twice."""
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -194,6 +206,7 @@ SCENES = {
     "fallen": Scene(FALLEN, ("completed", None, "right"), policy="confirm"),
     "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
     "held": Scene(HELD, (*_GAVE_UP, "right")),
+    "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
 }
 """Together they pass through every node."""

@@ -25,6 +25,7 @@ from tests.scripted_runs import (
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
+from daruma.graph.storage.postgres import open_postgres
 from daruma.tools.memory.memories import Memories
 from daruma.tools.memory.stored import checked
 
@@ -200,6 +201,23 @@ def test_storing_that_was_cut_short_is_made_again_and_stores_one() -> None:
     assert again.result.status == "completed"
     assert [event["how"] for event in again.happened("call_settled")] == ["again"]
     assert [item.value["text"] for item in store.search(())] == [FACT]
+
+
+def test_it_is_kept_in_postgres(postgres_url: str) -> None:
+    """CX-05: another process finds it by its words, with the store's own scores."""
+    script = {"main": [STORE, calls(call("memory_store", text="The logo is blue.")), say()]}
+    given, thread = settings(), {"configurable": {"thread_id": "a"}}
+    with open_postgres(postgres_url) as pg:
+        first = build_graph(RecordingModel(script=script), settings=given, persistence=pg)
+        first.invoke({"messages": [("user", "Look around")]}, thread)
+    model = RecordingModel(script={"main": [calls(call("memory_search", query="logo")), say()]})
+    with open_postgres(postgres_url) as pg:
+        second = build_graph(model, settings=given, persistence=pg)
+        out = second.invoke({"messages": [("user", GOAL)]}, {"configurable": {"thread_id": "b"}})
+
+    assert [FACT in block and "logo" not in block for block in blocks(model.requests[0])] == [True]
+    assert "The logo is blue." in out["messages"][2].text
+    assert FACT not in out["messages"][2].text
 
 
 async def test_it_works_by_astream_too() -> None:

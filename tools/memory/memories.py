@@ -34,8 +34,9 @@ class Memories:
         """Return the memories that fit a query best, best first.
 
         By the store's own scores; where it gives none, by the words that they share with the query.
+        Of equally good ones the order is that of their ids: the same each time.
         """
-        items = await self._items(query)
+        items = sorted(await self._items(query), key=lambda item: item.key)
         if not all(item.score is not None for item in items):
             return await in_thread(_by_words, query, _memories(items), limit)
         items.sort(key=lambda item: -(item.score or 0.0))

@@ -1,0 +1,37 @@
+"""The list of memories: as lines on a terminal, tab-separated elsewhere, or as JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import typer
+from rich.console import Console
+
+from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.printable import one_line
+from daruma.state.recalled import Remembered
+from daruma.tools.memory.namespaces import COMMON
+
+
+def as_json(memories: Sequence[Remembered]) -> str:
+    """Return the memories as one JSON array."""
+    plain = (asdict(memory) for memory in memories)
+    return json.dumps([{k: v for k, v in each.items() if k != "schema_version"} for each in plain])
+
+
+def print_memories(memories: Sequence[Remembered], paper: Paper | None = None) -> None:
+    """Print one line for each memory: id, text, whom it is for, its section and its day."""
+    paper = paper or Paper(Console(highlight=False))
+    if not memories:
+        paper.put(Line("note", "nothing is remembered"))
+    for memory in memories:
+        day = datetime.fromtimestamp(memory.at, UTC).date().isoformat()
+        whom = memory.role or COMMON
+        if paper.terminal:
+            about = " · ".join(one_line(each, 100) for each in (whom, memory.section, day) if each)
+            paper.put(Line("line", f"{memory.id}  {memory.text}", about))
+        else:
+            texts = (memory.id, whom, memory.section, day, memory.text)
+            row = "\t".join(one_line(text, 4_000) for text in texts)
+            typer.echo(row, file=paper.console.file)  # Rich would turn tabs into spaces
