@@ -63,7 +63,8 @@ async def _postgres() -> Finding:
     try:
         async with aopen_postgres() as postgres:
             kind = "embedded" if postgres.embedded else "by DARUMA_POSTGRES_URL"
-            text = f"{postgres.server_version}, {kind}, {postgres.display_url}"
+            items = await postgres.store.acount()
+            text = f"{postgres.server_version}, {kind}, {postgres.display_url}, {items} items kept"
             return Finding("Postgres", "ok", text)
     except StorageUnavailable as error:
         return Finding("Postgres", "missing", str(error))

@@ -113,7 +113,8 @@ class Session:
             kept = await self.keepsake(postgres)  # checked before any setting is used
             settings, model = kept.settings(), self.model or kept.model
             tools = await mcp_tools(settings.tools.mcp_servers)
-            graph = build_graph(model, tools, settings, persistence=postgres)
+            store = postgres.store_for(settings.llm)
+            graph = build_graph(model, tools, settings, postgres, store=store)
             snapshot = await graph.aget_state(self._config())
             going = start(snapshot)
             going = going or await self._replied(postgres, snapshot)

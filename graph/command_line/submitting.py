@@ -67,6 +67,7 @@ def graph_for(postgres: Postgres) -> GraphOf:
         kept.refuse_own_rules(workspace)
         settings = kept.settings()
         tools = await mcp_tools(settings.tools.mcp_servers)
-        return build_graph(kept.model, tools, settings, persistence=postgres)
+        store = postgres.store_for(settings.llm)
+        return build_graph(kept.model, tools, settings, postgres, store=store)
 
     return make

@@ -35,7 +35,7 @@ def openai_model(name: str, requests: Requests) -> ChatOpenAI:
         name=ChatOpenAI.__name__,  # what traces and watchers know it by
         model=name,
         base_url=base_url,
-        api_key=_key(base_url),
+        api_key=key_for(base_url),
         timeout=openai.Timeout(requests.seconds, connect=CONNECT_SECONDS),
         stream_chunk_timeout=requests.chunk_seconds,
         stream_usage=True,
@@ -45,7 +45,8 @@ def openai_model(name: str, requests: Requests) -> ChatOpenAI:
     )
 
 
-def _key(base_url: str | None) -> SecretStr:
+def key_for(base_url: str | None) -> SecretStr:
+    """Return the key for an address, None for OpenAI's own. Raises `ModelUnavailable`."""
     if base_url is not None and urlsplit(base_url).scheme not in {"http", "https"}:
         raise ModelUnavailable("OPENAI_BASE_URL has to start with http:// or https://")
     if os.environ.get("OPENAI_PROXY"):

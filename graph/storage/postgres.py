@@ -13,7 +13,10 @@ from contextlib import (
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from langchain_core.embeddings import Embeddings
+
 from daruma.graph.bridge import run
+from daruma.graph.models.embeddings import resolve_embeddings
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
 from daruma.graph.storage.pool import Pool, connected, display_url
@@ -23,6 +26,7 @@ from daruma.graph.storage.sealing_key import sealing_of
 from daruma.graph.storage.store import PostgresStore
 from daruma.graph.storage.written import written_at
 from daruma.state.serializer import StrictSerializer
+from daruma.state.settings_llm import LLM
 from daruma.state.stored import STORED_TYPES
 
 _THREADS = """
@@ -56,6 +60,16 @@ class Postgres:
     display_url: str
     server_version: str
     embedded: bool
+
+    def store_for(self, llm: LLM) -> PostgresStore:
+        """Return the store, finding by meaning with the embedding model of settings, if any.
+
+        Raises :class:`~daruma.graph.models.errors.ModelUnavailable`.
+        """
+        if llm.embedding_model is None:
+            return self.store
+        model = resolve_embeddings(llm.embedding_model, llm.model_aliases)
+        return self.store.with_embeddings(model)
 
     def threads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first."""
@@ -92,7 +106,7 @@ class Postgres:
         for a person or has unfinished work goes with ``unfinished`` only, one that is being run
         never. With ``keep_history`` threads stay as they stand, and what came before goes. ``full``
         gives the space back to the disk, and locks each table meanwhile. ``only`` are the threads
-        that may go, None for all.
+        that may go, None for all. Items of the store stay: they are no thread's.
         """
         pruning = self.aprune(
             older_than,
@@ -135,19 +149,25 @@ def _thread_row(thread_id: str, checkpoint_id: str, checkpoints: int, ts: str | 
 
 @contextmanager
 def open_postgres(
-    url: str | None = None, *, key: str | bytes | None = None, outage_seconds: float | None = None
+    url: str | None = None,
+    *,
+    key: str | bytes | None = None,
+    outage_seconds: float | None = None,
+    embeddings: Embeddings | str | None = None,
 ) -> Iterator[Postgres]:
     """Open the database for synchronous callers; what it yields works in async ones too.
 
     ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
     ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. A database
     that is lost later on is waited for, for ``outage_seconds``, else
-    ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60.
+    ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60. With ``embeddings``, LangChain's or
+    ``"openai:NAME"``, the store finds by meaning too.
 
-    Raises :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`, and
-    :class:`~daruma.state.settings_errors.SettingsError` for a number of seconds that is none.
+    Raises :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`,
+    :class:`~daruma.state.settings_errors.SettingsError` for a number of seconds that is none, and
+    :class:`~daruma.graph.models.errors.ModelUnavailable` for an embedding model that is none.
     """
-    opened = aopen_postgres(url, key=key, outage_seconds=outage_seconds)
+    opened = aopen_postgres(url, key=key, outage_seconds=outage_seconds, embeddings=embeddings)
     with ExitStack() as stack:
         postgres = run(opened.__aenter__())
         stack.push(lambda *error: run(opened.__aexit__(*error)))
@@ -156,7 +176,11 @@ def open_postgres(
 
 @asynccontextmanager
 async def aopen_postgres(
-    url: str | None = None, *, key: str | bytes | None = None, outage_seconds: float | None = None
+    url: str | None = None,
+    *,
+    key: str | bytes | None = None,
+    outage_seconds: float | None = None,
+    embeddings: Embeddings | str | None = None,
 ) -> AsyncIterator[Postgres]:
     """Open the database on the running event loop; its synchronous methods work on other threads.
 
@@ -164,6 +188,7 @@ async def aopen_postgres(
     """
     named = url or os.environ.get("DARUMA_POSTGRES_URL", "")
     seconds = seconds_of(outage_seconds, os.environ.get(OUTAGE_VARIABLE, ""))
+    meaning = resolve_embeddings(embeddings, {}) if embeddings else None
     async with AsyncExitStack() as stack:
         used = named or await stack.enter_async_context(_embedded())
         opening = connected(used, outage_seconds=seconds)
@@ -174,7 +199,7 @@ async def aopen_postgres(
         database = Database(pool, asyncio.get_running_loop(), patience)
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES), sealing)
         stack.push_async_callback(saver.leases.close)
-        store = PostgresStore(database, sealing)
+        store = PostgresStore(database, sealing, meaning)
         yield Postgres(saver, store, pool, shown, version, embedded=not named)
 
 

@@ -92,14 +92,19 @@ CREATE TABLE IF NOT EXISTS daruma_items (
     words tsvector NOT NULL,
     length integer NOT NULL,
     meant text NOT NULL,
+    fields text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (namespace, key)
-)
+) WITH (toast_tuple_target = 8160)
 """
+"""Words are kept in the row as they are: unpacked for each item that is ranked, they take longer."""
+
 _WORDS: Final = """
 CREATE INDEX IF NOT EXISTS daruma_items_words ON daruma_items USING gin (words)
+WITH (fastupdate = off)
 """
+"""Without what Postgres would put off: each look-up would read all of that, page by page."""
 
 OURS: Final = (
     _REPLIES,

@@ -4,8 +4,9 @@ It is the workspace's and the user's, no thread's: deleting and pruning threads 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -13,31 +14,30 @@ from langgraph.store.base import (
     Op,
     PutOp,
     Result,
-    SearchItem,
     SearchOp,
 )
 
 from daruma.graph.bridge import on, run
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.items.filters import exact
+from daruma.graph.storage.items.embedding import Vector
 from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.matching import fixed_prefix, matching
+from daruma.graph.storage.items.meanings import Meanings, Text
 from daruma.graph.storage.items.preparing import prepared, refuse_unusable
-from daruma.graph.storage.items.rows import Row, delete, namespaces, read, write
-from daruma.graph.storage.items.searching import Listing, needed
-from daruma.graph.storage.items.word_search import best_by_words
+from daruma.graph.storage.items.rows import COUNT, Row, delete, namespaces, read, write
+from daruma.graph.storage.items.searching import Search
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Checked, Sealing
-
-T = TypeVar("T")
+from daruma.tools.finding import Found, Way
 
 
 class PostgresStore(BaseStore):
     """A store over a pool of connections, for callers on any thread and on any event loop.
 
-    ``search(query=...)`` finds by words. Without a query the items come newest first. Values are
-    JSON. In a sealed database they are sealed; namespaces and keys stay in clear, as threads' names
-    do. A time to live is not supported.
+    ``search(query=...)`` finds by words, with ``embeddings`` by meaning too, and fuses both.
+    Without a query the items come newest first. Values are JSON. In a sealed database they are
+    sealed, and no vectors are kept; namespaces and keys stay in clear, as threads' names do. A time
+    to live is not supported.
 
     Raises :class:`~daruma.graph.storage.items.values.ValueRefused`,
     :class:`~daruma.graph.storage.items.filters.FilterRefused`,
@@ -45,10 +45,47 @@ class PostgresStore(BaseStore):
     :class:`~daruma.state.storage.DamagedState`.
     """
 
-    def __init__(self, database: Database, sealing: Sealing | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        sealing: Sealing | None = None,
+        embeddings: Embeddings | None = None,
+    ) -> None:
         self.database = database
         self._index = IndexWords(sealing or Checked())
-        self._listing = Listing(self._index)
+        self._meanings = Meanings(database, self._index, embeddings)
+
+    def with_embeddings(self, embeddings: Embeddings | None) -> "PostgresStore":
+        """Return a store of the same items that finds by meaning with another model, or with none.
+
+        Items that have no vector of that model yet are found by words, until :meth:`reindex`.
+        """
+        return PostgresStore(self.database, self._index.sealing, embeddings)
+
+    async def acount(self) -> int:
+        """Return how many items there are, on any event loop."""
+
+        async def count(connection: Connection) -> int:
+            row = await (await connection.execute(COUNT)).fetchone()
+            return int(row["count"]) if row else 0
+
+        return await self.database.transact(count)
+
+    @property
+    def note(self) -> str:
+        """Why items are not all found by meaning, in one line; empty if they are."""
+        return self._meanings.note
+
+    def reindex(self) -> int:
+        """Make the vectors that are lacking, drop other models'; return how many were made.
+
+        It ends early where the model fails; :attr:`note` says so.
+        """
+        return run(self._meanings.reindex(), loop=self.database.loop)
+
+    async def areindex(self) -> int:
+        """Do the same on any event loop."""
+        return await on(self.database.loop, self._meanings.reindex())
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations in one transaction: what is read is as it was before the writes."""
@@ -58,54 +95,61 @@ class PostgresStore(BaseStore):
         """Do the same on any event loop."""
         return await on(self.database.loop, self._batch(list(ops)))
 
+    async def afind(
+        self,
+        namespace_prefix: tuple[str, ...],
+        query: str,
+        *,
+        way: Way = "both",
+        limit: int = 10,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's name for it
+    ) -> Found:
+        """Find by words, by meaning, or by both, and say in a note what could not be done."""
+        asked = SearchOp(namespace_prefix, dict(filter or {}), limit, 0, query)
+        refuse_unusable([asked])
+        return await on(self.database.loop, self._found(asked, way))
+
+    async def _found(self, asked: SearchOp, way: Way) -> Found:
+        query = asked.query or ""
+        vector = await self._meanings.of_query(query) if way != "words" else None
+        search = Search(self._index, self._meanings, {query: vector}, way)
+        items = await self.database.transact(lambda c: search.of(c, asked))
+        return Found(tuple(items), "" if way == "words" else self.note)
+
     async def _batch(self, ops: Sequence[Op]) -> list[Result]:
         refuse_unusable(ops)
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         rows = await prepared(self._index, [op for op in puts.values() if op.value is not None])
         gone = [name for name, op in puts.items() if op.value is None]
+        queries = {op.query for op in ops if isinstance(op, SearchOp) and op.query}
+        vectors = {query: await self._meanings.of_query(query) for query in queries}
 
-        async def work(connection: Connection) -> list[Result]:
-            results = await self._read(connection, ops)
-            await self._write(connection, rows, gone)
-            return results
+        async def work(connection: Connection) -> tuple[list[Result], list[tuple[int, Row]]]:
+            results = await self._read(connection, ops, vectors)
+            written = await write(connection, rows) if rows else []
+            if gone:
+                await delete(connection, gone)
+            return results, written
 
-        return await self.database.transact(work)
+        results, written = await self.database.transact(work)
+        await self._meanings.learn([Text(n, row.meant, row.text) for n, row in written])
+        return results
 
-    async def _read(self, connection: Connection, ops: Sequence[Op]) -> list[Result]:
+    async def _read(
+        self, connection: Connection, ops: Sequence[Op], vectors: Mapping[str, Vector | None]
+    ) -> list[Result]:
         names = [(op.namespace, op.key) for op in ops if isinstance(op, GetOp)]
-        sealing = self._index.sealing
-        items = await read(connection, sealing, names) if names else {}
+        items = await read(connection, self._index.sealing, names) if names else {}
+        search = Search(self._index, self._meanings, vectors)
         results: list[Result] = []
         for op in ops:
             if isinstance(op, GetOp):
                 results.append(items.get((op.namespace, op.key)))
             elif isinstance(op, SearchOp):
-                results.append(await self._search(connection, op))
+                results.append(await search.of(connection, op))
             elif isinstance(op, ListNamespacesOp):
                 found = await namespaces(connection, fixed_prefix(op))
                 results.append(matching(found, op))
             else:
                 results.append(None)
         return results
-
-    async def _write(
-        self, connection: Connection, rows: Sequence[Row], gone: Sequence[tuple[Any, str]]
-    ) -> None:
-        if rows:
-            await write(connection, rows)
-        if gone:
-            await delete(connection, gone)
-
-    async def _search(self, connection: Connection, asked: SearchOp) -> list[SearchItem]:
-        if not asked.query:
-            return await self._listing.listed(connection, asked)
-        wanted: Mapping[str, Any] = exact(asked.filter)
-        ranked = await best_by_words(
-            connection,
-            self._index,
-            asked.namespace_prefix,
-            asked.query,
-            wanted=wanted,
-            most=needed(asked),
-        )
-        return await self._listing.paged(connection, ranked, asked)

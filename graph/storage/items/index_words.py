@@ -47,26 +47,26 @@ class IndexWords:
         counts = Counter(map(self._word, terms(text)))
         room, kept = _ROOM, []
         for word, times in counts.most_common():
-            entry = f"{_quoted(word)}:{_positions(times)}"
+            entry = f"{quoted(word)}:{_positions(times)}"
             room -= len(entry.encode())
             if room < 0:
                 break
             kept.append(entry)
         signs = [*map(_within, prefixes(namespace)), *self._plain(value)]
-        return Indexed(" ".join([*map(_quoted, signs), *kept]), counts.total())
+        return Indexed(" ".join([*map(quoted, signs), *kept]), counts.total())
 
     def of_query(self, query: str) -> list[str]:
-        """Return the words of a query, each in the form of Postgres' ``tsquery``."""
+        """Return the words that a query asks for, as the index has them."""
         found = query_terms(query)
         if len(found) > _LONGEST_QUERY:
             longest = sorted(found, key=len, reverse=True)[:_LONGEST_QUERY]
             found = [term for term in found if term in longest]
-        return [_quoted(self._word(term)) for term in found]
+        return [self._word(term) for term in found]
 
     def among(self, prefix: Sequence[str], wanted: Mapping[str, Any] | None = None) -> str:
         """Return the condition for items beneath a prefix that have plain values; empty for all."""
-        signs = [_quoted(_within(prefix))] if prefix else []
-        asked = [f"({_quoted(each)} | {_quoted(_ANYTHING)})" for each in self._plain(wanted or {})]
+        signs = [quoted(_within(prefix))] if prefix else []
+        asked = [f"({quoted(each)} | {quoted(_ANYTHING)})" for each in self._plain(wanted or {})]
         return " & ".join([*signs, *asked])
 
     def _word(self, term: str) -> str:
@@ -93,7 +93,8 @@ def _positions(times: int) -> str:
     return ",".join(map(str, range(1, min(times, _MOST_TIMES) + 1)))
 
 
-def _quoted(word: str) -> str:
+def quoted(word: str) -> str:
+    """Return a word as Postgres reads it, in a ``tsvector`` and in a ``tsquery``."""
     escaped = word.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 

@@ -1,6 +1,7 @@
 """Bringing what is to be put into the form that is written; refusing what can not be."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -63,5 +64,7 @@ def _row(index: IndexWords, op: PutOp) -> Row:
         key=stored_name(op.key),
         value=sealed,
         indexed=index.of_item(op.namespace, value, text),
+        text=text,
         meant="" if index.sealing.hides or not text.strip() else digest(text),
+        fields=json.dumps(op.index),
     )

@@ -23,11 +23,13 @@ _READ: Final = """
 SELECT id, namespace, key, kind, value, created_at, updated_at FROM daruma_items {which}
 """
 _PUT: Final = """
-INSERT INTO daruma_items (namespace, key, kind, value, words, length, meant)
-VALUES (%s, %s, %s, %s, %s::tsvector, %s, %s)
+INSERT INTO daruma_items (namespace, key, kind, value, words, length, meant, fields)
+VALUES (%s, %s, %s, %s, %s::tsvector, %s, %s, %s)
 ON CONFLICT (namespace, key) DO UPDATE SET
     kind = excluded.kind, value = excluded.value, words = excluded.words,
-    length = excluded.length, meant = excluded.meant, updated_at = clock_timestamp()
+    length = excluded.length, meant = excluded.meant, fields = excluded.fields,
+    updated_at = clock_timestamp()
+RETURNING id
 """
 _DELETE: Final = "DELETE FROM daruma_items WHERE namespace = %s AND key = %s"
 _GET: Final = _READ.format(
@@ -42,6 +44,7 @@ WHERE namespace >= %s AND namespace < %s AND (%s::tsquery IS NULL OR words @@ %s
 ORDER BY updated_at DESC, id DESC
 """
 )
+COUNT: Final = "SELECT count(*) AS count FROM daruma_items"
 _NAMESPACES: Final = """
 SELECT DISTINCT namespace FROM daruma_items WHERE namespace >= %s AND namespace < %s
 """
@@ -49,23 +52,37 @@ SELECT DISTINCT namespace FROM daruma_items WHERE namespace >= %s AND namespace 
 
 @dataclass(frozen=True)
 class Row:
-    """An item as it is written. ``meant`` tells its text from another, for its vector."""
+    """An item as it is written.
+
+    ``meant`` tells its text from another, for its vector; ``fields`` say which text it is.
+    """
 
     namespace: str
     key: str
     value: Typed
     indexed: Indexed
+    text: str
     meant: str
+    fields: str
 
 
-async def write(connection: Connection, rows: Sequence[Row]) -> None:
-    """Write items over what is there. In one order, so that two who write do not wait in a ring."""
+async def write(connection: Connection, rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Write items over what is there, and return their numbers.
+
+    They are written in one order, so that two who write do not wait for each other in a ring.
+    """
     ordered = sorted(rows, key=lambda row: (row.namespace, row.key))
-    values = [
-        (r.namespace, r.key, *r.value, r.indexed.words, r.indexed.length, r.meant) for r in ordered
-    ]
+    numbers = list[int]()
     async with connection.cursor() as cursor:
-        await cursor.executemany(_PUT, values)
+        await cursor.executemany(_PUT, [_values(row) for row in ordered], returning=True)
+        async for written in cursor.results():
+            numbers += [row["id"] for row in await written.fetchall()]
+    return list(zip(numbers, ordered, strict=True))
+
+
+def _values(row: Row) -> tuple[Any, ...]:
+    words, length = row.indexed.words, row.indexed.length
+    return row.namespace, row.key, *row.value, words, length, row.meant, row.fields
 
 
 async def delete(connection: Connection, names: Sequence[tuple[Sequence[str], str]]) -> None:

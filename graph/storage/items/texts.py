@@ -1,9 +1,11 @@
 """The text of a value that it is found by. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from langgraph.store.base import get_text_at_path, tokenize_path
+
+from daruma.tools.value_texts import texts_in
 
 Fields = Sequence[str] | Literal[False] | None
 """Which fields a value is found by: those, none of them, or all texts and numbers in it."""
@@ -21,17 +23,7 @@ def text_of(value: Mapping[str, Any], fields: Fields) -> str:
     if fields is False:
         return ""
     if fields is None:
-        found = _texts(value)
+        found = texts_in(value)
     else:
         found = (text for path in fields for text in get_text_at_path(value, tokenize_path(path)))
     return "\n".join(found)[:MOST]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)

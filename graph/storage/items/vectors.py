@@ -1,0 +1,176 @@
+"""Vectors of items in Postgres, by pgvector: made where they can be, and searched by nearness."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from psycopg import sql
+from psycopg.errors import Error
+
+from daruma.graph.storage.items.embedding import Vector
+from daruma.graph.storage.items.index_words import IndexWords
+from daruma.graph.storage.items.names import between
+from daruma.graph.storage.items.word_search import Ranked
+from daruma.graph.storage.pool import Connection
+from daruma.state.digest import digest
+
+MOST_NUMBERS: Final = 4000
+"""Numbers of a vector that pgvector indexes as ``halfvec``; longer ones are compared one by one."""
+EXACT: Final = 5000
+"""Items beneath a prefix that are compared one by one: for so few that is quick, and exact."""
+
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))"
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS daruma_item_vectors (
+    item bigint PRIMARY KEY REFERENCES daruma_items (id) ON DELETE CASCADE,
+    model text NOT NULL,
+    meant text NOT NULL,
+    vector halfvec NOT NULL
+)
+"""
+_INDEX: Final = """
+CREATE INDEX IF NOT EXISTS {name} ON daruma_item_vectors
+USING hnsw ((vector::halfvec({size})) halfvec_cosine_ops) WHERE model = {model}
+"""
+_OTHERS: Final = """
+SELECT indexname FROM pg_indexes
+WHERE tablename = 'daruma_item_vectors' AND indexname LIKE 'daruma_near_%%' AND indexname <> %s
+"""
+_IS_THERE: Final = "SELECT FROM pg_indexes WHERE indexname = %s"
+_LACKING: Final = """
+SELECT id, namespace, key, kind, value, fields, meant FROM daruma_items
+WHERE meant <> '' AND NOT EXISTS (
+    SELECT FROM daruma_item_vectors AS v WHERE v.item = id AND v.model = %s AND v.meant =
+    daruma_items.meant
+) ORDER BY id DESC LIMIT %s
+"""
+_STORE: Final = """
+INSERT INTO daruma_item_vectors (item, model, meant, vector)
+SELECT id, %s, meant, %s::halfvec FROM daruma_items WHERE id = %s AND meant = %s FOR SHARE
+ON CONFLICT (item) DO UPDATE SET
+    model = excluded.model, meant = excluded.meant, vector = excluded.vector
+"""
+_COUNT: Final = """
+SELECT count(*) AS count FROM (
+    SELECT FROM daruma_items WHERE namespace >= %s AND namespace < %s LIMIT %s
+) AS bounded
+"""
+_COMPARED: Final = """
+SELECT id, 1 - (vector <=> %s::halfvec) AS score
+FROM daruma_items JOIN daruma_item_vectors AS v ON v.item = id AND v.meant = daruma_items.meant
+WHERE namespace >= %s AND namespace < %s AND (%s::tsquery IS NULL OR words @@ %s::tsquery)
+AND model = %s ORDER BY vector <=> %s::halfvec, id DESC LIMIT %s
+"""
+_NEAREST: Final = """
+SELECT id, 1 - distance AS score FROM (
+    SELECT id, vector::halfvec({size}) <=> %s::halfvec AS distance
+    FROM daruma_item_vectors AS v JOIN daruma_items ON v.item = id AND v.meant = daruma_items.meant
+    WHERE model = {model} AND namespace >= %s AND namespace < %s
+    AND (%s::tsquery IS NULL OR words @@ %s::tsquery)
+    ORDER BY vector::halfvec({size}) <=> %s::halfvec LIMIT %s
+) AS near ORDER BY distance, id DESC
+"""
+_ALONG_THE_INDEX: Final = """
+SELECT set_config(name, value, true) FROM (VALUES
+    ('enable_seqscan', 'off'), ('enable_sort', 'off'), ('enable_hashjoin', 'off'),
+    ('enable_mergejoin', 'off'), ('enable_bitmapscan', 'off'), ('jit', 'off'),
+    ('hnsw.ef_search', '100'), ('hnsw.iterative_scan', 'relaxed_order')
+) AS wanted (name, value)
+"""
+"""The index is walked on until enough of it lies beneath the prefix (pgvector 0.8)."""
+
+
+class NoVectors(Exception):
+    """Raised with one line on why the database can hold no vectors."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model whose vectors are kept: its name, and how many numbers one has."""
+
+    name: str
+    size: int
+
+    @property
+    def index(self) -> str:
+        """The name of the index of its vectors."""
+        return f"daruma_near_{digest(self.name)}"
+
+
+async def make_room(connection: Connection, model: Model) -> None:
+    """Make what vectors of a model need. Raises :class:`NoVectors`. Within a transaction."""
+    if (await connection.execute(_IS_THERE, [model.index])).rowcount:
+        return
+    try:
+        async with connection.transaction():
+            await connection.execute(_LOCK)
+            await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            await connection.execute(_TABLE)
+            if model.size <= MOST_NUMBERS:
+                await connection.execute(_of(_INDEX, model, name=sql.Identifier(model.index)))
+    except Error as error:
+        if error.sqlstate is None or error.sqlstate[:2] not in ("0A", "42", "58"):
+            raise
+        told = str(error).splitlines()[0]
+        raise NoVectors(
+            f"by words alone: the database has no room for vectors ({told}); pgvector 0.8 is "
+            "needed, and `CREATE EXTENSION vector` by its owner"
+        ) from None
+
+
+async def drop_others(connection: Connection, model: Model) -> None:
+    """Drop the vectors of other models, and their indexes."""
+    await connection.execute("DELETE FROM daruma_item_vectors WHERE model <> %s", [model.name])
+    for row in await (await connection.execute(_OTHERS, [model.index])).fetchall():
+        drop = sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(row["indexname"]))
+        await connection.execute(drop)
+
+
+async def lacking(connection: Connection, model: Model, most: int) -> list[Any]:
+    """Return the rows of items that have no vector of a model, the newest first."""
+    return await (await connection.execute(_LACKING, [model.name, most])).fetchall()
+
+
+async def store(
+    connection: Connection, model: Model, vectors: Sequence[tuple[int, str, Vector]]
+) -> None:
+    """Keep vectors by the number of their item and what it meant; one that has changed has none."""
+    rows = [(model.name, _written(vector), item, meant) for item, meant, vector in sorted(vectors)]
+    async with connection.cursor() as cursor:
+        await cursor.executemany(_STORE, rows)
+
+
+async def nearest(
+    connection: Connection,
+    index: IndexWords,
+    prefix: Sequence[str],
+    vector: Vector,
+    model: Model,
+    *,
+    wanted: Mapping[str, Any],
+    most: int,
+) -> Ranked:
+    """Return the items beneath a prefix whose vectors are nearest. Within a transaction."""
+    place, signs = between(prefix), index.among((), wanted) or None
+    near = _written(vector)
+    values: list[Any] = [*place, signs, signs]
+    row = await (await connection.execute(_COUNT, [*place, EXACT])).fetchone()
+    if (row and row["count"] < EXACT) or model.size > MOST_NUMBERS:
+        statement = sql.SQL(_COMPARED).format()
+        values = [near, *values, model.name, near, most]
+    else:
+        await connection.execute(_ALONG_THE_INDEX)
+        statement = _of(_NEAREST, model)
+        values = [near, *values, near, most]
+    found = await connection.execute(statement, values)
+    return [(int(row["id"]), float(row["score"])) for row in await found.fetchall()]
+
+
+def _of(statement: str, model: Model, **names: sql.Composable) -> sql.Composed:
+    """Fill in a model: an index for one model is used where the query names it literally."""
+    size, name = sql.Literal(model.size), sql.Literal(model.name)
+    return sql.SQL(statement).format(size=size, model=name, **names)
+
+
+def _written(vector: Vector) -> str:
+    return f"[{','.join(f'{number:.6g}' for number in vector)}]"
