@@ -36,6 +36,7 @@ EN = Words(
     refused=(
         "Set OPENAI_API_KEY to a key that the provider accepts for this model.",
         "Check the model's name and address (llm.model, OPENAI_BASE_URL) with `daruma doctor`.",
+        "If the request was too long: set llm.context_window_tokens, or show fewer tools.",
     ),
     ended="The task ended as {status}: {reason}",
     done="Done. {checked}",

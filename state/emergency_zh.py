@@ -33,6 +33,7 @@ ZH = Words(
     refused=(
         "把 OPENAI_API_KEY 设为服务商对该模型接受的密钥。",
         "用 `daruma doctor` 检查模型的名称和地址（llm.model、OPENAI_BASE_URL）。",
+        "若请求过长：设置 llm.context_window_tokens，或减少展示的工具。",
     ),
     ended="任务以 {status} 结束：{reason}",
     done="完成。{checked}",

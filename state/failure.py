@@ -138,7 +138,7 @@ def failure_of(error: ModelFailed, node: str) -> Failure:
         node=node,
         message=str(error),
         original_error=error.cause,
-        final=error.final,
+        final=error.final or error.too_long is not None,
     )
 
 

@@ -35,7 +35,7 @@ from daruma.nodes.member import started
 from daruma.state.assignment import Report, assignments, reduce_reports
 from daruma.state.budget import MAX_FAILED_PLANS
 from daruma.state.channels import State, Update
-from daruma.state.failure import ModelFailed
+from daruma.state.failure import ModelFailed, TooLong
 from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode
@@ -120,6 +120,9 @@ class World:
     retries: int = 0
     parks: bool = False
     new_words: bool = False
+    compress: str = "text"
+    too_long: bool = False
+    long: int = 0
 
 
 class Walker:
@@ -178,6 +181,8 @@ class Walker:
         phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
         tools = self.settings.tools
         each = 6 + tools.name_repair_attempts + tools.call_repair_attempts
+        if self.settings.llm.context_window_tokens or self.world.too_long:
+            each, plans = each + 6, 3 * plans  # a compaction before a request, and one after it
         held = 4 * (self.world.retries + 1)
         return 4 + 2 * plans + phases * (3 + held + each * (think + budgets.verify + 1))
 
@@ -197,15 +202,17 @@ class Walker:
             "reflect": world.reflect,
             "repair": world.repair,
             "recovery": world.recovery,
+            "compress": world.compress,
         }[node]
         if said == "fails":
-            raise ModelFailed(self.words())
+            raise ModelFailed(self.words(), too_long=TooLong() if world.too_long else None)
         message = spoken(said, self.number if said == "works" else "x")
         return Answer(message=message, usage=Usage(role="main", model="stub"))
 
     def outcome(self) -> str:
         """What a tool says: the same for ever, unless it is one that is polled."""
-        return f"{self.number} are done" if self.world.main == "polls" else "fine"
+        said = f"{self.number} are done" if self.world.main == "polls" else "fine"
+        return said + " indeed" * self.world.long
 
     @property
     def number(self) -> str:
@@ -340,9 +347,15 @@ WORLDS = st.builds(
     rejections=st.integers(0, 2),
     retries=st.integers(0, 2),
     parks=st.booleans(),
+    compress=st.sampled_from(["text", "blank", "fails"]),
+    too_long=st.booleans(),
+    long=st.sampled_from([0, 0, 200, 3000]),
 )
 SETTINGS = st.fixed_dictionaries(
     {
+        "llm": st.fixed_dictionaries(
+            {"context_window_tokens": st.sampled_from([None, None, 1000, 1500, 4000])}
+        ),
         "budgets": st.fixed_dictionaries(
             {
                 "think": st.integers(1, 7),
@@ -416,6 +429,28 @@ def test_plans_that_fail_in_ever_new_words_end() -> None:
     world = World(mode="plan_exec", plan="fails", new_words=True)
 
     assert Walker(world, Settings()).walk().result is not None
+
+
+@pytest.mark.parametrize(
+    ("world", "window", "times"),
+    [
+        (World(main="works", long=100), 1000, 2),
+        (World(main="works", long=3000), 1000, 5),
+        (World(main="fails", too_long=True), None, 1),
+        (World(mode="plan_exec", plan="fails", too_long=True), None, 1),
+        (World(main="works", long=3000, compress="fails"), 1000, 5),
+    ],
+)
+def test_walks_lead_through_compactions(world: World, window: int | None, times: int) -> None:
+    """CX-01: the property above has them; each is gone back from, and no request is over it."""
+    given_settings = Settings.model_validate({"llm": {"context_window_tokens": window}})
+    walker = Walker(world, given_settings)
+
+    state = walker.walk()
+
+    assert state.result is not None
+    assert walker.path.count("compress") >= times
+    assert len(state.result.context_cost) == walker.path.count("compress")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Final
 
 _PARTS: Final = re.compile(
-    r"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<number>[0-9]+)|(?P<blank>[ \t]{2,}|\s*[\r\n]+)| "
+    r"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<number> ?[0-9]+)|(?P<blank>[ \t]{2,}|\s*[\r\n]+)| "
     r"|(?P<other>[^\x00-\x7f]+)|(?P<mark>[\x00-\x7f])"
 )
 _LETTERS: Final = 6
@@ -30,7 +30,7 @@ def _tokens(kind: str | None, part: str) -> float:
         rest = len(part) - (1 if part.isupper() else _LETTERS)
         return 1 + max(0, ceil(rest / 3))
     if kind == "number":
-        return ceil(len(part) / 3)
+        return ceil(len(part) / 3) if part[0] != " " else 1 + ceil((len(part) - 1) / 3)
     if kind == "other":
         return sum(_weight(ord(each)) for each in part)
     return 0 if part == " " else 1

@@ -38,6 +38,8 @@ _WORDS: Final = 0.6
 """Words for a token that a summary may have; in English there are three for four."""
 LONGEST_GOAL: Final = 1000
 """Characters of the goal that are shown."""
+_FRAME: Final = 2 * MESSAGE + REPLY + 60
+"""Tokens of what stands around the goal, the earlier summary and the conversation."""
 _LEAST_ROOM: Final = 150
 """Tokens of a conversation that are worth a request."""
 
@@ -90,16 +92,13 @@ class Summariser:
         return text
 
     def _pieces(self, job: Job) -> list[Piece]:
+        """Return what each request holds: all in one, else beside a summary that may grow."""
         count = self.context.tokens.of
-        taken = (
-            count(PROMPT)
-            + count(ends(job.goal, LONGEST_GOAL))
-            + 2 * job.room
-            + 2 * MESSAGE
-            + REPLY
-            + 50
-        )
-        room = job.window - taken
+        free = job.window - count(PROMPT) - count(ends(job.goal, LONGEST_GOAL)) - _FRAME
+        whole = pieces(job.messages, free - count(job.earlier), count)
+        if len(whole) == 1 and free - count(job.earlier) >= _LEAST_ROOM:
+            return whole
+        room = free - max(count(job.earlier), 3 * job.room // 2)
         if room < _LEAST_ROOM:
             self.roles.clear()
         return pieces(job.messages, max(room, _LEAST_ROOM), count)

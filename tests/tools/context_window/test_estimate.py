@@ -52,6 +52,7 @@ SAMPLES: dict[str, str] = {
     "Japanese": JAPANESE * 5,
     "German": GERMAN * 5,
     "Russian": RUSSIAN * 5,
+    "numbers": "At 7 there is a thing of size 259, in 12 of 1024 places, 3.5 % of 88 " * 20,
     "emoji": "🎉🚀 done ✅ 🐍🔥" * 20,
     "names in code": "getUserAccountById parseHTMLDocument MAX_BUFFER_SIZE snake_case_name " * 20,
 }

@@ -1,0 +1,89 @@
+"""What is shown of the history is made less, and whoever asked for it asks again."""
+
+from dataclasses import replace
+
+import pytest
+from tests.parts import a_context, taken
+from tests.tools.context_window.asked_models import Models, context_of, state_of
+from tests.tools.context_window.histories import working
+
+from daruma.nodes.compress import compress
+from daruma.state.compaction import Asking, Compaction, Crowded
+from daruma.state.context_cost import ContextCost
+from daruma.state.events import ContextCompacted, Event
+from daruma.state.failover import Attempt, Failover
+
+CROWDED = Crowded(node="main", budget=2000, fixed=300)
+HISTORY = working(40)
+
+
+@pytest.mark.parametrize("node", ["main", "plan", "reflect"])
+async def test_it_goes_back_to_whoever_asked(node: Asking) -> None:
+    """With a compaction under which the request fits; the history stays as it is."""
+    state = replace(state_of(HISTORY), crowded=replace(CROWDED, node=node))
+
+    update = await compress(state, context_of(Models()))
+
+    assert isinstance(update["compaction"], Compaction)
+    assert (update["compaction"].asked_by, update["crowded"]) == (node, None)
+    assert "messages" not in update
+    assert "failure" not in update
+
+
+async def test_each_call_has_its_step_and_the_whole_has_one() -> None:
+    """CX-04: what a model was paid for is on record, used or not."""
+    state = replace(state_of(HISTORY), crowded=CROWDED, steps=taken("summarise", "compress"))
+    models = Models(auxiliary="blank")
+
+    update = await compress(state, context_of(models))
+
+    *calls, done = update["steps"]
+    assert models.numbers[:2] == [1, 2]
+    assert [step.kind for step in calls] == ["summarise"] * len(models.asked)
+    assert [step.ok for step in calls] == [False] + [True] * (len(calls) - 1)
+    assert all(step.usage for step in calls)
+    assert (done.kind, done.ok, done.usage) == ("compress", True, None)
+    assert isinstance(done.context_cost, ContextCost)
+
+
+async def test_it_is_told() -> None:
+    """FA-04: with what it cost and saved."""
+    events: list[Event] = []
+    context = replace(context_of(Models()), emit=events.append)
+
+    update = await compress(replace(state_of(HISTORY), crowded=CROWDED), context)
+
+    cost = update["steps"][-1].context_cost
+    assert cost is not None
+    assert events == [ContextCompacted(node="main", cost=cost.to_dict())]
+
+
+async def test_what_can_not_be_made_to_fit_ends_the_work() -> None:
+    """The failure is of the node whose request it was."""
+    crowded = replace(CROWDED, fixed=5000, node="plan", tools=2)
+
+    update = await compress(replace(state_of(HISTORY), crowded=crowded), context_of(Models()))
+
+    assert update["failure"] is not None
+    assert (update["failure"].node, update["failure"].code) == ("plan", "bad_request")
+    assert not update["steps"][-1].ok
+
+
+async def test_the_refusal_that_led_to_it_is_on_record() -> None:
+    """The request was made, and answered with no."""
+    refusal = Failover(
+        requested="m", attempts=(Attempt(model="m", error="too long", then="gave up"),)
+    )
+    crowded = replace(CROWDED, refused="too long", failover=refusal)
+
+    update = await compress(replace(state_of(HISTORY), crowded=crowded), context_of(Models()))
+
+    audit = update["steps"][-1].audit
+    assert audit is not None
+    assert audit.failover == refusal
+
+
+async def test_without_a_request_that_is_too_large_there_is_nothing_to_do() -> None:
+    """The table does not lead here then."""
+    with pytest.raises(LookupError, match="no request"):
+        await compress(state_of(HISTORY), a_context())
