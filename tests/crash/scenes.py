@@ -184,6 +184,20 @@ REMEMBERED: dict[str, Any] = {
 """What is stored twice would be found twice."""
 
 
+def counting(number: int) -> dict[str, Any]:
+    """A command that says a lot, and sets what it sets."""
+    args = {"command": f"seq {number}000 {number}300; printf right > data.txt"}
+    return {"calls": [{"name": "run_command", "args": args}]}
+
+
+CROWDED: dict[str, Any] = {
+    "main": [*(counting(number) for number in range(1, 4)), {"say": "Counted."}],
+    "compress": [{"say": "Numbers were counted."}, {"say": ""}, {"raise": "down"}]
+    + [{"say": "More numbers were counted."}] * 9,
+}
+"""Outputs that are more than the context has room for."""
+
+
 @dataclass(frozen=True)
 class Scene:
     """A script, how its task is checked and confined, and how it ends: status, code, the file."""
@@ -194,6 +208,7 @@ class Scene:
     check: str | None = "grep -q right data.txt"
     sandbox: str | None = "none"  # proving one is most of a life's time
     mode: str = "plan_exec"
+    window: int | None = None
 
 
 _GAVE_UP = ("gave_up_after_reflections", "verification_failed")
@@ -206,7 +221,7 @@ SCENES = {
     "fallen": Scene(FALLEN, ("completed", None, "right"), policy="confirm"),
     "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
     "held": Scene(HELD, (*_GAVE_UP, "right")),
-    "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
+    "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
 }
 """Together they pass through every node."""
@@ -244,6 +259,7 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
         "sandbox": {"require": scene.sandbox},
         "tools": {"policy": {"run_command": scene.policy, "pay": "confirm"}},
         "fallback_chain": {"recovery": {"wait_seconds": 0}},
+        "llm": {"context_window_tokens": scene.window},
     }
     model = ScriptedChatModel(script=scene.script)
     return build_graph(model, tools, Settings.model_validate(settings), persistence=pg)
