@@ -63,7 +63,7 @@ def _ending(tail: str, text: str) -> Iterable[str]:
 
     The latter is how paths with spaces are shown; a diff has ``a/`` or ``b/`` before them.
     """
-    for match in re.finditer(rf"(?<![\w.\\-]){re.escape(tail)}(?![\w-])(?!\.\w)", text):
+    for match in re.finditer(rf"{re.escape(tail)}(?![\w-])(?!\.\w)", text):
         line = text[max(text.rfind("\n", 0, match.start()) + 1, match.start() - LONGEST) :]
         before = line[: len(line) - len(text) + match.start()].lstrip()
         word = _TOKEN.search(before)

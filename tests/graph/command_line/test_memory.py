@@ -90,6 +90,16 @@ def test_on_a_terminal_a_memory_can_not_act() -> None:
     assert "tester · s · 1970-01-01" in out.getvalue()
 
 
+def test_elsewhere_a_memory_is_one_line() -> None:
+    """Whatever stands in it: scripts cut at tabs."""
+    out = StringIO()
+    hostile = Remembered(id="a1", text="red\n\tlamp", section="a\tb", at=0.0)
+
+    print_memories([hostile], Paper(Console(file=out)))
+
+    assert out.getvalue() == "a1\tcommon\ta b\t1970-01-01\tred lamp\n"
+
+
 def test_a_run_says_what_it_recalled() -> None:
     """Or why it could not."""
     recalled = {"type": "memory_recalled", "ids": ("a", "b"), "note": ""}

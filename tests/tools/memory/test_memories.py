@@ -127,6 +127,7 @@ async def test_strangers_in_the_store_are_passed_over() -> None:
 
     assert [m.text for m in await memories.search("red lamp", 9)] == ["red lamp"]
     assert len(await memories.all()) == 1
+    assert len(await replace(memories, role=None).all()) == 3
 
 
 def test_the_scoring_store_takes_more_than_was_asked_for() -> None:

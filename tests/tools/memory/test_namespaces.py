@@ -63,3 +63,4 @@ def test_a_long_path_has_a_short_label() -> None:
 def test_an_undecodable_path_has_a_label() -> None:
     """Linux has names that are no text."""
     assert label("/\udcff.d") == "/%ED%B3%BF%2Ed"
+    assert label("%2E") != label(".")

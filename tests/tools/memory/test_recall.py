@@ -1,6 +1,7 @@
 """Recalling takes bounded time, finds what fits, and never fails a task."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -71,6 +72,15 @@ async def test_what_fits_is_recalled_and_told() -> None:
     assert events == [MemoryRecalled(ids=(found.memories[0].id,))]
 
 
+async def test_what_only_a_search_would_find_is_not_recalled() -> None:
+    """CX-05: one common word is no reason to put it into every request."""
+    store = await holding("Prices have a total.")
+    goal = "Rename the column amount to total in all invoices"
+
+    assert len(await Memories(store, "o").search(goal, 5)) == 1
+    assert texts(await recalled(store, goal)) == []
+
+
 async def test_no_more_than_the_limit() -> None:
     """The best ones, in their order."""
     store = await holding(*(f"billing {'test ' * (n == 3)}{n}" for n in range(9)))
@@ -111,8 +121,10 @@ async def test_a_store_that_fails_costs_only_the_memories(
     """In a line, without secrets; one that does not answer is not waited for."""
     events: list[Event] = []
 
+    began = time.monotonic()
     found = await recalled(Failing(error), "billing", events=events)
 
+    assert time.monotonic() - began < 2
     note = f"no memories were recalled: {why}"
     assert found == Recalled(task_id="t/1", note=note)
     assert events == [MemoryRecalled(note=note)]

@@ -13,6 +13,7 @@ BILLING = "The billing tests need DB_URL to point at the test database."
     [
         ("Fix the failing test in billing", BILLING, True),
         ("Set DB_URL in the deployment of everything we have", BILLING, True),
+        ("Move all parsing libraries of the server to v2", "v2 is slow.", True),
         ("Deploy to staging", "The staging server is host-3.", True),
         ("Why does parseInvoice round wrongly?", "Rounding is decided in parse_invoice.py.", True),
         ("Translate the café menu into German", "The Cafe menu lies in menus/today.md.", True),
