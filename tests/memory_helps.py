@@ -62,7 +62,7 @@ def steps(folder: Path, *, enabled: bool) -> list[int]:
     given = settings(memory={"enabled": enabled}, rollback={"snapshots": False})
     store, counts = InMemoryStore(), list[int]()
     for number, task in enumerate(TASKS):
-        graph = build_graph(Finder(script={}), (), given, checkpointer=memory(), store=store)
+        graph: Any = build_graph(Finder(script={}), (), given, checkpointer=memory(), store=store)
         request = {"messages": [("user", task)], "workspace": str(folder)}
         out = graph.invoke(request, {"configurable": {"thread_id": str(number)}})
         assert out["result"].output == "It is 4711.", out["result"]

@@ -206,13 +206,13 @@ def test_storing_that_was_cut_short_is_made_again_and_stores_one() -> None:
 def test_it_is_kept_in_postgres(postgres_url: str) -> None:
     """CX-05: another process finds it by its words, with the store's own scores."""
     script = {"main": [STORE, calls(call("memory_store", text="The logo is blue.")), say()]}
-    given, thread = settings(), {"configurable": {"thread_id": "a"}}
+    looking = {"messages": [HumanMessage("Look around")]}
     with open_postgres(postgres_url) as pg:
-        first = build_graph(RecordingModel(script=script), settings=given, persistence=pg)
-        first.invoke({"messages": [("user", "Look around")]}, thread)
+        first: Any = build_graph(RecordingModel(script=script), settings=settings(), persistence=pg)
+        first.invoke(looking, {"configurable": {"thread_id": "a"}})
     model = RecordingModel(script={"main": [calls(call("memory_search", query="logo")), say()]})
     with open_postgres(postgres_url) as pg:
-        second = build_graph(model, settings=given, persistence=pg)
+        second: Any = build_graph(model, settings=settings(), persistence=pg)
         out = second.invoke({"messages": [("user", GOAL)]}, {"configurable": {"thread_id": "b"}})
 
     assert [FACT in block and "logo" not in block for block in blocks(model.requests[0])] == [True]
