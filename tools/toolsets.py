@@ -3,14 +3,13 @@
 from typing import Final
 
 from daruma.state.settings import Settings
-from daruma.tools.memory.memory_tools import MEMORY_TOOLS
-from daruma.tools.skills.skill_tools import SKILL_TOOLS
+from daruma.tools.knowledge.knowledge_tools import KNOWLEDGE_TOOLS
 from daruma.tools.tool import Tool, Toolset
 
 LIBRARIAN: Final = "librarian_retrieval"
 """The profile whose tools are those of the knowledge set."""
 
-TOOLSET_TOOLS: Final[tuple[Tool, ...]] = (*MEMORY_TOOLS, *SKILL_TOOLS)
+TOOLSET_TOOLS: Final[tuple[Tool, ...]] = (*KNOWLEDGE_TOOLS,)
 """An application's tool of the same name takes the place of one of these."""
 
 

@@ -98,7 +98,7 @@ CREATE TABLE IF NOT EXISTS daruma_items (
     UNIQUE (namespace, key)
 ) WITH (toast_tuple_target = 8160)
 """
-"""Words are kept in the row as they are: unpacked for each item that is ranked, they take longer."""
+"""Words are kept in the row as they are: to unpack them for each item that is ranked takes long."""
 
 _WORDS: Final = """
 CREATE INDEX IF NOT EXISTS daruma_items_words ON daruma_items USING gin (words)

@@ -132,7 +132,8 @@ class PostgresStore(BaseStore):
             return results, written
 
         results, written = await self.database.transact(work)
-        await self._meanings.learn([Text(n, row.meant, row.text) for n, row in written])
+        if written:
+            await self._meanings.learn([Text(n, row.meant, row.text) for n, row in written])
         return results
 
     async def _read(

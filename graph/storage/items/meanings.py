@@ -19,6 +19,7 @@ from daruma.graph.storage.items.vectors import (
     Model,
     NoVectors,
     drop_others,
+    having,
     lacking,
     make_room,
     nearest,
@@ -101,11 +102,20 @@ class Meanings:
         if self.embedding is None or self._refused:
             return
         try:
-            await self._made(self.embedding, [each for each in texts if each.meant])
+            await self._made(self.embedding, await self._unknown(self.embedding, texts))
             if self.behind:
                 self.behind = await self._catch_up(self.embedding) == AT_ONCE
         except (NotEmbedded, NoVectors):
             self.behind = True
+
+    async def _unknown(self, embedding: Embedding, texts: Sequence[Text]) -> list[Text]:
+        """Return the texts that have no vector yet; an item without words needs none."""
+        meant = [each for each in texts if each.meant]
+        if not meant:
+            return []
+        model, items = await self._model(embedding), [each.item for each in meant]
+        known = await self.database.transact(lambda c: having(c, model, items))
+        return [each for each in meant if each.item not in known]
 
     async def reindex(self) -> int:
         """Make all vectors that are lacking, drop those of other models; return how many it made.

@@ -44,6 +44,10 @@ WHERE meant <> '' AND NOT EXISTS (
     daruma_items.meant
 ) ORDER BY id DESC LIMIT %s
 """
+_HAVING: Final = """
+SELECT item FROM daruma_item_vectors AS v JOIN daruma_items ON id = item
+AND v.meant = daruma_items.meant WHERE item = ANY(%s) AND model = %s
+"""
 _STORE: Final = """
 INSERT INTO daruma_item_vectors (item, model, meant, vector)
 SELECT id, %s, meant, %s::halfvec FROM daruma_items WHERE id = %s AND meant = %s FOR SHARE
@@ -129,6 +133,12 @@ async def drop_others(connection: Connection, model: Model) -> None:
 async def lacking(connection: Connection, model: Model, most: int) -> list[Any]:
     """Return the rows of items that have no vector of a model, the newest first."""
     return await (await connection.execute(_LACKING, [model.name, most])).fetchall()
+
+
+async def having(connection: Connection, model: Model, items: Sequence[int]) -> set[int]:
+    """Return those of the items that have a vector of a model for what they mean now."""
+    found = await connection.execute(_HAVING, [list(items), model.name])
+    return {row["item"] for row in await found.fetchall()}
 
 
 async def store(

@@ -1,0 +1,187 @@
+"""Taking documents into a store, and out again."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from langgraph.store.base import BaseStore, PutOp
+
+from daruma.tools.knowledge.documents import Document, Given, documents_of
+from daruma.tools.knowledge.entries import Entries, digest_of, entries_of
+from daruma.tools.knowledge.files import Skipped, absolute
+from daruma.tools.knowledge.places import ROOT, collection_of, key_of, place
+from daruma.tools.knowledge.relations import Relation
+
+T = TypeVar("T")
+
+DEFAULT: Final = "default"
+_AT_ONCE: Final = 32
+"""Documents that are read before they are put, in one batch: all of a document, or nothing."""
+_PAGE: Final = 500
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document that was taken in."""
+
+    collection: str
+    source: str
+    title: str
+    passages: int
+    relations: int
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What came of taking documents in: how many were new or changed, or known as they are."""
+
+    changed: int = 0
+    unchanged: int = 0
+    passages: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+
+async def aingest(
+    store: BaseStore,
+    documents: Given | Iterable[Given],
+    collection: str = DEFAULT,
+    *,
+    relations: Iterable[Relation] = (),
+) -> Ingested:
+    """Take documents into a collection: files and folders (paths), texts, LangChain's documents.
+
+    One that is known and has not changed costs a look; of one that has changed the passages are
+    replaced. What a folder holds no more stays until :func:`forget`. ``relations`` are stated
+    beside those that are read from the texts. Files are Markdown, text, reStructuredText, Python
+    and HTML, of 4 MiB at most.
+
+    Raises :class:`~daruma.tools.knowledge.places.KnowledgeRefused`.
+    """
+    place(collection, "sources")
+    stated, total = tuple(relations), Ingested()
+    coming = documents_of(documents)
+    while batch := await asyncio.to_thread(lambda: list(islice(coming, _AT_ONCE))):
+        total = _sum(total, await _taken_in(store, batch, collection))
+    if stated:
+        beside = Document(f"stated:{key_of(stated)}", "stated relations", "", ".txt")
+        total = _sum(total, await _taken_in(store, [beside], collection, stated))
+    return total
+
+
+def ingest(
+    store: BaseStore,
+    documents: Given | Iterable[Given],
+    collection: str = DEFAULT,
+    *,
+    relations: Iterable[Relation] = (),
+) -> Ingested:
+    """Do the same where no event loop runs; see :func:`aingest`."""
+    return _run(aingest(store, documents, collection, relations=relations))
+
+
+async def aforget(store: BaseStore, source: str | Path, collection: str | None = None) -> int:
+    """Take a document out, or all of a folder; return how many. None means all collections."""
+    name = source if isinstance(source, str) else str(absolute(source))
+    gone = 0
+    for item in await _sources(store, collection):
+        own = str(item.value["source"])
+        if own == name or own.startswith((f"{name.rstrip('/')}/", f"{name}#page=")):
+            known, where = item.value, collection_of(item.namespace)
+            kinds = ("passages", "relations")
+            names = [(place(where, kind), key) for kind in kinds for key in known[kind]]
+            names.append((item.namespace, item.key))
+            await store.abatch([PutOp(namespace, key, None) for namespace, key in names])
+            gone += 1
+    return gone
+
+
+def forget(store: BaseStore, source: str | Path, collection: str | None = None) -> int:
+    """Do the same where no event loop runs; see :func:`aforget`."""
+    return _run(aforget(store, source, collection))
+
+
+async def asources(store: BaseStore, collection: str | None = None) -> list[Source]:
+    """Return the documents of a collection, or of all, by their names."""
+    found = [
+        Source(
+            collection_of(item.namespace),
+            item.value["source"],
+            item.value["title"],
+            len(item.value["passages"]),
+            len(item.value["relations"]),
+        )
+        for item in await _sources(store, collection)
+    ]
+    return sorted(found, key=lambda each: (each.collection, each.source))
+
+
+def sources(store: BaseStore, collection: str | None = None) -> list[Source]:
+    """Do the same where no event loop runs; see :func:`asources`."""
+    return _run(asources(store, collection))
+
+
+async def _sources(store: BaseStore, collection: str | None) -> list[Any]:
+    prefix = place(collection, "sources") if collection else ROOT
+    found: list[Any] = []
+    while True:
+        page = await store.asearch(
+            prefix, filter={"kind": "source"}, limit=_PAGE, offset=len(found)
+        )
+        found += page
+        if len(page) < _PAGE:
+            return found
+
+
+async def _taken_in(
+    store: BaseStore,
+    batch: Sequence[Document | Skipped],
+    collection: str,
+    stated: Sequence[Relation] = (),
+) -> Ingested:
+    documents = {each.source: each for each in batch if isinstance(each, Document)}
+    known = await _known(store, collection, documents)
+    changed = [
+        document
+        for document in documents.values()
+        if known.get(document.source, {}).get("digest") != digest_of(document, stated)
+    ]
+    made = await asyncio.to_thread(lambda: [entries_of(each, stated) for each in changed])
+    await store.abatch(list(_puts(made, collection, known)))
+    return Ingested(
+        len(changed),
+        len(documents) - len(changed),
+        sum(len(each.passages) for each in made),
+        tuple(each for each in batch if isinstance(each, Skipped)),
+    )
+
+
+async def _known(store: BaseStore, collection: str, sources: Iterable[str]) -> dict[str, Any]:
+    there = place(collection, "sources")
+    items = [await store.aget(there, key_of(source)) for source in sources]
+    return {item.value["source"]: item.value for item in items if item}
+
+
+def _puts(made: Iterable[Entries], collection: str, known: dict[str, Any]) -> Iterator[PutOp]:
+    for each in made:
+        yield from each.puts(collection, known.get(each.source, {}))
+
+
+def _sum(one: Ingested, other: Ingested) -> Ingested:
+    return Ingested(
+        one.changed + other.changed,
+        one.unchanged + other.unchanged,
+        one.passages + other.passages,
+        one.skipped + other.skipped,
+    )
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    work.close()
+    raise RuntimeError("an event loop runs here: await the function of this name with an a before")
