@@ -17,7 +17,7 @@ READ: Final = 2000
 _WIDE: Final = 50
 """Items of each ranking that are brought together."""
 
-WORDS_ONLY: Final = "by words alone: this store finds nothing by meaning"
+WORDS_ONLY: Final = "by words alone: the store has no embedding model"
 
 
 @dataclass(frozen=True)
