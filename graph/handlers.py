@@ -20,7 +20,13 @@ from daruma.graph.tiers import end_with_first
 from daruma.state.assignment import Assignment, Report
 from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of, words_of
-from daruma.state.events import Event, MemberCompleted, RecoveryCompleted, TaskCompleted
+from daruma.state.events import (
+    ClarificationResolved,
+    Event,
+    MemberCompleted,
+    RecoveryCompleted,
+    TaskCompleted,
+)
 from daruma.state.failure import Failure, bug_in
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
@@ -67,6 +73,8 @@ def _closing(node: str, update: Update) -> Iterator[Event]:
     """Yield what closes events that nobody else would close (PL-04)."""
     if node == "consult":
         yield RecoveryCompleted(strategy="give-up", carried="failed")
+    if node == "clarify":
+        yield ClarificationResolved(how="stale", target_action="")
     if isinstance(report := update.get("reports"), Report):
         phase = report.phase
         yield MemberCompleted(phase_id=phase.id, expert=phase.expert or "", outcome="failed")

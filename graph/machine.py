@@ -91,6 +91,8 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "broken": "repair",
             "gated": "gate",
             "answered": "main",
+            "asked": "finish",
+            "unclear": "clarify",
             "candidate": "verify",
             "final": "settle",
             "failed": "recovery",
@@ -116,6 +118,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         {"act": EACH_TOOL, "gated": "gate", "answered": "main", "blocked": "settle"},
     ),
     "tool": (routes.after_tool, {"answered": "main"}),
+    "clarify": (routes.after_clarify, {"answered": "main"}),
     "verify": (
         routes.after_verify,
         {
@@ -145,14 +148,11 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
 }
 
-IN_A_PHASE = ("main", "compress", "repair", "gate", "verify", "reflect", "recovery", "consult")
+IN_A_PHASE = ("main", "repair", "gate", "clarify", "verify", "reflect", "recovery", "consult")
 
 ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),
-    **dict.fromkeys(
-        ("main", "compress", "repair", "gate", "verify", "reflect", "recovery", "consult"),
-        "settle",
-    ),
+    **dict.fromkeys(IN_A_PHASE, "settle"),
     "tool": "main",
     "member": "merge",
     "emergency": "finish",

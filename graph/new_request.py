@@ -17,6 +17,7 @@ from daruma.state.channels import Input
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES, Mode
+from daruma.state.old_snapshots import continuity_of, to_snapshot
 from daruma.tools.results import clean
 
 
@@ -37,7 +38,18 @@ def request(given: object, *, known: Sequence[AnyMessage] = ()) -> Input:
         checked["mode"] = _mode(mode)
     if (workspace := given.get("workspace")) is not None:
         checked["workspace"] = _workspace(workspace)
+    if (continuity := given.get("continuity")) is not None:
+        checked["continuity"] = _continuity(continuity)
     return checked
+
+
+def _continuity(given: object) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise RequestRefused(
+            f"continuity is a dict, what the application kept of the conversation, "
+            f"not {type(given).__name__}"
+        )
+    return to_snapshot(continuity_of(given))
 
 
 def _check_keys(given: Mapping[Any, Any]) -> None:

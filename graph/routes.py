@@ -8,8 +8,7 @@ from typing import Literal
 
 from daruma.state import budget, phases
 from daruma.state.channels import State
-from daruma.state.compaction import Asking
-from daruma.state.ending import work_status
+from daruma.state.ending import gave_up_asking, waits, work_status
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import Plan
 from daruma.state.recovery import DONE
@@ -77,12 +76,22 @@ def after_merge(state: State) -> Literal["next", "completed", "failed"]:
 def after_main(
     state: State,
 ) -> Literal[
-    "act", "broken", "gated", "answered", "candidate", "final", "failed", "fatal", "crowded"
+    "act",
+    "broken",
+    "gated",
+    "answered",
+    "asked",
+    "unclear",
+    "candidate",
+    "final",
+    "failed",
+    "fatal",
 ]:
-    if state.crowded:
-        return "crowded"
     if state.failure:
-        return "failed" if budget.can_recover(state) else "fatal"
+        overcome = budget.can_recover(state) and not gave_up_asking(state)
+        return "failed" if overcome else "fatal"
+    if waits(state):
+        return "asked" if state.plan is None else "unclear"
     if not state.calls:
         verified = state.task and state.task.verify and budget.can_verify(state)
         return "candidate" if verified else "final"
@@ -111,6 +120,10 @@ def after_gate(state: State) -> Literal["act", "gated", "answered", "blocked"]:
 
 def after_tool(_: object) -> Literal["answered"]:
     """Siblings route each for itself, so all of them must go the same way."""
+    return "answered"
+
+
+def after_clarify(_: State) -> Literal["answered"]:
     return "answered"
 
 

@@ -48,6 +48,8 @@ def task_status(state: State) -> Status:
 
 def output_text(state: State, status: Status, words: Words) -> str:
     """Return the answer of a completed task; otherwise what it ended with, in words."""
+    if status == "parked" and answer(state):
+        return answer(state)
     if status == "completed":
         checked = state.verification.summary if state.verification else ""
         return answer(state) or words.done.format(checked=checked).strip()

@@ -12,6 +12,7 @@ from daruma.state.settings import Settings
 from daruma.state.task import Limits, Task
 from daruma.state.task_events import task_started
 from daruma.tools.context import Context
+from daruma.tools.continuity.taking_up import TAKEN_UP_IN, taken_up
 from daruma.tools.drift import drifted
 from daruma.tools.files.threads import in_thread
 from daruma.tools.memory.namespaces import owner_of
@@ -25,13 +26,18 @@ from daruma.tools.team.templates import template_named
 
 async def intake(state: State, context: Context) -> Update:
     """Begin a task; what the one before it left on the thread is cleared, but for the history."""
-    spoken, template, goal = split_prefix(_last_request(state))
-    mode = state.mode or spoken or context.settings.mode
+    said = _last_request(state)
+    spoken, template, goal = split_prefix(said)
+    task_id = _next_task_id(state, context.thread_id)
+    taken = await taken_up(state, context, task_id, said, state.mode or spoken)
+    mode = TAKEN_UP_IN if taken.resumed else state.mode or spoken or context.settings.mode
+    if taken.resumed and taken.clarification:
+        goal = taken.clarification.goal or goal
     named = template or context.settings.team.template
     template = named if mode == "team_collab" else None
     unknown = await _unknown(template, context.settings) if template else None
     task = Task(
-        id=_next_task_id(state, context.thread_id),
+        id=task_id,
         goal=goal.strip(),
         mode=mode,
         template=template,
@@ -61,6 +67,8 @@ async def intake(state: State, context: Context) -> Update:
         "origin": None,
         "action": None,
         "error": None,
+        "steps": [*taken.steps],
+        **taken.update,
     }
 
 

@@ -24,7 +24,14 @@ from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
-from daruma.tools.context_window.draft import Draft, refused, unasked, weighed
+from daruma.tools.continuity.asking import (
+    after_calls,
+    asked,
+    asked_in_words,
+    asking,
+    clarification_note,
+    settled,
+)
 from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
@@ -51,28 +58,28 @@ begin, and read one that fits with skills_load."""
 
 
 async def main(state: State, context: Context) -> Update:
-    """Make one model call, if the budget has room for it."""
+    """Make one model call, if the budget has room for it, and nothing has to be asked first."""
+    before, state = state.clarification, after_calls(state)
+    changed = settled(state) if state.clarification != before else Update()
+    if asked_now := asked(state, context):
+        return changed | asked_now
+    return changed | asked_in_words(state, await _thought(state, context), context)
+
+
+async def _thought(state: State, context: Context) -> Update:
     if not budget.can_think(state):
         return {"calls": ()}
     offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
-    draft = Draft("main", [SystemMessage(prompt(state))], tail=drift_note(state), tools=offer.tools)
-    counted, crowded = weighed(draft, state, context)
-    if crowded:
-        return unasked(crowded)
+    offer = asking(offer, state)
     at = context.now()
     try:
         answer = await context.ask(
             "main",
             [
-                SystemMessage(
-                    prompt(
-                        state, context.settings.prompts, skills=offer.find(SKILLS_LIST) is not None
-                    )
-                ),
-                *said_before(state, context.settings.prompts),
-                *remembered(state),
+                SystemMessage(prompt(state)),
                 *state.messages,
                 *drift_note(state),
+                *clarification_note(state),
             ],
             call=budget.spent(state.steps, "think"),
             tools=offer.tools,

@@ -11,6 +11,7 @@ from daruma.state.recording import record_step
 from daruma.state.recoveries import hidden_tools
 from daruma.tools.auditing import audit_of
 from daruma.tools.context import EXACT, Answer, Context
+from daruma.tools.continuity.asking import asking
 from daruma.tools.offer import offer_of
 from daruma.tools.repair.round import Round, next_round
 from daruma.tools.results import tool_result
@@ -22,7 +23,8 @@ async def repair(state: State, context: Context) -> Update:
     What comes back is checked like any other call. What is still broken after the last attempt
     has failed, and the model that made the call is told why.
     """
-    this = next_round(state, offer_of(state.task, context, hidden_tools(state, answered=True)))
+    offer = offer_of(state.task, context, hidden_tools(state, answered=True))
+    this = next_round(state, asking(offer, state))
     at = context.now()
     answer, failover = await _ask(this, state, context)
     mended = this.mended(answer.message.text) if answer else {}

@@ -1,14 +1,16 @@
 """The state of the machine: what nodes may read, and what they may write."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import EphemeralValue
 from typing_extensions import TypedDict  # Pydantic makes schemas of this one on Python 3.11 too
 
 from daruma.state.assignment import Report, reduce_reports
-from daruma.state.compaction import Compaction, Crowded
+from daruma.state.clarification import Clarification
+from daruma.state.continuity import Continuity, reduce_continuity
 from daruma.state.delta import GrowingDelta
 from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
@@ -30,6 +32,7 @@ StepsChannel = Annotated[list[Step], GrowingDelta(append_steps)]
 SavepointsChannel = Annotated[list[Savepoint], GrowingDelta(append_savepoints)]
 RequestedMode = Annotated[Mode | None, EphemeralValue]
 RequestedWorkspace = Annotated[str | None, EphemeralValue]
+ContinuityChannel = Annotated[Continuity | Mapping[str, Any] | None, reduce_continuity]
 Result = Annotated[TaskResult | None, EphemeralValue]
 
 
@@ -41,7 +44,9 @@ class State:
     of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
     is what recovery would do about it and a person has to agree to. ``drifted`` are the files that
-    changed behind the thread's back, in this task. ``recalled`` are the memories that fitted it.
+    changed behind the thread's back, in this task. ``clarification`` is the last question that a
+    turn ended with; ``continuity`` whether the message at hand goes on with it, or a snapshot of an
+    older form that intake has yet to read.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -55,6 +60,8 @@ class State:
     compaction: Compaction | None = None
     crowded: Crowded | None = None
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
+    continuity: ContinuityChannel = None
+    clarification: Clarification | None = None
     reports: Annotated[tuple[Report, ...], reduce_reports] = ()
     verification: Verification | None = None
     failure: Failure | None = None
@@ -82,6 +89,8 @@ class Update(TypedDict, total=False):
     compaction: Compaction | None
     crowded: Crowded | None
     calls: tuple[ToolTask, ...] | ToolTask
+    continuity: Continuity | None
+    clarification: Clarification | None
     reports: tuple[Report, ...] | Report
     verification: Verification | None
     failure: Failure | None
@@ -93,11 +102,15 @@ class Update(TypedDict, total=False):
 
 
 class Input(TypedDict, total=False):
-    """What a caller gives: messages, and optionally the mode and the workspace of the task."""
+    """What a caller gives: messages, and optionally the mode and the workspace of the task.
+
+    ``continuity`` is what the application kept of the conversation, in any older form (CO-03).
+    """
 
     messages: MessagesChannel
     mode: RequestedMode
     workspace: RequestedWorkspace
+    continuity: ContinuityChannel
 
 
 class Output(TypedDict, total=False):

@@ -16,6 +16,8 @@ def work_status(state: State) -> Status:
     """
     if state.failure:
         return "blocked" if state.failure.code == "approval_denied" else "failed"
+    if waits(state):
+        return "parked"
     if state.verification and not state.verification.passed:
         return _status_of_red(state)
     if state.verification and state.verification.checks and not turn_is_over(state):
@@ -34,6 +36,18 @@ def work_failure(state: State, status: Status) -> Failure | None:
         detail = excerpt(state.verification)
         return Failure(code="verification_failed", node="verify", message=message, detail=detail)
     return Failure(code="max_steps_exceeded", node="main", message=stopped_text(state))
+
+
+def waits(state: State) -> bool:
+    """Whether the turn ends with a question to the user, and goes on with what they say."""
+    asked = state.clarification
+    return asked is not None and asked.status == "open" and asked.task_id == state.task_id
+
+
+def gave_up_asking(state: State) -> bool:
+    """Whether the user was asked for the same so often that it is no use to ask again."""
+    asked = state.clarification
+    return asked is not None and asked.status == "given_up" and asked.task_id == state.task_id
 
 
 def answer(state: State) -> str:

@@ -131,6 +131,28 @@ class AnswerAudited(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClarificationRequested(Event):
+    """The user is asked for what a call lacks; closed when they have said something."""
+
+    type: ClassVar[str] = "clarification_request"
+    question: str
+    target_action: str
+    missing_fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClarificationResolved(Event):
+    """Closes a ``clarification_request``.
+
+    ``how`` is resumed or stale, the latter for a message about something else.
+    """
+
+    type: ClassVar[str] = "clarification_resolved"
+    how: str
+    target_action: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhaseStarted(Event):
     type: ClassVar[str] = "phase_started"
     phase_id: str

@@ -60,4 +60,6 @@ def fits(value: Any, hint: Any) -> bool:
         return value in of
     if origin in (list, tuple):
         return isinstance(value, list | tuple) and all(fits(each, of[0]) for each in value)
+    if origin is Mapping:
+        return isinstance(value, Mapping)
     return isinstance(value, NoneType if hint is None else hint)

@@ -4,6 +4,7 @@ from typing import get_args
 
 from daruma.state import budget, phases
 from daruma.state.channels import State
+from daruma.state.ending import waits
 from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.result import TaskResult
 from daruma.state.status import Status
@@ -46,6 +47,7 @@ def result_of(
         recoveries=outcomes(steps, ended_with(state)),
         notes=(*notes, *_of_memory(state), *_of_workspace(state)),
         sandbox=sandbox,
+        clarification=state.clarification if status == "parked" and waits(state) else None,
     )
 
 

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from daruma.state.policy_key import checked_policy_key
 from daruma.state.settings_section import Section
+from daruma.state.time_zone import checked_time_zone
 
 InDoubt = Literal["ask", "tell"]
 
@@ -92,6 +93,9 @@ class Tools(Section):
     )
     toolsets: tuple[Literal["assistant", "knowledge"], ...] = Field(
         default=(), description="Tools that are shown beside those of workspace, memory and skills."
+    )
+    time_zone: Annotated[str, AfterValidator(checked_time_zone)] | None = Field(
+        default=None, description="Whose today and tomorrow: Europe/Berlin; null: the machine's."
     )
     policy: dict[
         Annotated[str, AfterValidator(checked_policy_key)],

@@ -5,8 +5,8 @@ Their full names are part of the storage format: renaming or moving one needs a 
 
 from daruma.state.assignment import Assignment, Report
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
-from daruma.state.compaction import Compaction, Crowded
-from daruma.state.context_cost import ContextCost
+from daruma.state.clarification import Clarification
+from daruma.state.continuity import Continuity
 from daruma.state.drifted import Drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failover import Attempt, Failover
@@ -28,9 +28,8 @@ STORED_TYPES: tuple[type, ...] = (
     Attempt,
     Audit,
     Check,
-    Compaction,
-    ContextCost,
-    Crowded,
+    Clarification,
+    Continuity,
     Dispatch,
     Drifted,
     EmergencyError,

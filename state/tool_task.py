@@ -7,7 +7,9 @@ from typing import Any, Literal
 from daruma.state.record import record
 from daruma.state.task import Task
 
-ToolTaskStatus = Literal["repairable", "ready", "awaiting", "rejected", "done", "failed", "unknown"]
+ToolTaskStatus = Literal[
+    "repairable", "ready", "awaiting", "lacking", "rejected", "done", "failed", "unknown"
+]
 NameResolution = Literal["exact", "alias", "normalized", "repaired", "unknown", "missing"]
 Problem = Literal[
     "",
@@ -26,10 +28,13 @@ class ToolTask:
 
     Models use an id again in a later answer, so ``message_id`` says whose call this one is.
     ``ready`` may run, ``awaiting`` waits for a person, ``repairable`` has a ``problem`` that a
-    model may repair; the others have their result in the history. ``unknown``: it may have run.
+    model may repair, ``lacking`` lacks ``missing``, which the user is asked for once the calls
+    beside it are answered; the others have their result in the history. ``unknown``: it may have
+    run.
     ``repaired_by`` and ``rungs`` say how its arguments were mended.
     ``approved`` is the digest of exactly what a person agreed to, ``agreed`` that of what was shown
     with it, ``voided`` counts the answers that were given to something that has changed since.
+    ``continues`` is the call that the user was asked about before, which this one goes on with.
     """
 
     id: str
@@ -48,6 +53,8 @@ class ToolTask:
     approved: str = ""
     agreed: str = ""
     voided: int = 0
+    missing: tuple[str, ...] = ()
+    continues: str = ""
     schema_version: int = 1
 
     @property

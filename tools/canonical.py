@@ -7,10 +7,16 @@ on with it later, has canonical arguments (TL-19).
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from daruma.tools.dates.moments import has_day, moment_in
 
 if TYPE_CHECKING:
     from daruma.tools.tool import Tool
+
+
+DateKind = Literal["date", "time"]
 
 
 @dataclass(frozen=True)
@@ -18,26 +24,37 @@ class Canonical:
     """What a tool declares: other names of its arguments, and when another tool is meant.
 
     The call becomes one of ``promote_to`` as soon as one argument of ``promote_when`` is given.
+    ``dates`` are arguments that come in ISO form: a ``date`` names a day, and may have a time, a
+    ``time`` may be either or both. ``ask_for`` holds the question for each argument that the user
+    is asked for where it is missing, or can not be read.
     """
 
     argument_aliases: Mapping[str, str] = field(default_factory=dict)
     promote_to: str | None = None
     promote_when: tuple[str, ...] = ()
+    dates: Mapping[str, DateKind] = field(default_factory=dict)
+    ask_for: Mapping[str, str] = field(default_factory=dict)
 
 
 class CanonicalCall(NamedTuple):
-    """A call in its canonical form, and one line for every change that led there."""
+    """A call in its canonical form, and one line for every change that led there.
+
+    ``unread`` are the dates among ``args`` that say no day or time beyond doubt.
+    """
 
     name: str
     args: dict[str, Any]
     changes: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
-def canonical_call(name: str, args: Mapping[str, Any], tools: Sequence["Tool"]) -> CanonicalCall:
+def canonical_call(
+    name: str, args: Mapping[str, Any], tools: Sequence["Tool"], now: datetime | None = None
+) -> CanonicalCall:
     """Bring a call into its canonical form; ``tools`` are those that the model is shown.
 
     A call is promoted to a visible tool only. Its arguments go over as they are, and are then read
-    with the aliases of the tool it has become.
+    with the aliases of the tool it has become; last its dates are, from ``now`` on, if it is given.
     """
     declared = {tool.name: tool.canonical for tool in tools}
     changes: list[str] = []
@@ -52,7 +69,24 @@ def canonical_call(name: str, args: Mapping[str, Any], tools: Sequence["Tool"]) 
         if given and canonical.promote_to in declared:
             changes.append(f"{name} with {given[0]} is {canonical.promote_to}")
             name = canonical.promote_to
-    return CanonicalCall(name, args, tuple(changes))
+    read = _moments(declared.get(name), args, now) if now else {}
+    moments = {key: moment for key, moment in read.items() if moment not in (None, args[key])}
+    changes += [f"{name}: {key} {args[key]:.80} is {moment}" for key, moment in moments.items()]
+    unread = tuple(key for key, moment in read.items() if moment is None)
+    return CanonicalCall(name, args | moments, tuple(changes), unread)
+
+
+def _moments(
+    canonical: Canonical | None, args: Mapping[str, Any], now: datetime
+) -> dict[str, str | None]:
+    """Return the dates of a call in ISO form, None for what is in doubt."""
+    found: dict[str, str | None] = {}
+    for key, kind in (canonical.dates if canonical else {}).items():
+        said = args.get(key)
+        if isinstance(said, str) and said.strip():
+            moment = moment_in(said, now)
+            found[key] = moment if moment and (kind == "time" or has_day(moment)) else None
+    return found
 
 
 def _renames(args: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daruma.state.errors import DarumaError
-from daruma.tools.canonical import Canonical
+from daruma.tools.canonical import Canonical, DateKind
 from daruma.tools.tool import Effect
 
 
@@ -30,13 +30,22 @@ class Declaration(BaseModel):
     argument_aliases: dict[str, str] = {}
     promote_to: str | None = None
     promote_when: list[str] = []
+    dates: dict[str, DateKind] = {}
+    ask_for: dict[str, str] = {}
 
     @property
     def canonical(self) -> Canonical | None:
         """Return what :func:`~daruma.tools.canonical.canonical_call` goes by, None for nothing."""
-        if not self.argument_aliases and self.promote_to is None:
+        changes = self.argument_aliases or self.promote_to or self.dates
+        if not changes and not self.ask_for:
             return None
-        return Canonical(self.argument_aliases, self.promote_to, tuple(self.promote_when))
+        return Canonical(
+            self.argument_aliases,
+            self.promote_to,
+            tuple(self.promote_when),
+            self.dates,
+            self.ask_for,
+        )
 
 
 def declared(tool: BaseTool, parameters: Mapping[str, Any]) -> Declaration:
@@ -71,6 +80,12 @@ def _contradiction(declaration: Declaration, parameters: Mapping[str, Any]) -> s
     key = declaration.idempotency_key
     if key and arguments.get(key, {}).get("type") != "string":
         return f"idempotency_key {key!r}, and that is no argument that takes a string"
+    if strangers := {*declaration.dates, *declaration.ask_for} - (arguments.keys() - {key}):
+        return f"dates or ask_for {min(strangers)!r}, which is no argument that the model gives"
+    return _misnamed(declaration, arguments)
+
+
+def _misnamed(declaration: Declaration, arguments: Mapping[str, Any]) -> str:
     named = {*arguments, *declaration.promote_when}
     for alias, name in declaration.argument_aliases.items():
         if alias in arguments:

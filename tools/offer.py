@@ -2,26 +2,42 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
+from daruma.state.clarification import Clarification
 from daruma.state.settings_tools import Tools
 from daruma.state.task import Task
+from daruma.state.tool_task import ToolTask
 from daruma.tools.builtin_tools import READ_OUTPUT
 from daruma.tools.context import Context
+from daruma.tools.dates.machine_zone import local_time
 from daruma.tools.tool import Tool
 from daruma.tools.toolsets import usable
 
 
 @dataclass(frozen=True)
 class Offer:
-    """The tools that are shown, the names of those that are there but not shown, the settings."""
+    """The tools that are shown, the names of those that are there but not shown, the settings.
+
+    Dates are read as of ``now``, where it is given. ``asks`` says that the user can be asked for
+    what a call lacks; calls go on with what is in ``resuming``.
+    """
 
     tools: tuple[Tool, ...] = ()
     hidden: frozenset[str] = frozenset()
     settings: Tools = field(default_factory=Tools)
+    now: datetime | None = None
+    asks: bool = False
+    resuming: tuple[Clarification, ...] = ()
 
     def find(self, name: str) -> Tool | None:
         """Return the shown tool of a name. What is not shown can not be called (TL-06)."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+    def after(self, task: ToolTask) -> "Offer":
+        """Return what the next call of an answer is offered: no two go on with the same."""
+        rest = tuple(each for each in self.resuming if each.call_id != task.continues)
+        return replace(self, resuming=rest) if len(rest) < len(self.resuming) else self
 
     def cautious(self, tool: Tool) -> Tool:
         """Return a tool with the effect of what its calls may be promoted to.
@@ -61,4 +77,5 @@ def offer_of(
     reader = (READ_OUTPUT,) if visible and reading else ()
     tools = tuple(tool for tool in (*visible, *reader) if tool.name not in without)
     shown = {tool.name for tool in tools}
-    return Offer(tools, frozenset(context.tools.names) - shown, settings)
+    now = local_time(context.now(), settings.time_zone)
+    return Offer(tools, frozenset(context.tools.names) - shown, settings, now)

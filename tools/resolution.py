@@ -4,7 +4,7 @@ The ladder of repair, cheapest first: the rules here; what they can not mend and
 (``repairable``) goes to the repair node; the rest has failed, with an honest reason.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage
 from daruma.state.settings_tools import PolicyRule
 from daruma.state.tool_task import Problem, ToolTask
 from daruma.tools.answer_calls import Call, calls_of
-from daruma.tools.canonical import canonical_call
+from daruma.tools.continuity.filling import filled
+from daruma.tools.continuity.lacking import lacking, without_blank, without_required
 from daruma.tools.names import resolve_name
 from daruma.tools.offer import Offer
 from daruma.tools.policy import decide
@@ -32,14 +33,19 @@ def tool_tasks(message: AIMessage, offer: Offer) -> tuple[ToolTask, ...]:
     """Return one tool task for each call of a message, also for those that can not be read.
 
     What can not run has status ``failed`` with the reason, or ``repairable`` where a model may be
-    asked; what a person must confirm is ``awaiting``; the rest is ``ready``. Nothing of an answer
-    that was cut off runs: a stream's half arguments look whole once they are parsed.
+    asked; what a person must confirm is ``awaiting``; what lacks something that the user is asked
+    for is ``lacking``; the rest is ``ready``. Nothing of an answer that was cut off runs: a
+    stream's half arguments look whole once they are parsed.
     """
     message_id = str(message.id)
     if cut_off(message):
         tasks = (_begun(call, message_id) for call in calls_of(message))
         return tuple(failed(task, _CUT_OFF, "cut_off") for task in tasks)
-    return tuple(tool_task(call, message_id, offer) for call in calls_of(message))
+    found: list[ToolTask] = []
+    for call in calls_of(message):
+        found.append(tool_task(call, message_id, offer))
+        offer = offer.after(found[-1])
+    return tuple(found)
 
 
 def tool_task(call: Call, message_id: str, offer: Offer, *, name: str | None = None) -> ToolTask:
@@ -51,7 +57,9 @@ def tool_task(call: Call, message_id: str, offer: Offer, *, name: str | None = N
     limit = offer.settings.max_argument_bytes
     if call.args is not None and len(call.raw.encode(errors="replace")) <= limit:
         return decided(task, offer)
-    read = repaired_text(call.raw, offer.cautious(tool), max_bytes=limit)
+    may_lack = tool.canonical.ask_for if tool.canonical and offer.asks else {}
+    as_given = without_required(offer.cautious(tool), may_lack)
+    read = repaired_text(call.raw, as_given, max_bytes=limit)
     if isinstance(read, Refused):
         return _broken(task, read.problem, read.reason, offer)
     return decided(_mended(task, read, "rules"), offer)
@@ -74,12 +82,16 @@ def decided(task: ToolTask, offer: Offer, *, mended_as: str = "") -> ToolTask:
     """
     if said := unstorable(task.args):
         return failed(replace(task, args={}), f"invalid_args: {said}", "invalid_args")
-    name, args, changes = canonical_call(task.name, task.args, offer.tools)
-    task = replace(task, name=name, args=args, rungs=(*task.rungs, *changes))
+    (name, args, changes, unread), continues = filled(
+        task.name, without_blank(task.args, offer.find(task.name)), offer, task.continues
+    )
+    task = replace(task, name=name, args=args, rungs=(*task.rungs, *changes), continues=continues)
     rule = _rule(task, offer)
     if rule.decision == "deny":
         return failed(task, f"denied by policy: {rule.reason or f'{name} is not allowed here'}")
-    if problem := _misfit(task, offer):
+    if without := lacking(task, unread, offer):
+        return without
+    if problem := _unread(task, unread) or _misfit(task, offer):
         read = repaired_args(task.args, _tool(task, offer))
         if isinstance(read, Refused) or mended_as == name:
             return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
@@ -168,6 +180,11 @@ def _misfit(task: ToolTask, offer: Offer) -> str | None:
     return (
         misfit(task.args, _tool(task, offer).parameters) if offer.settings.validate_schema else None
     )
+
+
+def _unread(task: ToolTask, names: Sequence[str]) -> str:
+    said = (f"{name}: {task.args[name]!r:.80} is no day or time beyond doubt" for name in names)
+    return f"{'; '.join(said)}: give it as 2026-11-25T09:00" if names else ""
 
 
 def _tool(task: ToolTask, offer: Offer) -> Any:

@@ -3,13 +3,14 @@
 from typing import Final
 
 from daruma.state.settings import Settings
-from daruma.tools.knowledge.knowledge_tools import KNOWLEDGE_TOOLS
+from daruma.tools.assistant.keeping import KEEPING
+from daruma.tools.assistant.making import MAKING
 from daruma.tools.tool import Tool, Toolset
 
 LIBRARIAN: Final = "librarian_retrieval"
 """The profile whose tools are those of the knowledge set."""
 
-TOOLSET_TOOLS: Final[tuple[Tool, ...]] = (*KNOWLEDGE_TOOLS,)
+TOOLSET_TOOLS: Final[tuple[Tool, ...]] = (*MAKING, *KEEPING)
 """An application's tool of the same name takes the place of one of these."""
 
 

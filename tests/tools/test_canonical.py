@@ -162,4 +162,4 @@ def test_what_is_canonical_stays_as_it_is(
     ]
     once = canonical_call(name, args, tools)
 
-    assert canonical_call(once.name, once.args, tools) == (once.name, once.args, ())
+    assert canonical_call(once.name, once.args, tools) == (once.name, once.args, (), ())

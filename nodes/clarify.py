@@ -1,0 +1,28 @@
+"""Ask a person, in the middle of a plan, for what a call lacks; in a plan no turn can end."""
+
+from langchain_core.messages import HumanMessage
+from langgraph.types import interrupt
+
+from daruma.state.channels import State, Update
+from daruma.state.clarification import with_status
+from daruma.state.events import ClarificationResolved
+from daruma.state.interrupts import Answer, Question, read_reply
+from daruma.tools.context import Context
+
+
+async def clarify(state: State, context: Context) -> Update:
+    """Ask, and tell the model what was answered; its next call goes on with what is known."""
+    asked = state.clarification
+    if asked is None:
+        raise LookupError("there is nothing to ask for")
+    question = Question(
+        type="question",
+        id=f"{asked.call_id}:clarification",
+        question=asked.question,
+        context=f"{asked.target_action} needs {', '.join(asked.missing_fields)}",
+        deadline=None,
+    )
+    reply: Answer = read_reply(question, interrupt(question))
+    context.emit(ClarificationResolved(how="resumed", target_action=asked.target_action))
+    said = HumanMessage(reply.answer, id=f"{asked.call_id}:answer")
+    return {"messages": [said], "clarification": with_status(asked, "resumed")}

@@ -1,0 +1,1 @@
+"""The assistant toolset: todos, scheduled tasks, goals and reminders."""

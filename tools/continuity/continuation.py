@@ -1,0 +1,129 @@
+"""Whether a message answers what the user was asked, by its form alone (CO-02). Pure."""
+
+import re
+from datetime import datetime
+from typing import Final, Literal
+
+from daruma.state.clarification import Clarification
+from daruma.state.mode import split_prefix
+from daruma.tools.continuity import phrases as marks
+from daruma.tools.dates.moments import moment_in
+from daruma.tools.dates.words import plain
+
+Verdict = Literal["resume", "stale", "unsure"]
+
+SHORT: Final = 6
+"""Words of a fragment; in writing without spaces, twice as many characters."""
+LONGEST: Final = 400
+"""Characters that are looked at: a longer message says more than an answer."""
+
+_DATES: Final = ("date", "time", "day", "when", "deadline", "due")
+_NUMBERS: Final = ("count", "amount", "number", "quantity", "size", "minutes", "hours", "price")
+_CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_BREAK: Final = re.compile(r"\s*(?:[,;.，、。；]|\band\b|\bund\b|\bet\b|\by\b)\s*")
+
+
+def continues(message: str, clarification: Clarification, now: datetime) -> Verdict:
+    """Say whether a message answers a clarification: ``unsure`` where its form does not tell.
+
+    Dates are read as of ``now``.
+    """
+    text = plain(message).strip()
+    if not text or len(text) > LONGEST:
+        return "unsure"
+    if split_prefix(message)[0] or text.startswith("/"):
+        return "stale"
+    if marks.CANCEL.search(text) and words_in(text) <= SHORT:
+        return "stale"
+    bare = stripped(text)
+    if _is_the_field(bare, clarification, now) or _names_an_option(bare, clarification):
+        return "resume"
+    return _by_its_kind(text, bare, clarification, now)
+
+
+def stripped(text: str) -> str:
+    """Return a text without the words of assent and courtesy around it."""
+    return marks.TRAILING.sub("", text[_lead(text) :]).strip()
+
+
+def words_in(text: str) -> int:
+    """Count the words of a text; two characters of a writing without spaces are one."""
+    dense = len(_CJK.findall(text))
+    return dense // 2 + len(_CJK.sub(" ", text).split())
+
+
+def _lead(text: str) -> int:
+    found = marks.LEADING.match(text)
+    return found.end() if found else 0
+
+
+def _is_the_field(bare: str, clarification: Clarification, now: datetime) -> bool:
+    """Whether a message is, or begins with, a value of what is missing."""
+    parts = [bare, f"{bare}.", _BREAK.split(bare, maxsplit=1)[0]]
+    for name in clarification.missing_fields:
+        if expects(name) == "date" and any(moment_in(part, now) for part in parts):
+            return True
+        if expects(name) == "number" and words_in(bare) <= SHORT and _number_in(bare):
+            return not marks.REQUEST.match(bare)
+    return False
+
+
+def _number_in(text: str) -> bool:
+    return bool(re.search(r"\d", text) or marks.NUMBER.search(text))
+
+
+def expects(field: str) -> Literal["date", "number", "text"]:
+    """Return what a field holds, going by its name."""
+    parts = field.casefold().replace("-", "_").split("_")
+    if any(part in _DATES for part in parts):
+        return "date"
+    return "number" if any(part in _NUMBERS for part in parts) else "text"
+
+
+def _names_an_option(bare: str, clarification: Clarification) -> bool:
+    """Whether a message quotes the question: its words are some of those that it offered."""
+    offered = set(re.findall(r"\w+", plain(clarification.question)))
+    said = [w for w in re.findall(r"\w+", bare) if w not in ("the", "a", "one", "in", "on", "der")]
+    return 0 < len(said) <= 3 and offered.issuperset(said)
+
+
+def _by_its_kind(text: str, bare: str, clarification: Clarification, now: datetime) -> Verdict:
+    dated = "date" in map(expects, clarification.missing_fields)
+    speaks_of_time = dated and bool(marks.VAGUE_TIME.search(text) or _moment_within(bare, now))
+    if _is_new(text, bare):
+        about = marks.SAME_MATTER.search(text) or (speaks_of_time and not _is_question(text))
+        return "unsure" if about else "stale"
+    if _is_question(text):
+        return "unsure"
+    if dated:
+        return "resume" if speaks_of_time else "unsure"
+    return "resume" if words_in(bare) <= SHORT else "unsure"
+
+
+def _is_new(text: str, bare: str) -> bool:
+    """Whether it has the form of a request, of a question, or of a greeting."""
+    if marks.GREETING.match(text) and words_in(text) <= 3:
+        return True
+    if marks.INSTEAD.search(text) or _at_the_start(marks.REQUEST, bare):
+        return True
+    if _CJK.search(text) and marks.REQUEST.search(text):
+        return True
+    suggests = marks.SUGGESTING.search(text)
+    return _is_question(text) and not suggests and bool(marks.ASKING.search(text))
+
+
+def _at_the_start(pattern: re.Pattern[str], bare: str) -> bool:
+    found = pattern.match(bare)
+    return found is not None and not marks.PRONOUN.match(bare[found.end() :].strip())
+
+
+def _is_question(text: str) -> bool:
+    opens = marks.ASKING.match(text.lstrip("¿"))
+    return text.endswith(("?", "？")) or (opens is not None and words_in(text) > 1)
+
+
+def _moment_within(text: str, now: datetime) -> bool:
+    """Whether some words of a text, next to each other, are a day or a time."""
+    words = text.split()
+    spans = ((at, at + n) for n in range(min(SHORT, len(words)), 0, -1) for at in range(len(words)))
+    return any(moment_in(" ".join(words[a:b]).strip(",.;:!?"), now) for a, b in spans)

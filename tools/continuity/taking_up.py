@@ -1,0 +1,105 @@
+"""What a new message means for the clarification that is open on the thread (CO-02)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from daruma.state.channels import State, Update
+from daruma.state.clarification import Clarification, each_of, with_status
+from daruma.state.continuity import RESUME, Continuity
+from daruma.state.events import ClarificationResolved
+from daruma.state.mode import Mode
+from daruma.state.old_snapshots import continuity_of
+from daruma.state.step import Step
+from daruma.tools.context import Context
+from daruma.tools.continuity.continuation import expects
+from daruma.tools.continuity.judging import judged
+from daruma.tools.dates.machine_zone import local_time
+from daruma.tools.dates.moments import has_day, moment_in
+
+TAKEN_UP_IN: Mode = "react"
+"""The mode of a turn that goes on with a clarification: only there does one end with it."""
+
+
+@dataclass(frozen=True)
+class TakenUp:
+    """What a message is: an answer to ``clarification``, or something new."""
+
+    continuity: Continuity | None = None
+    clarification: Clarification | None = None
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the message goes on with what was asked."""
+        return self.clarification is not None and self.clarification.status == "resumed"
+
+    @property
+    def update(self) -> Update:
+        """What intake writes of it."""
+        return {"continuity": self.continuity, "clarification": self.clarification}
+
+
+async def taken_up(
+    state: State, context: Context, task_id: str, message: str, mode: Mode | None
+) -> TakenUp:
+    """Say whether a message answers what was asked, and note what it plainly says.
+
+    ``mode`` is the one that was asked for with the message; in another than the clarification's it
+    is something new. An empty message leaves all as it was.
+    """
+    continuity, asked = standing(state)
+    if asked is None or not _is_open(asked, state):
+        return TakenUp(continuity, asked)
+    if not message.strip():
+        return TakenUp(continuity, asked)
+    steps: list[Step] = []
+    resumes = mode in (None, TAKEN_UP_IN)
+    if resumes:
+        resumes, steps = await judged(message, asked, state, context, task_id)
+    if asked.task_id:  # one that was handed over was asked by nobody here
+        how = "resumed" if resumes else "stale"
+        context.emit(ClarificationResolved(how=how, target_action=asked.target_action))
+    extra = continuity.extra if continuity else {}
+    if not resumes:
+        stale = Continuity(status="stale", extra=extra)
+        return TakenUp(stale, with_status(asked, "stale"), tuple(steps))
+    now = local_time(context.now(), context.settings.tools.time_zone)
+    known = with_said(_named(asked, task_id), message, now)
+    fresh = Continuity(mode=RESUME, extra=extra)
+    return TakenUp(fresh, with_status(known, "resumed", task_id=task_id), tuple(steps))
+
+
+def standing(state: State) -> tuple[Continuity | None, Clarification | None]:
+    """Return what stands on a thread, brought to the form of today."""
+    if isinstance(state.continuity, Mapping):
+        found = continuity_of(state.continuity)
+        return found.continuity, state.clarification or found.clarification
+    return state.continuity, state.clarification
+
+
+def with_said(asked: Clarification, message: str, now: datetime) -> Clarification:
+    """Return a clarification with what the message says, where it is the one missing day or time.
+
+    So it holds though the model should forget it, and does not move with the clock.
+    """
+    fields = [name for each in each_of(asked) for name in each.missing_fields]
+    moment = moment_in(message, now) if len(fields) == 1 and expects(fields[0]) == "date" else None
+    if moment is None or not (has_day(moment) or fields[0].endswith("time")):
+        return asked
+    return replace(asked, partial_args=asked.partial_args | {fields[0]: moment})
+
+
+def _is_open(asked: Clarification, state: State) -> bool:
+    """Whether a message may answer it; a turn that failed may not have come to what it was told."""
+    return asked.status == "open" or (asked.status in ("resumed", "tried") and state.plan is None)
+
+
+def _named(asked: Clarification, task_id: str) -> Clarification:
+    """Give ids to what was handed over without: calls go on with it by them."""
+    parts = each_of(asked)
+    first, *also = (
+        replace(each, call_id=each.call_id or f"{task_id}:handed:{n}")
+        for n, each in enumerate(parts)
+    )
+    return replace(first, also=tuple(also))

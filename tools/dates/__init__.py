@@ -1,0 +1,1 @@
+"""Reading dates and times as people write them."""
