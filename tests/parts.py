@@ -12,6 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from daruma.state.channels import State, Update
+from daruma.state.clarification import Clarification
 from daruma.state.events import Event, ModelCallStarted
 from daruma.state.failure import Code, Failure
 from daruma.state.mode import Mode
@@ -91,6 +92,18 @@ def a_savepoint(id_: str, **changes: Any) -> Savepoint:
         at=float(number),
     )
     return replace(made, **changes)
+
+
+def a_clarification(task: str = "t/1", **changes: Any) -> Clarification:
+    """An open question after the ``text`` of a call of shout, unless told otherwise."""
+    asked = Clarification(
+        task_id=task,
+        call_id="m1:c1",
+        target_action="shout",
+        question="What should I shout?",
+        missing_fields=("text",),
+    )
+    return replace(asked, **changes)
 
 
 def a_failure(code: Code = "llm_failure", node: str = "main", message: str = "broken") -> Failure:

@@ -133,7 +133,12 @@ def test_the_input_is_what_a_request_may_say() -> None:
     """FA-02: and nothing of what only nodes write."""
     graph: Any = build_graph(RecordingModel(script=[say()]), settings=settings())
 
-    assert set(graph.get_input_jsonschema()["properties"]) == {"messages", "mode", "workspace"}
+    assert set(graph.get_input_jsonschema()["properties"]) == {
+        "messages",
+        "mode",
+        "workspace",
+        "continuity",
+    }
     assert set(graph.invoke({"messages": "hi"})) <= {"messages", "plan", "result"}
 
 

@@ -21,6 +21,7 @@ NAMES = {
     "main",
     "compress",
     "repair",
+    "clarify",
     "gate",
     "tool",
     "verify",

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.graph import END
 from tests.parts import GREEN, RED, a_failure, at_once, calling
 from tests.scripted_runs import illegal, shout
@@ -35,7 +36,8 @@ from daruma.nodes.member import started
 from daruma.state.assignment import Report, assignments, reduce_reports
 from daruma.state.budget import MAX_FAILED_PLANS
 from daruma.state.channels import State, Update
-from daruma.state.failure import ModelFailed, TooLong
+from daruma.state.clarification import with_status as with_answer
+from daruma.state.failure import ModelFailed
 from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode
@@ -52,6 +54,15 @@ from daruma.tools.recovery.consulting import question_of, replied
 from daruma.tools.registry import Registry
 from daruma.tools.results import tool_result
 from daruma.tools.sandbox.opening import open_best
+
+
+@tool
+def whisper(text: str) -> str:
+    """Say it quietly."""
+    return text.lower()
+
+
+whisper.metadata = {"daruma": {"ask_for": {"text": "What should I whisper?"}}}
 
 Table = Mapping[str, tuple[Router, dict[str, Target]]]
 PLANS: dict[str, list[dict[str, Any]]] = {
@@ -90,9 +101,9 @@ PERSON: dict[str, dict[str, str]] = {
     "answers": {"decision": "instruct", "text": "Go on."},
 }
 ANSWER = {"answer": "Go on."}
-CALLING = ("loops", "works", "polls", "unknown", "misfits")
+CALLING = ("loops", "works", "polls", "unknown", "misfits", "lacks")
 """A model that makes the same calls for ever, others each time, the same with other results; and
-calls that can not run."""
+calls that can not run, or lack what a person has to say."""
 REFUSED = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
 
 
@@ -135,7 +146,7 @@ class Walker:
         self.context = Context(
             settings=given_settings,
             ask=self.ask,
-            tools=Registry([shout]),
+            tools=Registry([shout, whisper]),
             open_sandbox=open_best,
             now=lambda: 0.0,
             sleep=at_once,
@@ -188,7 +199,7 @@ class Walker:
 
     def update(self, at: str, state: State) -> Update:
         """What the node returns: the real one's update, or one of its form."""
-        if at in {"spec_review", "gate", "verify", "rollback", "consult", "hold"}:
+        if at in {"spec_review", "gate", "clarify", "verify", "rollback", "consult", "hold"}:
             found: Update = getattr(self, at)(state)
             return found
         looks = at in {"intake", "plan"} and self.world.mode == "team_collab"
@@ -257,6 +268,12 @@ class Walker:
             "failure": a_failure("approval_denied") if self.world.gate == "blocks" else None,
         }
 
+    def clarify(self, state: State) -> Update:
+        """A person who says nothing of use."""
+        assert state.clarification is not None
+        answered = with_answer(state.clarification, "resumed")
+        return {"messages": [HumanMessage("Hm.")], "clarification": answered}
+
     def consult(self, state: State) -> Update:
         """The real node, but for how the person is asked."""
         question = question_of(state)
@@ -282,8 +299,8 @@ def spoken(said: str, text: str = "x") -> AIMessage:
     if said in PLANS:
         return AIMessage(str({"phases": PLANS[said]}).replace("'", '"'))
     if said in CALLING:
-        name = "nope" if said == "unknown" else "shout"
-        return calling(name, name, **({} if said == "misfits" else {"text": text}))
+        name = {"unknown": "nope", "lacks": "whisper"}.get(said, "shout")
+        return calling(name, name, **({} if said in {"misfits", "lacks"} else {"text": text}))
     if said in ACTIONS:
         return AIMessage(json.dumps(ACTIONS[said]))
     if said in REPAIRS:
@@ -398,7 +415,7 @@ def test_every_walk_ends_with_a_result(world: World, given_settings: Settings) -
     state = Walker(world, given_settings).walk()
 
     assert state.result is not None
-    assert (state.result.status == "completed") == (state.error is None)
+    assert (state.result.status in {"completed", "parked"}) == (state.error is None)
     assert illegal(state.messages) == []
 
 

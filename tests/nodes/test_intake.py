@@ -62,7 +62,9 @@ async def test_the_old_task_is_cleared_away() -> None:
         "origin": None,
         "action": None,
         "error": None,
-        "recalled": None,
+        "steps": [],
+        "continuity": None,
+        "clarification": None,
     }
 
 
