@@ -78,6 +78,12 @@ def _decided(what: str) -> Callable[[Event], list[Line]]:
     return tell
 
 
+def _answered(event: Event) -> list[Line]:
+    if event["how"] == "resumed":
+        return [Line("note", f"going on with {event['target_action']}")]
+    return [Line("note", f"{event['target_action']} is not gone on with")]
+
+
 def _phase(event: Event) -> list[Line]:
     return [Line("head", event["title"], f"phase {event['number']} of {event['of']}")]
 
@@ -130,6 +136,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
     "spec_review_completed": _decided("plan"),
     "approval_completed": _decided("call"),
+    "clarification_resolved": _answered,
     "answer_audited": lambda event: audit_lines(event["audit"]),
     "phase_started": _phase,
     "phase_completed": lambda _: [Line("ok", "phase completed")],

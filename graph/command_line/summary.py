@@ -69,7 +69,10 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
     ]
     spent = [f"{kind} {number}" for kind, number in result.budgets.items() if number]
     seconds = result.timings.get("total")
+    asked = result.clarification
     told = {
+        "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
+        "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
         "phases": "\n".join(marked),
         "checks": "\n".join(checked),
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",

@@ -68,4 +68,6 @@ def ago(seconds: float) -> str:
 
 
 def _goal(view: ThreadView) -> str:
-    return view.task.goal if view.task else view.damage or view.request
+    goal = view.task.goal if view.task else view.damage or view.request
+    asked = view.stop.result.clarification if view.stop and view.stop.result else None
+    return f"{goal} (asks: {asked.question})" if asked else goal

@@ -113,8 +113,8 @@ def clarification_note(state: State) -> list[AnyMessage]:
         return []
     lines = [f"Note: the user was asked: {state.clarification.question}", "They have answered."]
     lines += [
-        f"What was meant to be done is a call of {each.target_action}. Known already, and filled "
-        f"in where you leave it out: {each.partial_args}. Asked for: {', '.join(each.missing_fields)}."
+        f"A call of {each.target_action} was meant. Known already, and filled in where you leave "
+        f"it out: {each.partial_args}. Asked for: {', '.join(each.missing_fields)}."
         for each in known
     ]
     return [HumanMessage("\n".join([*lines, "Make the call once you know what is missing."]))]
