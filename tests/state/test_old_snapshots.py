@@ -118,9 +118,38 @@ def test_what_can_not_be_stored_becomes_text() -> None:
 
 
 KEYS = st.sampled_from(
-    "active_sub_flow awaitingUserInput pending_action pending-question collected_args slots missing"
-    " missingFields status mode schema_version extra also asked clarification continuity question"
-    " target_action targetAction name text field owning_agent task_id call_id goal a.b a b +".split()
+    [
+        "active_sub_flow",
+        "awaitingUserInput",
+        "pending_action",
+        "pending-question",
+        "collected_args",
+        "slots",
+        "missing",
+        "missingFields",
+        "status",
+        "mode",
+        "schema_version",
+        "extra",
+        "also",
+        "asked",
+        "clarification",
+        "continuity",
+        "question",
+        "target_action",
+        "targetAction",
+        "name",
+        "text",
+        "field",
+        "owning_agent",
+        "task_id",
+        "call_id",
+        "goal",
+        "a.b",
+        "a",
+        "b",
+        "+",
+    ]
 ) | st.text(max_size=3)
 SCALARS = (
     st.none()

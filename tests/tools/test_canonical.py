@@ -1,12 +1,12 @@
 """Declared aliases and promotions make of every way to say a call the one that is stored."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.tools import tool
 from tests.parts import settings
 
 from daruma.tools.canonical import Canonical, canonical_call
@@ -14,40 +14,12 @@ from daruma.tools.registry import Registry
 from daruma.tools.resolution import misfit
 from daruma.tools.tool import Tool
 
+GOAL_DATES = ["date", "target_date", "deadline", "due_date", "due", "by"]
 WHEN = ["due_time", "due_datetime", "start_time", "end_time"]
 
 
-@tool
-def create_todo(title: str, todo_date: str | None = None) -> str:
-    """Note something to do on a day."""
-    return f"{title} {todo_date}"
-
-
-@tool
-def create_schedule_task(title: str, due_time: str = "", start_time: str = "") -> str:
-    """Note something to do at a time."""
-    return f"{title} {due_time}{start_time}"
-
-
-@tool
-def create_goal(title: str, goal_date: str) -> str:
-    """Note a goal."""
-    return f"{title} {goal_date}"
-
-
-create_todo.metadata = {
-    "daruma": {
-        "argument_aliases": {"date": "todo_date", "day": "todo_date"},
-        "promote_to": "create_schedule_task",
-        "promote_when": WHEN,
-        "effect": "external",
-    }
-}
-create_schedule_task.metadata = {"daruma": {"argument_aliases": {"name": "title"}}}
-create_goal.metadata = {
-    "daruma": {"argument_aliases": dict.fromkeys(("date", "target_date", "by"), "goal_date")}
-}
-ASSISTANT = Registry([create_todo, create_schedule_task, create_goal]).visible(settings().tools, ())
+ASSISTANT = Registry().visible(settings().tools, {"assistant"})
+NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +39,8 @@ ASSISTANT = Registry([create_todo, create_schedule_task, create_goal]).visible(s
         ("create_todo", {"due_time": None, "end_time": ""}, "create_todo", None),
         ("create_schedule_task", {"title": "a"}, "create_schedule_task", {"title": "a"}),
         ("create_goal", {"by": "d"}, "create_goal", {"goal_date": "d"}),
+        *(("create_goal", {key: "d"}, "create_goal", {"goal_date": "d"}) for key in GOAL_DATES),
+        ("create_reminder", {"remind_at": "d"}, "create_reminder", {"reminder_date": "d"}),
         ("unheard_of", {"date": "d"}, "unheard_of", {"date": "d"}),
     ],
 )
@@ -110,6 +84,34 @@ def test_a_call_is_not_promoted_to_a_tool_that_is_not_shown() -> None:
     called = canonical_call("create_todo", {"due_time": "9"}, [ASSISTANT[0]])
 
     assert called.name == "create_todo"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "becomes", "unread"),
+    [
+        ("create_todo", {"date": "tomorrow"}, {"todo_date": "2026-11-23"}, ()),
+        ("create_todo", {"due_time": "9am"}, {"due_time": "09:00"}, ()),
+        ("create_goal", {"by": "25.12."}, {"goal_date": "2026-12-25"}, ()),
+        (
+            "create_reminder",
+            {"when": "tomorrow at nine"},
+            {"reminder_date": "2026-11-23T09:00+00:00"},
+            (),
+        ),
+        ("create_reminder", {"at": "9am"}, {"reminder_date": "9am"}, ("reminder_date",)),
+        ("create_goal", {"goal_date": "some day"}, {"goal_date": "some day"}, ("goal_date",)),
+        ("create_goal", {"goal_date": 7}, {"goal_date": 7}, ()),
+    ],
+)
+def test_dates_become_iso_after_everything_else(
+    name: str, args: dict[str, Any], becomes: dict[str, Any], unread: tuple[str, ...]
+) -> None:
+    """AS-01: so what is stored does not move with the clock; what is in doubt is said to be."""
+    called = canonical_call(name, args, ASSISTANT, NOW)
+    again = canonical_call(called.name, called.args, ASSISTANT, NOW.replace(year=2030))
+
+    assert (called.args, called.unread) == (becomes, unread)
+    assert (again.args, again.changes) == (becomes, ())
 
 
 async def _run(*_: Any) -> str:

@@ -1,13 +1,30 @@
-"""A message is known as an answer, or as something else, by its form."""
+"""A message is known as an answer, or as something else, by its form.
+
+``pytest -k table_of_next_messages -s tests/tools/continuity`` prints the README's table.
+"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from tests.tools.continuity.next_messages import Next
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tools.continuity.next_messages import (
+    COUNT,
+    DATE,
+    HARDER,
+    HELD_OUT,
+    KNOWN,
+    TITLE,
+    Next,
+)
 
-from daruma.tools.continuity.continuation import continues
+from daruma.state.clarification import Clarification
+from daruma.tools.continuity.continuation import continues, expects
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
+SETS = {"known": KNOWN, "held out": HELD_OUT, "hard": HARDER}
 
 
 def judged(messages: Sequence[Next]) -> dict[str, list[str]]:
@@ -18,3 +35,58 @@ def judged(messages: Sequence[Next]) -> dict[str, list[str]]:
         how = "unsure" if verdict == "unsure" else "right" if verdict == each.wanted else "wrong"
         found[how].append(each.message)
     return found
+
+
+def test_the_table_of_next_messages() -> None:
+    """What the README publishes: how often the rule is right, leaves it open, or is wrong."""
+    found = {name: judged(messages) for name, messages in SETS.items()}
+    counts = {
+        name: tuple(len(each[how]) for how in ("right", "unsure", "wrong"))
+        for name, each in found.items()
+    }
+    print("\n| messages | right | left to the model | wrong |\n|---|---|---|---|")  # noqa: T201
+    for name, (right, unsure, wrong) in counts.items():
+        print(f"| {name} ({right + unsure + wrong}) | {right} | {unsure} | {wrong} |")  # noqa: T201
+    print("wrong:", found["hard"]["wrong"])  # noqa: T201
+
+    assert counts == {"known": (51, 0, 0), "held out": (41, 2, 0), "hard": (21, 18, 4)}
+
+
+@pytest.mark.parametrize("each", KNOWN, ids=lambda each: each.message)
+def test_what_is_known_is_known(each: Next) -> None:
+    """CO-02: also in German, French, Spanish, Chinese and Japanese."""
+    assert continues(each.message, each.after, NOW) == each.wanted
+
+
+@pytest.mark.parametrize("message", ["", "  ", "\u200b", "tomorrow " * 100])
+def test_what_says_nothing_and_what_says_much_is_left_open(message: str) -> None:
+    """The one is no answer, the other more than one."""
+    assert continues(message, DATE, NOW) == "unsure"
+
+
+@pytest.mark.parametrize("message", ["what do you mean?", "send the report on Friday"])
+def test_what_may_be_both_is_left_open(message: str) -> None:
+    """A question about the question; a request with a date in it."""
+    assert continues(message, DATE, NOW) == "unsure"
+
+
+@given(st.text(max_size=500), st.sampled_from([DATE, TITLE, COUNT, replace(DATE, question="")]))
+def test_any_message_has_a_verdict(message: str, after: Clarification) -> None:
+    """Nothing is raised, whatever is said."""
+    assert continues(message, after, NOW) in ("resume", "stale", "unsure")
+
+
+@pytest.mark.parametrize(
+    ("field", "kind"),
+    [
+        ("reminder_date", "date"),
+        ("due_time", "date"),
+        ("start-time", "date"),
+        ("sometimes", "text"),
+        ("seat_count", "number"),
+        ("title", "text"),
+    ],
+)
+def test_a_field_holds_what_its_name_says(field: str, kind: str) -> None:
+    """By whole words of it."""
+    assert expects(field) == kind
