@@ -66,6 +66,7 @@ def unfinished() -> Run:
         ({"messages": [("user", "a"), ("assistant", "b")]}, "has to be the user's"),
         ({"messages": "hi", "mode": "team"}, "unknown mode 'team'; there are: direct_chat, react"),
         ({"messages": "hi", "mode": ["react"]}, "unknown mode ['react']"),
+        ({"messages": "hi", "continuity": ["a"]}, "continuity is a dict, what the application"),
         ({"messages": "hi", "workspace": "/no/such/folder"}, "'/no/such/folder' is not a folder"),
         ({"messages": "hi", "workspace": __file__}, "is not a folder that is there"),
         ({"messages": "hi", "workspace": "a\0b"}, "is not a folder that is there"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 import pytest
+from langchain_core.tools import tool
 from tests.parts import memory, settings
 from tests.scripted_runs import (
     RecordingModel,
@@ -157,6 +158,25 @@ def test_a_bug_in_a_tool_task_is_a_result(tmp_path: Any) -> None:
     assert run.result.status == "completed"
     assert [m.status for m in run.messages if m.type == "tool"] == ["error", "error"]
     assert illegal(run.messages) == []
+    assert unclosed(run.events) == []
+
+
+@tool
+def whisper(text: str) -> str:
+    """Say it quietly."""
+    return text.lower()
+
+
+whisper.metadata = {"daruma": {"ask_for": {"text": "What should I whisper?"}}}
+
+
+def test_a_bug_in_asking_for_what_is_missing_ends_the_phase(tmp_path: Any) -> None:
+    """And closes what was opened (PL-04)."""
+    lacks = {"calls": [{"name": "whisper", "args": {}}]}
+    case = {"script": PLANNED | {"main": [lacks]}, "mode": "plan_exec"}
+    run = run_with(case, "clarify", tmp_path, Registry([shout, whisper]))
+
+    assert run.result.status == "failed"
     assert unclosed(run.events) == []
 
 

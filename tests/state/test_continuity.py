@@ -25,5 +25,5 @@ GIVEN = {"pending_action": "pay"}
     ],
 )
 def test_a_threads_own_continuity_is_kept(known: Any, write: Any, kept: Any) -> None:
-    """CO-02: what is open on it, also where an old checkpoint holds it raw; nodes write anything."""
+    """CO-02: what is open on it, also where an old checkpoint holds it raw; nodes write all."""
     assert reduce_continuity(known, write) == kept

@@ -42,6 +42,15 @@ def test_aliases_and_a_promotion_are_declared() -> None:
     assert from_application(declaring(effect="none")).canonical is None
 
 
+def test_dates_and_questions_are_declared() -> None:
+    """CO-01: what is read as a day or a time, and what the user is asked for."""
+    declared = {"dates": {"day": "date"}, "ask_for": {"day": "When?"}}
+
+    assert from_application(declaring(**declared)).canonical == Canonical(
+        dates={"day": "date"}, ask_for={"day": "When?"}
+    )
+
+
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
@@ -51,6 +60,10 @@ def test_aliases_and_a_promotion_are_declared() -> None:
         ({"argument_aliases": ["a"]}, "argument_aliases: Input should be a valid dictionary"),
         ({"promote_to": "x"}, "one of promote_to and promote_when"),
         ({"promote_when": ["x"]}, "one of promote_to and promote_when"),
+        ({"dates": {"text": "moment"}}, "dates.text: Input should be 'date' or 'time'"),
+        ({"dates": {"dya": "date"}}, "dates or ask_for 'dya', which is no argument that the"),
+        ({"ask_for": {"dya": "When?"}}, "dates or ask_for 'dya', which is no argument that"),
+        ({"ask_for": {"day": "?"}, "idempotency_key": "day"}, "ask_for 'day', which is no arg"),
         ({"argument_aliases": {"text": "day"}}, "'text' as another name of 'day', and it is an"),
         ({"argument_aliases": {"date": "dya"}}, "'date' as another name of 'dya', which is no"),
     ],

@@ -28,7 +28,7 @@ from daruma.state.visible_text import revealed
 NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
 
 SILENT = {
-    "model_call_started", "tool_started", "task_completed",
+    "clarification_request", "model_call_started", "tool_started", "task_completed",
 }  # fmt: skip
 """Events that are seen in the picture below the lines, or in the summary at the end."""
 

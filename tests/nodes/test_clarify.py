@@ -1,0 +1,24 @@
+"""In a plan a person is asked, and what they say reaches the model."""
+
+from tests.parts import a_clarification, a_context, a_phase, a_plan, a_task, asked
+
+from daruma.nodes.clarify import clarify
+from daruma.state.events import ClarificationResolved, Event
+
+
+async def test_the_answer_is_told_and_the_question_closed() -> None:
+    """CO-01: the next call of the model goes on with what is known; the events are a pair."""
+    events: list[Event] = []
+    values = {
+        "task": a_task("plan_exec"),
+        "plan": a_plan(a_phase("a"), current="a"),
+        "clarification": a_clarification(),
+    }
+    question, after = await asked(clarify, values, {"answer": "hello"}, a_context(events=events))
+
+    assert question["type"] == "question"
+    assert question["question"] == "What should I shout?"
+    assert question["context"] == "shout needs text"
+    assert after["messages"][-1].text == "hello"
+    assert after["clarification"].status == "resumed"
+    assert events == [ClarificationResolved(how="resumed", target_action="shout")]
