@@ -24,14 +24,8 @@ from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
-from daruma.tools.continuity.asking import (
-    after_calls,
-    asked,
-    asked_in_words,
-    asking,
-    clarification_note,
-    settled,
-)
+from daruma.tools.continuity.asking import asked, asked_in_words
+from daruma.tools.continuity.resuming import after_calls, asking, clarification_note, settled
 from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks

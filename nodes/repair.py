@@ -11,7 +11,7 @@ from daruma.state.recording import record_step
 from daruma.state.recoveries import hidden_tools
 from daruma.tools.auditing import audit_of
 from daruma.tools.context import EXACT, Answer, Context
-from daruma.tools.continuity.asking import asking
+from daruma.tools.continuity.resuming import asking
 from daruma.tools.offer import offer_of
 from daruma.tools.repair.round import Round, next_round
 from daruma.tools.results import tool_result

@@ -41,7 +41,8 @@ def _storable(text: str) -> str:
 
 def reading_of(field: str, value: Any) -> Any:
     """Return a value in the form of a clarification's field, None where it can be none."""
-    return _READ.get(field, _text)(value)
+    read: Callable[[Any], Any] = _READ.get(field, _text)
+    return read(value)
 
 
 def _text(value: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -73,7 +73,7 @@ class Run:
         self.nodes: list[str] = []
         self.events: list[dict[str, Any]] = []
 
-    def send(self, given: Any, **options: Any) -> "Run":
+    def send(self, given: Any, **options: Any) -> Self:
         """Start or go on, until the end or the next question."""
         modes = ["updates", "custom"]
         for mode, part in self.graph.stream(given, self.config, stream_mode=modes, **options):
@@ -83,14 +83,14 @@ class Run:
                 self.nodes.extend(part)
         return self
 
-    def ask(self, text: str = "Do it", **request: Any) -> "Run":
+    def ask(self, text: str = "Do it", **request: Any) -> Self:
         return self.send({"messages": [HumanMessage(text)], **request})
 
-    def reply(self, reply: object) -> "Run":
+    def reply(self, reply: object) -> Self:
         """Answer the one open question."""
         return self.send(Command(resume={self.question.id: reply}))
 
-    def decide(self, **decisions: str) -> "Run":
+    def decide(self, **decisions: str) -> Self:
         """Answer open approvals by the id of their call, with their digests."""
         digests = {a["approval_id"]: a["digest"] for a in self.question.value["approvals"]}
         return self.reply(
@@ -102,7 +102,7 @@ class Run:
             }
         )
 
-    def approve(self) -> "Run":
+    def approve(self) -> Self:
         """Approve every open call."""
         return self.decide(
             **{a["approval_id"]: "approve" for a in self.question.value["approvals"]}

@@ -366,7 +366,7 @@ def test_a_thread_that_is_forked_goes_by_its_own_history() -> None:
     run = Thread(calls(MILK), calls({"name": "create_reminder", "args": {}}), say())
     parked = run.ask().snapshot.config
     run.ask("2031-05-05")
-    run.config = RunnableConfig(**parked)
+    run.config = parked
     run.ask("2032-06-06")
 
     assert [each["reminder_date"] for each in run.kept] == ["2031-05-05", "2032-06-06"]

@@ -1,54 +1,29 @@
-"""Ending a turn with a question for what a call lacks (CO-01), and noting what came of it."""
+"""Ending a turn with a question for what a call lacks (CO-01)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.clarification import (
     MOST_ASKED,
     Clarification,
-    ClarificationStatus,
     each_of,
     joined,
     with_status,
 )
 from daruma.state.continuity import RESUME, Continuity
-from daruma.state.ending import answer, waits
+from daruma.state.ending import answer
 from daruma.state.events import ClarificationRequested
 from daruma.state.failure import Failure
+from daruma.state.messages import Messages
 from daruma.state.tool_task import ToolTask
 from daruma.state.tool_task import with_status as calls_with
 from daruma.tools.context import Context
-from daruma.tools.offer import Offer
+from daruma.tools.continuity.resuming import LIVE
 from daruma.tools.results import tool_result
-
-LIVE: tuple[ClarificationStatus, ...] = ("resumed", "tried")
-"""What calls of this turn may go on with."""
-
-
-def asking(offer: Offer, state: State) -> Offer:
-    """Return what a model is offered that may leave out what the user has to say."""
-    known = tuple(each for each in each_of(state.clarification) if each.status in LIVE)
-    return replace(offer, asks=True, resuming=known)
-
-
-def after_calls(state: State) -> State:
-    """Return the state with what the calls that were just answered mean for the clarification."""
-    tried = {call.continues: call.status for call in state.calls if call.continues}
-    if not tried or state.clarification is None:
-        return state
-    kept = tuple(
-        replace(each, status="tried" if each.call_id in tried else each.status)
-        for each in each_of(state.clarification)
-        if tried.get(each.call_id) not in ("done", "unknown", "rejected")
-    )
-    if kept:
-        return replace(state, clarification=joined(kept))
-    done = with_status(state.clarification, "completed")
-    return replace(state, clarification=done, continuity=Continuity())
 
 
 def asked(state: State, context: Context) -> Update | None:
@@ -66,16 +41,16 @@ def asked(state: State, context: Context) -> Update | None:
     kept = [
         each for each in before.values() if each.status == "resumed" and each.call_id not in taken
     ]
-    results: list[AnyMessage] = [
+    results: Messages = [
         tool_result(call, f"Not run: the user was asked: {call.reason}", ok=False) for call in lack
     ]
     if any(each.asked > MOST_ASKED for each in new):
-        return _given_up(new, state) | {"messages": results}
+        return Update(**_given_up(new, state), messages=results)
     question = "\n".join(dict.fromkeys(_told(each, len(new)) for each in new))
     found = joined((replace(new[0], question=question), *new[1:], *(_open(k, state) for k in kept)))
     if state.plan is None:
         results.append(AIMessage(question, id=_message_id(state)))
-    return _opened(found, context) | {"messages": results}
+    return Update(**_opened(found, context), messages=results)
 
 
 def asked_in_words(state: State, update: Update, context: Context) -> Update:
@@ -84,7 +59,7 @@ def asked_in_words(state: State, update: Update, context: Context) -> Update:
     The model may have asked on in its own words. What was tried and failed is not asked for again.
     """
     live = [each for each in each_of(state.clarification) if each.status in LIVE]
-    said = answer(replace(state, messages=[*state.messages, *update.get("messages", [])]))
+    said = answer(replace(state, messages=[*state.messages, *_said(update)]))
     if not live or not said or state.plan or update.get("failure") or update.get("calls"):
         return update
     pending = joined(tuple(each for each in live if each.status == "resumed"))
@@ -97,27 +72,8 @@ def asked_in_words(state: State, update: Update, context: Context) -> Update:
     return update | _opened(again, context)
 
 
-def settled(state: State) -> Update:
-    """Return what a clarification was changed to, for the update of whoever comes upon it."""
-    return {"clarification": state.clarification, "continuity": _own(state)}
-
-
-def _own(state: State) -> Continuity | None:
-    return state.continuity if isinstance(state.continuity, Continuity) else None
-
-
-def clarification_note(state: State) -> list[AnyMessage]:
-    """Return what a model is told of the question that the user's message answers."""
-    known = [each for each in each_of(state.clarification) if each.status in LIVE]
-    if state.clarification is None or not known or waits(state):
-        return []
-    lines = [f"Note: the user was asked: {state.clarification.question}", "They have answered."]
-    lines += [
-        f"A call of {each.target_action} was meant. Known already, and filled in where you leave "
-        f"it out: {each.partial_args}. Asked for: {', '.join(each.missing_fields)}."
-        for each in known
-    ]
-    return [HumanMessage("\n".join([*lines, "Make the call once you know what is missing."]))]
+def _said(update: Update) -> list[AnyMessage]:
+    return [m for m in update.get("messages", ()) if not isinstance(m, RemoveMessage)]
 
 
 def _clarification(call: ToolTask, before: Clarification | None, state: State) -> Clarification:

@@ -13,7 +13,7 @@ from daruma.tools.tool import Surroundings
 from daruma.tools.toolsets import TOOLSET_TOOLS
 
 TOOLS = {tool.name: tool for tool in TOOLSET_TOOLS if tool.toolset == "assistant"}
-TITLE: Mapping[str, Any] = {"title": "Milk"}
+TITLE = {"title": "Milk"}
 
 
 def around(store: InMemoryStore | None, namespace: str | None = None) -> Surroundings:

@@ -59,4 +59,4 @@ async def test_what_the_rule_knows_is_asked_of_nobody() -> None:
     other = await judged("@chat hi", a_clarification(), a_state(), a_context(ask=ask), "t/2")
 
     assert (found.resumes, other.resumes) == (True, False)
-    assert ask.requests == found.steps == []
+    assert (ask.requests, found.steps) == ([], [])
