@@ -24,8 +24,7 @@ from daruma.tools.answer_calls import as_calls, with_own_ids
 from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
-from daruma.tools.continuity.asking import asked, asked_in_words
-from daruma.tools.continuity.resuming import after_calls, asking, clarification_note, settled
+from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
 from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
@@ -64,7 +63,16 @@ async def _thought(state: State, context: Context) -> Update:
     if not budget.can_think(state):
         return {"calls": ()}
     offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
-    offer = asking(offer, state)
+    draft = Draft(
+        "main",
+        [SystemMessage(prompt(state))],
+        shown(state),
+        tail=drift_note(state),
+        tools=offer.tools,
+    )
+    counted, crowded = weighed(draft, state, context)
+    if crowded:
+        return unasked(crowded)
     at = context.now()
     try:
         answer = await context.ask(

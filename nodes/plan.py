@@ -18,7 +18,7 @@ from daruma.state.relevant_context import remembered
 from daruma.state.settings import Settings
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
-from daruma.tools.context_window.draft import Draft, refused, unasked, weighed
+from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
 from daruma.tools.results import cut_off
 from daruma.tools.team.team_of import team_of
 from daruma.tools.team.template import Template
@@ -85,8 +85,7 @@ def request(state: State, settings: Settings, team: Template | None = None) -> l
     if team:
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     system = "\n".join(lines)
-    told = "\n\n".join((f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan")))
-    return [SystemMessage(told), *said_before(state, prompts), *remembered(state), *state.messages]
+    return Draft("plan", [SystemMessage(f"{system}\n\nTask: {goal}{place}")], shown(state))
 
 
 def _read(

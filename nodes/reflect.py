@@ -12,7 +12,7 @@ from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
-from daruma.tools.context_window.draft import Draft, refused, unasked, weighed
+from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
 
 PROMPT = """\
 The work was checked and did not pass. From what the checks really said, state in a few sentences \
@@ -22,7 +22,7 @@ the output."""
 
 async def reflect(state: State, context: Context) -> Update:
     """Ask for a reflection; if that fails, the next attempt goes on without one (VE-04)."""
-    draft = Draft("reflect", [SystemMessage(PROMPT)])
+    draft = Draft("reflect", [SystemMessage(PROMPT)], shown(state))
     counted, crowded = weighed(draft, state, context)
     if crowded:
         return unasked(crowded)

@@ -1,7 +1,8 @@
-"""What a long thread costs: ``python -m tests.growth [STEPS [CHARACTERS ...]]``.
+"""What a long thread costs: ``python -m tests.growth [--budget TOKENS] [STEPS [CHARACTERS ...]]``.
 
 A thread of 1,000 steps with outputs of 1 KB, and one with 20 KB, on an embedded Postgres of their
-own: milliseconds and bytes of the first, a middle and the last hundred steps, and the ratio.
+own: milliseconds and bytes of the first, a middle and the last hundred steps, and the ratio. With a
+budget no request has more tokens than that, however long the thread is.
 """
 
 import sys
@@ -18,22 +19,25 @@ from daruma.graph.storage.postgres import open_postgres
 
 def main(args: list[str]) -> None:
     """Print one table for each size of output."""
-    steps, *sizes = map(int, args) if args else (1000, 1000, 20_000)
+    budget = int(args[1]) if args[:1] == ["--budget"] else None
+    numbers = args[2:] if budget else args
+    steps, *sizes = map(int, numbers) if numbers else (1000, 1000, 20_000)
     with tempfile.TemporaryDirectory(prefix="daruma-growth-") as folder:
         Path(folder).chmod(0o755)  # as root, Postgres runs as an account that has to get in
         with embedded_postgres(Path(folder) / "server") as server:
             for size in sizes:
-                _measure(server, steps, size)
+                _measure(server, steps, size, budget)
 
 
-def _measure(server: str, steps: int, size: int) -> None:
+def _measure(server: str, steps: int, size: int, budget: int | None) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE growth_{size}")
     url = make_conninfo(server, dbname=f"growth_{size}")
     with open_postgres(url) as postgres:
-        marks = long_thread(postgres, url, steps=steps, size=size)
+        marks = long_thread(postgres, url, steps=steps, size=size, budget=budget)
     parts = between(marks)
-    say(f"{steps} steps with outputs of {size} characters")
+    within = f", requests of at most {budget} tokens" if budget else ""
+    say(f"{steps} steps with outputs of {size} characters{within}")
     say("     steps   ms/step   of it asking the model   of a processor   bytes/step   so far")
     for part, mark in zip(parts, marks[1:], strict=True):
         _line(part, mark, every=steps // len(parts))

@@ -40,10 +40,20 @@ class Mark:
 
 
 def long_thread(
-    postgres: Postgres, url: str, *, steps: int, size: int, every: int = 100
+    postgres: Postgres,
+    url: str,
+    *,
+    steps: int,
+    size: int,
+    every: int = 100,
+    budget: int | None = None,
 ) -> list[Mark]:
-    """Run a thread of so many steps, each with an output of ``size`` characters, and mark it."""
-    graph = build_graph(_model(steps), [_teller(size)], _settings(steps), persistence=postgres)
+    """Run a thread of so many steps, each with an output of ``size`` characters, and mark it.
+
+    With a ``budget`` no request has more tokens than that.
+    """
+    given = _settings(steps, budget)
+    graph = build_graph(_model(steps), [_teller(size)], given, persistence=postgres)
     config: RunnableConfig = {"configurable": {"thread_id": "long"}, "recursion_limit": 5 * steps}
     marks = [Mark(0, 0.0, 0)]
     done, ran, asking, worked = 0, 0.0, 0.0, 0.0
@@ -79,8 +89,10 @@ def _steps_in(part: dict[str, Any]) -> list[Step]:
     return [step for update in part.values() for step in (update or {}).get("steps", ())]
 
 
-def _settings(steps: int) -> Settings:
-    return Settings.model_validate({"budgets": {"max_steps": steps + 1}})
+def _settings(steps: int, budget: int | None) -> Settings:
+    return Settings.model_validate(
+        {"budgets": {"max_steps": steps + 1}, "llm": {"context_window_tokens": budget}}
+    )
 
 
 def _model(steps: int) -> ScriptedChatModel:
@@ -88,7 +100,9 @@ def _model(steps: int) -> ScriptedChatModel:
     asked = [
         {"calls": [{"name": "tell", "args": {"number": n}}], "usage": usage} for n in range(steps)
     ]
-    return ScriptedChatModel(script={"main": [*asked, {**say(), "usage": usage}]})
+    summaries = [{"say": "They told of numbers.", "usage": usage}] * steps
+    script = {"main": [*asked, {**say(), "usage": usage}], "compress": summaries}
+    return ScriptedChatModel(script=script)
 
 
 def _teller(size: int) -> Callable[..., Any]:

@@ -34,18 +34,21 @@ STEP_OF: Final[dict[Asking, StepKind]] = {"main": "think", "plan": "plan", "refl
 class Draft:
     """``head`` is the prompt, ``recalled`` what memory holds of the task, ``tail`` notes.
 
+    ``history`` is what is shown of it: made once, as it takes time for each message.
+
     What was recalled stands at one place for a whole task, and is not sent once it was dropped.
     """
 
     node: Asking
     head: Sequence[AnyMessage]
+    history: Sequence[AnyMessage]
     recalled: Sequence[AnyMessage] = ()
     tail: Sequence[AnyMessage] = ()
     tools: Sequence[Tool] = ()
 
     def messages(self, state: State) -> list[AnyMessage]:
         """Return the messages of the request."""
-        return [*self.head, *self.remembered(state), *shown(state), *self.tail]
+        return [*self.head, *self.remembered(state), *self.history, *self.tail]
 
     def remembered(self, state: State) -> Sequence[AnyMessage]:
         """Return what of the recalled is sent."""
@@ -84,7 +87,7 @@ def weight_of(draft: Draft, state: State, context: Context) -> Weight:
     return Weight(
         fixed=tokens.of_messages([*draft.head, *draft.tail]) + tokens.of_tools(draft.tools) + REPLY,
         memory=tokens.of_messages(draft.remembered(state)),
-        history=tokens.of_messages(sendable(shown(state))),
+        history=tokens.of_messages(sendable(draft.history)),
         factor=factor_of(state),
     )
 

@@ -17,7 +17,8 @@ from daruma.state.usage import Usage
 from daruma.tools.context import Context
 from daruma.tools.context_window.draft import Draft, factor_of, refused, unasked, weighed
 
-DRAFT = Draft("main", [SystemMessage("Work.")])
+HISTORY = working(20)
+DRAFT = Draft("main", [SystemMessage("Work.")], HISTORY)
 LONG = ModelFailed("too long", too_long=TooLong())
 COST = ContextCost(node="main", budget=1, before=2, after=1, saved={})
 REFUSED = taken("compress", context_cost=replace(COST, refused=True))
@@ -28,7 +29,7 @@ def within(tokens: int | None) -> Context:
 
 
 def state(**values: Any) -> State:
-    return a_state(**{"messages": working(20)} | values)
+    return a_state(**{"messages": HISTORY} | values)
 
 
 def counted(asked: int, by_provider: int) -> list[Step]:
