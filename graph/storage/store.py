@@ -53,7 +53,7 @@ class PostgresStore(BaseStore):
     ) -> None:
         self.database = database
         self._index = IndexWords(sealing or Checked())
-        self._meanings = Meanings(database, self._index, embeddings)
+        self.meanings = Meanings(database, self._index, embeddings)
 
     def with_embeddings(self, embeddings: Embeddings | None) -> "PostgresStore":
         """Return a store of the same items that finds by meaning with another model, or with none.
@@ -74,18 +74,18 @@ class PostgresStore(BaseStore):
     @property
     def note(self) -> str:
         """Why items are not all found by meaning, in one line; empty if they are."""
-        return self._meanings.note
+        return self.meanings.note
 
     def reindex(self) -> int:
         """Make the vectors that are lacking, drop other models'; return how many were made.
 
         It ends early where the model fails; :attr:`note` says so.
         """
-        return run(self._meanings.reindex(), loop=self.database.loop)
+        return run(self.meanings.reindex(), loop=self.database.loop)
 
     async def areindex(self) -> int:
         """Do the same on any event loop."""
-        return await on(self.database.loop, self._meanings.reindex())
+        return await on(self.database.loop, self.meanings.reindex())
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations in one transaction: what is read is as it was before the writes."""
@@ -111,8 +111,8 @@ class PostgresStore(BaseStore):
 
     async def _found(self, asked: SearchOp, way: Way) -> Found:
         query = asked.query or ""
-        vector = await self._meanings.of_query(query) if way != "words" else None
-        search = Search(self._index, self._meanings, {query: vector}, way)
+        vector = await self.meanings.of_query(query) if way != "words" else None
+        search = Search(self._index, self.meanings, {query: vector}, way)
         items = await self.database.transact(lambda c: search.of(c, asked))
         return Found(tuple(items), "" if way == "words" else self.note)
 
@@ -122,7 +122,7 @@ class PostgresStore(BaseStore):
         rows = await prepared(self._index, [op for op in puts.values() if op.value is not None])
         gone = [name for name, op in puts.items() if op.value is None]
         queries = {op.query for op in ops if isinstance(op, SearchOp) and op.query}
-        vectors = {query: await self._meanings.of_query(query) for query in queries}
+        vectors = {query: await self.meanings.of_query(query) for query in queries}
 
         async def work(connection: Connection) -> tuple[list[Result], list[tuple[int, Row]]]:
             results = await self._read(connection, ops, vectors)
@@ -133,7 +133,7 @@ class PostgresStore(BaseStore):
 
         results, written = await self.database.transact(work)
         if written:
-            await self._meanings.learn([Text(n, row.meant, row.text) for n, row in written])
+            await self.meanings.learn([Text(n, row.meant, row.text) for n, row in written])
         return results
 
     async def _read(
@@ -141,7 +141,7 @@ class PostgresStore(BaseStore):
     ) -> list[Result]:
         names = [(op.namespace, op.key) for op in ops if isinstance(op, GetOp)]
         items = await read(connection, self._index.sealing, names) if names else {}
-        search = Search(self._index, self._meanings, vectors)
+        search = Search(self._index, self.meanings, vectors)
         results: list[Result] = []
         for op in ops:
             if isinstance(op, GetOp):

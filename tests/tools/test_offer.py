@@ -13,7 +13,6 @@ from daruma.tools.toolsets import TOOLSET_TOOLS
 SETS = {tool.name for tool in TOOLSET_TOOLS}
 BUILTIN = {"str_replace_editor", "search", "run_command", "run_tests"}
 SETS = {tool.name for tool in TOOLSET_TOOLS}
-"""Shown where there is a store, or skills, or where they are asked for."""
 
 
 def shout(text: str) -> str:
@@ -22,7 +21,7 @@ def shout(text: str) -> str:
 
 
 def test_a_task_in_a_workspace_is_offered_all_tools() -> None:
-    """TL-06: nothing that can be used is hidden without a profile."""
+    """TL-06: nothing is hidden without a profile but the sets that nobody asked for."""
     offer = offer_of(a_task(workspace="/w"), a_context(tools=[shout]))
 
     assert set(offer.names) == BUILTIN | {"shout", "read_output"}

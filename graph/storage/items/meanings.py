@@ -16,8 +16,11 @@ from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.rows import item_of
 from daruma.graph.storage.items.texts import text_of
 from daruma.graph.storage.items.vectors import (
+    EXACT,
+    MOST_NUMBERS,
     Model,
     NoVectors,
+    compared,
     drop_others,
     having,
     lacking,
@@ -25,6 +28,7 @@ from daruma.graph.storage.items.vectors import (
     nearest,
     store,
 )
+from daruma.graph.storage.items.word_counts import beneath
 from daruma.graph.storage.items.word_search import Ranked
 from daruma.graph.storage.pool import Connection
 from daruma.tools.finding import WORDS_ONLY
@@ -47,12 +51,16 @@ class Text:
 
 @dataclass
 class Meanings:
-    """The vectors of a store's items. ``behind`` says that some item lacks one."""
+    """The vectors of a store's items. ``behind`` says that some item lacks one.
+
+    Up to ``exact`` items beneath a prefix are compared one by one.
+    """
 
     database: Database
     index: IndexWords
     given: Embeddings | None = None
     behind: bool = False
+    exact: int = EXACT
     embedding: Embedding | None = field(init=False)
     _refused: str = ""
     _ready: Model | None = None
@@ -93,7 +101,10 @@ class Meanings:
         """Return the items beneath a prefix that are nearest to a vector of :meth:`of_query`."""
         if self._ready is None:
             return []
-        return await nearest(
+        count = await beneath(connection, prefix, self.exact)
+        compare = count < self.exact or self._ready.size > MOST_NUMBERS
+        look = compared if compare else nearest
+        return await look(
             connection, self.index, prefix, vector, self._ready, wanted=wanted, most=most
         )
 

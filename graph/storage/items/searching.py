@@ -11,7 +11,8 @@ from daruma.graph.storage.items.filters import exact, fits
 from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.meanings import Meanings
 from daruma.graph.storage.items.rows import item_of, listing, read_scored
-from daruma.graph.storage.items.word_search import CANDIDATES, Ranked, best_by_words
+from daruma.graph.storage.items.word_counts import CANDIDATES
+from daruma.graph.storage.items.word_search import Ranked, best_by_words
 from daruma.graph.storage.pool import Connection
 from daruma.tools.finding import Way
 from daruma.tools.fusion import fused

@@ -54,11 +54,6 @@ SELECT id, %s, meant, %s::halfvec FROM daruma_items WHERE id = %s AND meant = %s
 ON CONFLICT (item) DO UPDATE SET
     model = excluded.model, meant = excluded.meant, vector = excluded.vector
 """
-_COUNT: Final = """
-SELECT count(*) AS count FROM (
-    SELECT FROM daruma_items WHERE namespace >= %s AND namespace < %s LIMIT %s
-) AS bounded
-"""
 _COMPARED: Final = """
 SELECT id, 1 - (vector <=> %s::halfvec) AS score
 FROM daruma_items JOIN daruma_item_vectors AS v ON v.item = id AND v.meant = daruma_items.meant
@@ -150,6 +145,22 @@ async def store(
         await cursor.executemany(_STORE, rows)
 
 
+async def compared(
+    connection: Connection,
+    index: IndexWords,
+    prefix: Sequence[str],
+    vector: Vector,
+    model: Model,
+    *,
+    wanted: Mapping[str, Any],
+    most: int,
+) -> Ranked:
+    """Return the items beneath a prefix that are nearest, each compared with the vector."""
+    near, signs = _written(vector), index.among((), wanted) or None
+    values = [near, *between(prefix), signs, signs, model.name, near, most]
+    return await _found(connection, sql.SQL(_COMPARED).format(), values)
+
+
 async def nearest(
     connection: Connection,
     index: IndexWords,
@@ -160,18 +171,14 @@ async def nearest(
     wanted: Mapping[str, Any],
     most: int,
 ) -> Ranked:
-    """Return the items beneath a prefix whose vectors are nearest. Within a transaction."""
-    place, signs = between(prefix), index.among((), wanted) or None
-    near = _written(vector)
-    values: list[Any] = [*place, signs, signs]
-    row = await (await connection.execute(_COUNT, [*place, EXACT])).fetchone()
-    if (row and row["count"] < EXACT) or model.size > MOST_NUMBERS:
-        statement = sql.SQL(_COMPARED).format()
-        values = [near, *values, model.name, near, most]
-    else:
-        await connection.execute(_ALONG_THE_INDEX)
-        statement = _of(_NEAREST, model)
-        values = [near, *values, near, most]
+    """Return the same, nearly, along the index. Within a transaction."""
+    near, signs = _written(vector), index.among((), wanted) or None
+    await connection.execute(_ALONG_THE_INDEX)
+    values = [near, *between(prefix), signs, signs, near, most]
+    return await _found(connection, _of(_NEAREST, model), values)
+
+
+async def _found(connection: Connection, statement: sql.Composed, values: Sequence[Any]) -> Ranked:
     found = await connection.execute(statement, values)
     return [(int(row["id"]), float(row["score"])) for row in await found.fetchall()]
 

@@ -1,0 +1,52 @@
+"""Which values a filter lets through."""
+
+from typing import Any
+
+import pytest
+
+from daruma.graph.storage.items.filters import FilterRefused, exact, fits
+
+VALUE = {"n": 2, "text": "b", "day": "2026-11-22", "tags": ["x", {"y": 1}], "deep": {"a": {"b": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "through"),
+    [
+        (None, True),
+        ({}, True),
+        ({"n": 2}, True),
+        ({"n": 2.0, "text": "b"}, True),
+        ({"n": 3}, False),
+        ({"gone": None}, True),
+        ({"n": {"$eq": 2}}, True),
+        ({"n": {"$ne": 2}}, False),
+        ({"gone": {"$ne": 2}}, True),
+        ({"n": {"$gt": 1, "$lte": 2}}, True),
+        ({"n": {"$gte": 2.5}}, False),
+        ({"n": {"$lt": "3"}}, True),
+        ({"day": {"$gt": "2026-11-21", "$lt": "2026-12"}}, True),
+        ({"text": {"$gt": 1}}, False),
+        ({"gone": {"$gt": 1}}, False),
+        ({"tags": ["x", {"y": 1}]}, True),
+        ({"tags": ["x"]}, False),
+        ({"deep": {"a": {"b": 1}}}, True),
+        ({"deep": {"a": {"b": {"$gt": 1}}}}, False),
+        ({"n": {"a": 1}}, False),
+    ],
+)
+def test_a_filter_lets_through_what_fits(wanted: Any, through: bool) -> None:
+    """Equality, operators, lists and objects; numbers as numbers, dates as the texts they are."""
+    assert fits(VALUE, wanted) is through
+
+
+def test_an_operator_that_is_none_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(FilterRefused, match=r"\$eq, \$ne, \$gt, \$gte, \$lt, \$lte, and no '\$in'"):
+        fits(VALUE, {"n": {"$in": [1]}})
+
+
+def test_what_is_exact_can_be_looked_up() -> None:
+    """Short texts and numbers; the rest is only checked."""
+    wanted = {"a": 1, "b": {"$eq": "x"}, "c": None, "d": [1], "e": "x" * 300, "f": {"$gt": 1}}
+
+    assert exact(wanted) == {"a": 1, "b": "x"}

@@ -1,0 +1,235 @@
+"""Finding by meaning: with vectors where they can be, by words where they can not, nothing lost."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from langgraph.store.base import PutOp
+from psycopg.conninfo import make_conninfo
+from tests.damages import KEY
+from tests.toy_embeddings import ToyEmbeddings
+
+from daruma.graph.storage.items.embedding import AT_ONCE, Embedding, NotEmbedded
+from daruma.graph.storage.items.meanings import SEALED
+from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage.store import PostgresStore
+
+HERE = ("n", "here")
+
+
+@pytest.fixture
+def plain(postgres_url: str) -> Iterator[PostgresStore]:
+    with open_postgres(postgres_url) as pg:
+        yield pg.store
+
+
+@pytest.fixture
+def toy() -> ToyEmbeddings:
+    return ToyEmbeddings()
+
+
+@pytest.fixture
+def store(plain: PostgresStore, toy: ToyEmbeddings) -> PostgresStore:
+    return plain.with_embeddings(toy)
+
+
+def filled(store: PostgresStore) -> None:
+    store.put(HERE, "car", {"text": "the automobile stands outside"})
+    store.put(HERE, "dog", {"text": "a hound barks at midnight"})
+    store.put(("n", "there"), "car", {"text": "an automobile"})
+
+
+def found(store: PostgresStore, query: str, way: Any = "both", **options: Any) -> list[str]:
+    result = asyncio.run(store.afind(HERE, query, way=way, **options))
+    return [item.key for item in result.items]
+
+
+def count(url: str, what: str = "daruma_item_vectors") -> int:
+    with psycopg.connect(url) as connection:
+        return connection.execute(f"TABLE {what}".encode()).rowcount
+
+
+def near_indexes(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        named = "SELECT FROM pg_indexes WHERE indexname LIKE 'daruma_near_%'"
+        return connection.execute(named).rowcount
+
+
+def test_a_synonym_is_found_by_meaning_and_not_by_words(store: PostgresStore) -> None:
+    """And by both together, which is what a search does; only beneath the namespace."""
+    filled(store)
+
+    assert found(store, "vehicle", "words") == []
+    assert found(store, "vehicle", "meaning", limit=1) == ["car"]
+    assert [item.key for item in store.search(HERE, query="puppy", limit=1)] == ["dog"]
+    assert {item.namespace for item in store.search(HERE, query="puppy", limit=9)} == {HERE}
+    assert store.note == ""
+
+
+def test_what_has_changed_means_what_it_says_now(store: PostgresStore, toy: ToyEmbeddings) -> None:
+    """Its vector is made anew; one of the same text is not asked for again."""
+    filled(store)
+    asked = len(toy.asked)
+    store.put(HERE, "car", {"text": "the automobile stands outside"})
+    assert len(toy.asked) == asked
+
+    store.put(HERE, "car", {"text": "the physician is in"})
+
+    assert found(store, "doctor", "meaning", limit=1) == ["car"]
+
+
+def test_a_put_is_kept_when_the_model_fails(
+    store: PostgresStore, toy: ToyEmbeddings, postgres_url: str
+) -> None:
+    """It is found by its words at once, with a note, and by its meaning once it is indexed."""
+    toy.broken = OSError("the wire is\ncut")
+    filled(store)
+
+    assert found(store, "automobile") == ["car"]
+    assert store.note == ("by words alone: the embedding model failed (OSError: the wire is cut)")
+    assert found(store, "vehicle") == []
+    toy.broken = None
+    later = store.with_embeddings(toy)
+    assert later.reindex() == 3
+    assert found(later, "vehicle", limit=1) == ["car"]
+    assert (later.note, count(postgres_url)) == ("", 3)
+
+
+def test_a_model_that_fails_is_left_alone_for_a_while(
+    store: PostgresStore, toy: ToyEmbeddings
+) -> None:
+    """Not every put and every search waits for it in turn."""
+    toy.broken = OSError("down")
+
+    for _ in range(5):
+        store.put(HERE, "k", {"text": "a car"})
+        store.search(HERE, query="car")
+
+    assert len(toy.asked) == 1
+
+
+def test_what_was_put_meanwhile_is_caught_up_with(plain: PostgresStore, postgres_url: str) -> None:
+    """A put that succeeds makes some of the vectors that are lacking, too."""
+    plain.batch([PutOp(HERE, f"k{n}", {"text": f"word{n}"}) for n in range(AT_ONCE + 5)])
+
+    store = plain.with_embeddings(ToyEmbeddings())
+    store.put(HERE, "new", {"text": "a car"})
+
+    assert count(postgres_url) == AT_ONCE + 1
+    store.put(HERE, "newer", {"text": "a car"})
+    assert (count(postgres_url), store.note) == (AT_ONCE + 7, "")
+
+
+def test_another_model_is_noticed_and_gets_its_own_vectors(
+    store: PostgresStore, toy: ToyEmbeddings, postgres_url: str
+) -> None:
+    """With vectors of another size. Its note names the command; the old ones go with it."""
+    filled(store)
+    other = store.with_embeddings(ToyEmbeddings("other", 32))
+
+    found(other, "vehicle")
+    assert "have no vector of this embedding model yet" in other.note
+    assert "`daruma knowledge reindex`" in other.note
+    assert other.reindex() == 3
+    assert found(other, "vehicle", "meaning", limit=1) == ["car"]
+    assert (other.note, count(postgres_url)) == ("", 3)
+    assert near_indexes(postgres_url) == 1
+    assert other.with_embeddings(toy).reindex() == 3
+
+
+def test_items_without_words_and_deleted_ones_have_no_vectors(
+    store: PostgresStore, toy: ToyEmbeddings, postgres_url: str
+) -> None:
+    """``index=False`` too: nothing is sent to the model."""
+    store.put(HERE, "quiet", {"text": "a car"}, index=False)
+    store.put(HERE, "empty", {"text": "  "})
+    assert (toy.asked, store.search(HERE)[0].score) == ([], None)
+    filled(store)
+
+    store.delete(HERE, "car")
+
+    assert count(postgres_url) == 2
+    assert found(store, "vehicle", "meaning") == ["dog"]
+
+
+def test_in_a_sealed_database_no_vectors_are_kept(postgres_url: str) -> None:
+    """They tell what a text says; that is said."""
+    toy = ToyEmbeddings()
+    with open_postgres(postgres_url, key=KEY, embeddings=toy) as pg:
+        filled(pg.store)
+
+        result = asyncio.run(pg.store.afind(HERE, "automobile"))
+        assert ([item.key for item in result.items], result.note) == (["car"], SEALED)
+        assert (pg.store.reindex(), toy.asked) == (0, [])
+
+
+def test_a_database_without_room_for_vectors_is_one_clear_line(postgres_url: str) -> None:
+    """A role that may make no extension and no table: all is kept, and found by words."""
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE guest LOGIN")
+        owner.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO guest")
+        url = make_conninfo(postgres_url, user="guest")
+        with open_postgres(url, embeddings=ToyEmbeddings()) as pg:
+            filled(pg.store)
+
+            assert found(pg.store, "automobile") == ["car"]
+            assert pg.store.note.startswith(
+                "by words alone: the database has no room for vectors (permission denied"
+            )
+            assert "\n" not in pg.store.note
+        owner.execute("DROP OWNED BY guest")
+        owner.execute("DROP ROLE guest")
+
+
+def test_many_items_are_searched_along_the_index(store: PostgresStore) -> None:
+    """What is compared one by one up to 5,000 items is found along the index beyond them."""
+    filled(store)
+    store.batch([PutOp(HERE, f"k{n}", {"text": f"filler{n}"}) for n in range(300)])
+    exact = found(store, "vehicle", "meaning", limit=5)
+
+    store.meanings.exact = 10
+
+    near = found(store, "vehicle", "meaning", limit=5)
+    assert near[0] == exact[0] == "car"
+    assert len(near) == 5
+    assert found(store, "vehicle", "meaning", filter={"text": "filler7"}) == ["k7"]
+
+
+class Odd(ToyEmbeddings):
+    """Embeddings that are none."""
+
+    def __init__(self, *vectors: list[float]) -> None:
+        super().__init__()
+        self.vectors = vectors
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return list(self.vectors)[: len(texts)]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([[0.0, 0.0], [1.0, 0.0]], "a vector without direction"),
+        ([[1.0, float("nan")], [1.0, 0.0]], "a vector without direction"),
+        ([[1.0]], "1 vectors of .1. numbers for 2 texts"),
+        ([[1.0], [1.0, 2.0]], "2 vectors of .1, 2. numbers for 2 texts"),
+    ],
+)
+async def test_vectors_that_can_not_be_compared_are_a_failure(given: Any, told: str) -> None:
+    """Of nothing, of other sizes, too few."""
+    with pytest.raises(NotEmbedded, match=told):
+        await Embedding(Odd(*given)).of_texts(["one", "two"])
+
+
+async def test_a_model_that_does_not_answer_is_given_up() -> None:
+    """Within its seconds."""
+    toy = ToyEmbeddings()
+    toy.held = threading.Event()
+
+    with pytest.raises(NotEmbedded, match=r"no answer within 0.05 s"):
+        await Embedding(toy, seconds=0.05).of_query("x")
+
+    toy.held.set()
