@@ -30,6 +30,7 @@ def _openai(name: str) -> Embeddings:
     import openai
     from langchain_openai import OpenAIEmbeddings
 
+    from daruma.graph.models.client_per_loop import ClientPerLoop
     from daruma.graph.models.openai_client import CONNECT_SECONDS, key_for
 
     base_url = os.environ.get("OPENAI_BASE_URL") or None
@@ -39,6 +40,7 @@ def _openai(name: str) -> Embeddings:
         api_key=key_for(base_url),
         timeout=openai.Timeout(_SECONDS, connect=CONNECT_SECONDS),
         max_retries=0,
+        http_async_client=ClientPerLoop(),
         check_embedding_ctx_length=False,  # it would fetch a tokenizer; texts are cut here
     )
 

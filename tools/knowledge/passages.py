@@ -113,8 +113,9 @@ def _cut(lines: list[str], headings: tuple[str, ...], begun: int) -> Iterator[Pa
     """Yield a paragraph, in pieces if it is too long: by sentences, else by lines, else so."""
     text = "\n".join(lines)
     for piece in _pieces(text) if len(text) > MOST else [text]:
-        if piece.strip():
-            yield Passage(piece.strip("\n"), headings, begun)
+        bare = piece.lstrip("\n")
+        if bare.strip():
+            yield Passage(bare.rstrip(), headings, begun + len(piece) - len(bare))
         begun += piece.count("\n")
 
 

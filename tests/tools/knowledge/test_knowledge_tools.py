@@ -1,0 +1,220 @@
+"""The librarian's tools: what they find, what they say of it, and that there are no others."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from pydantic import PrivateAttr
+from tests.parts import memory, settings
+from tests.scripted_runs import Run, call, calls, say, shout
+from tests.toy_embeddings import ToyEmbeddings
+from typing_extensions import override
+
+from daruma.graph.build import build_graph
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.postgres import open_postgres
+from daruma.tools.errors import ToolError
+from daruma.tools.finding import WORDS_ONLY
+from daruma.tools.knowledge import Relation, aingest, ingest, web_search
+from daruma.tools.knowledge.knowledge_tools import KNOWLEDGE_TOOLS
+from daruma.tools.knowledge.search_tools import AS_DATA, SHOWN
+from daruma.tools.tool import Surroundings
+
+TOOLS = {tool.name: tool for tool in KNOWLEDGE_TOOLS}
+DOCS = """# Cars
+
+The automobile was built in Turin. The Garage depends on PowerGrid.
+
+# Dogs
+
+The Kennel is part of Farm. The Farm uses PowerGrid.
+"""
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseStore]:
+    (tmp_path / "docs.md").write_text(DOCS)
+    if request.param == "memory":
+        kept = InMemoryStore()
+        ingest(kept, tmp_path / "docs.md")
+        yield kept
+        return
+    with open_postgres(request.getfixturevalue("postgres_url")) as pg:
+        ingest(pg.store, tmp_path / "docs.md")
+        yield pg.store
+
+
+async def told(store: BaseStore, name: str, **args: Any) -> str:
+    return await TOOLS[name].run(args, Surroundings(store=store))
+
+
+async def test_passages_come_with_their_source(store: BaseStore, tmp_path: Path) -> None:
+    """And marked as data; by words there is nothing to apologise for."""
+    answer = await told(store, "search_knowledge", query="Turin")
+
+    head, cited, passage = answer.split("\n", 2)[0], *answer.split("\n")[2:4]
+    assert head == AS_DATA
+    assert cited == f"[1] {tmp_path / 'docs.md'}:3 (docs.md > Cars)"
+    assert passage.startswith("The automobile was built")
+    assert "by words" not in answer
+    assert "nothing found" in await told(store, "search_knowledge", query="zebra")
+    assert "nothing found" in await told(store, "search_knowledge", query="Turin", collection="x")
+
+
+async def test_a_hybrid_search_says_when_it_had_words_alone(store: BaseStore) -> None:
+    """In one line, under what it found."""
+    answer = await told(store, "hybrid_search", query="Turin", limit=1)
+
+    assert answer.endswith(f"[{WORDS_ONLY}]")
+    assert "[2]" not in answer
+
+
+def test_a_hybrid_search_finds_other_words(postgres_url: str) -> None:
+    """With an embedding model, and then without a note."""
+    with open_postgres(postgres_url, embeddings=ToyEmbeddings()) as pg:
+        ingest(pg.store, DOCS)
+
+        answer = asyncio.run(told(pg.store, "hybrid_search", query="vehicle", limit=1))
+
+    assert "The automobile was built" in answer
+    assert "alone" not in answer
+
+
+async def test_an_answer_has_an_end(store: BaseStore) -> None:
+    """It is cut between passages, and says so."""
+    for number in range(20):
+        await store.aput(
+            ("daruma", "knowledge", "big", "passages"),
+            f"k{number}",
+            {
+                "kind": "passage",
+                "text": "whale " * 240,
+                "title": "t",
+                "headings": [],
+                "source": "s",
+                "line": 1,
+                "names": [],
+            },
+        )
+
+    answer = await told(store, "search_knowledge", query="whale", limit=20)
+
+    assert len(answer) < SHOWN + 500
+    assert "more left out" in answer
+
+
+async def test_a_thing_is_told_with_its_relations(store: BaseStore, tmp_path: Path) -> None:
+    """Each with its sentence and source; deeper, those of what it is related to."""
+    near = await told(store, "get_knowledge_graph_context", entity="kennel")
+    far = await told(store, "get_knowledge_graph_context", entity="The Kennel", depth=3)
+
+    line = f'- Kennel — is part of — Farm: "The Kennel is part of Farm." [{tmp_path}/docs.md:7]'
+    assert line in near
+    assert "PowerGrid" not in near.split("Named in the same passages")[0]
+    assert "Farm — uses — PowerGrid" in far
+    assert "Garage — depends on — PowerGrid" in far
+    assert "Named in the same passages, with how many: " in near
+    assert "farm (1)" in near
+    assert "read from the texts by rule" in near
+
+
+async def test_a_thing_is_found_by_a_query(store: BaseStore) -> None:
+    """Or by words of its name; what nobody knows is told so, with what there is."""
+    assert "Garage — depends on" in await told(
+        store, "get_knowledge_graph_context", query="what does the garage need?"
+    )
+    unknown = await told(store, "get_knowledge_graph_context", entity="the zoo of Farm", depth=1)
+    assert "Farm — uses — PowerGrid" in unknown
+    nobody = await told(store, "get_knowledge_graph_context", entity="zoo")
+    assert nobody == "nothing is known of 'zoo' by that name"
+
+
+async def test_stated_relations_are_told(store: BaseStore) -> None:
+    """They have no sentence."""
+    await aingest(store, [], relations=[Relation("Ann", "leads", "Farm")])
+
+    answer = await told(store, "get_knowledge_graph_context", entity="ann")
+
+    assert "- Ann — leads — Farm [stated:" in answer
+
+
+@pytest.mark.parametrize("args", [{}, {"entity": ""}, {"entity": "x", "depth": 9}])
+async def test_arguments_that_ask_for_nothing_are_refused(args: dict[str, Any]) -> None:
+    """In one line for the model."""
+    with pytest.raises(ToolError, match="invalid arguments"):
+        await told(InMemoryStore(), "get_knowledge_graph_context", **args)
+
+
+async def test_without_a_store_there_is_nothing_to_search() -> None:
+    """The tools are not shown then; who calls one is told."""
+    with pytest.raises(ToolError, match="built without a store"):
+        await TOOLS["search_knowledge"].run({"query": "x"}, Surroundings())
+
+
+def found(query: str) -> str:
+    """Look on the web."""
+    return f'[{{"title": "A page", "url": "https://x.org", "content": "about {query}"}}]'
+
+
+class Seeing(ScriptedChatModel):
+    """A scripted model that keeps the tools it was shown."""
+
+    _shown: list[Mapping[str, Any]] = PrivateAttr(default_factory=list)
+
+    @property
+    def shown(self) -> list[Mapping[str, Any]]:
+        return self._shown
+
+    @override
+    def answer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AIMessage:
+        self._shown.extend(tools)
+        return super().answer(messages, metadata=metadata, tools=tools)
+
+
+@pytest.mark.parametrize("with_workspace", [False, True])
+@pytest.mark.parametrize("web", [False, True])
+def test_the_librarian_has_exactly_its_tools(
+    store: BaseStore, tmp_path: Path, web: bool, with_workspace: bool
+) -> None:
+    """AS-02: three, and the web's where the application brings one; it works in a run."""
+    tools: list[Any] = [shout, *([web_search(found)] if web else [])]
+    wanted = ["search_knowledge", "hybrid_search", "get_knowledge_graph_context"]
+    script = [
+        calls(
+            call("search_knowledge", "c1", query="Turin"),
+            call("get_knowledge_graph_context", "c2", entity="Farm"),
+            *([call("web_search", "c3", query="cats", max_results=1)] if web else []),
+        ),
+        say("Found."),
+    ]
+    run, model = Run({"main": script}), Seeing(script={"main": script})
+    run.graph = build_graph(
+        model,
+        tools,
+        settings(tools={"profile": "librarian_retrieval"}),
+        checkpointer=memory(),
+        store=store,
+    )
+
+    run.ask(mode="react", **({"workspace": str(tmp_path)} if with_workspace else {}))
+
+    assert run.result.completed
+    shown = {tool["function"]["name"] for tool in model.shown}
+    assert shown - {"read_output"} == {*wanted, *(["web_search"] if web else [])}
+    results = {m.tool_call_id: m for m in run.messages if isinstance(m, ToolMessage)}
+    assert {m.status for m in results.values()} == {"success"}
+    assert "built in Turin" in results["c1"].text
+    assert "uses — PowerGrid" in results["c2"].text
+    if web:
+        assert "[1] A page — https://x.org\nabout cats" in results["c3"].text
