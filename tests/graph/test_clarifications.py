@@ -123,6 +123,25 @@ def test_a_new_request_may_come_in_another_mode() -> None:
     assert run.state.continuity == Continuity(status="stale")
 
 
+def test_an_answer_in_another_mode_is_none() -> None:
+    """The mode that an application asks for is part of what is asked for."""
+    run = Thread(calls(MILK), say("Tomorrow is Monday.")).ask().ask("tomorrow", mode="direct_chat")
+
+    assert (run.result.status, run.result.output) == ("completed", "Tomorrow is Monday.")
+    assert run.state.continuity == Continuity(status="stale")
+
+
+def test_a_call_that_had_to_be_repaired_goes_on_too() -> None:
+    """TL-09: its arguments are checked as any others, once the model has mended them."""
+    broken = {"name": "create_reminder", "args": {"colour": "red"}, "id": "c9"}
+    mended = {"tool_call_id": "c9", "arguments": {"reminder_date": "2031-05-05"}}
+    repairs = {"json": {"repairs": [mended]}}
+    run = Thread(calls(MILK), calls(broken), say(), repair=[repairs]).ask().ask("2031-05-05")
+
+    assert "repair" in run.nodes
+    assert run.kept == [{"title": "Milk", "reminder_date": "2031-05-05"}]
+
+
 @pytest.mark.parametrize(
     ("said", "status"),
     [

@@ -44,16 +44,16 @@ def day_of(words: Sequence[Token], now: datetime) -> date | None:
         found = _dated(year, by_kind["M"].value, number.value, today)
     else:
         return today + timedelta(days=((weekday or 0) - today.weekday() - 1) % 7 + 1)
-    return found if weekday in (None, found.weekday()) else None
+    return found if found and weekday in (None, found.weekday()) else None
 
 
-def _dated(year: int, month: int, day: int, today: date) -> date:
-    """Return a day of the calendar; without a year the next one, today included."""
+def _dated(year: int, month: int, day: int, today: date) -> date | None:
+    """Return a day of the calendar; without a year the next one, today included, if there is."""
     if year:
         return date(year, month, day)
     years = range(today.year, today.year + 9)  # a 29th of February is at most 8 years away
-    there = (y for y in years if day <= monthrange(y, month)[1])
-    return next(found for y in there if (found := date(y, month, day)) >= today)
+    there = [date(y, month, day) for y in years if day <= monthrange(y, month)[1]]
+    return next((each for each in there if each >= today), None)
 
 
 def minutes_of(words: Sequence[Token]) -> int | None:

@@ -86,6 +86,7 @@ NOT_READ = (
     "7/8",
     "Monday, November 25",  # it is a Wednesday
     "31.2.",
+    "31 Feb",
     "2026-02-30",
     "2026-11-25T25:00",
     "2 at night",
