@@ -80,7 +80,7 @@ class Contexts:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
 
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
-            context, look = self._context(runtime, config), FirstLook.of(config)
+            context, look = self._context(runtime, config), FirstLook.found_in(config)
             if node.__name__ in COUNTING and context.settings.llm.context_window_tokens:
                 model = self._asker(context.settings.llm).model
                 context = replace(context, tokens=await tokens_of(model))

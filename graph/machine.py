@@ -148,7 +148,17 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
 }
 
-IN_A_PHASE = ("main", "repair", "gate", "clarify", "verify", "reflect", "recovery", "consult")
+IN_A_PHASE = (
+    "main",
+    "compress",
+    "repair",
+    "gate",
+    "clarify",
+    "verify",
+    "reflect",
+    "recovery",
+    "consult",
+)
 
 ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),

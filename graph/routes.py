@@ -8,6 +8,7 @@ from typing import Literal
 
 from daruma.state import budget, phases
 from daruma.state.channels import State
+from daruma.state.compaction import Asking
 from daruma.state.ending import gave_up_asking, waits, work_status
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import Plan
@@ -86,7 +87,10 @@ def after_main(
     "final",
     "failed",
     "fatal",
+    "crowded",
 ]:
+    if state.crowded:
+        return "crowded"
     if state.failure:
         overcome = budget.can_recover(state) and not gave_up_asking(state)
         return "failed" if overcome else "fatal"

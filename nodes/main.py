@@ -25,6 +25,8 @@ from daruma.tools.auditing import audit_of, call_audit
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
 from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
+from daruma.tools.continuity.asking import asked, asked_in_words
+from daruma.tools.continuity.resuming import after_calls, asking, clarification_note, settled
 from daruma.tools.drift import drift_note
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
@@ -63,13 +65,8 @@ async def _thought(state: State, context: Context) -> Update:
     if not budget.can_think(state):
         return {"calls": ()}
     offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
-    draft = Draft(
-        "main",
-        [SystemMessage(prompt(state))],
-        shown(state),
-        tail=drift_note(state),
-        tools=offer.tools,
-    )
+    offer = asking(offer, state)
+    draft = _drafted(state, context, offer)
     counted, crowded = weighed(draft, state, context)
     if crowded:
         return unasked(crowded)
@@ -77,12 +74,7 @@ async def _thought(state: State, context: Context) -> Update:
     try:
         answer = await context.ask(
             "main",
-            [
-                SystemMessage(prompt(state)),
-                *state.messages,
-                *drift_note(state),
-                *clarification_note(state),
-            ],
+            draft.messages(state),
             call=budget.spent(state.steps, "think"),
             tools=offer.tools,
             emit=context.emit,
@@ -101,6 +93,19 @@ async def _thought(state: State, context: Context) -> Update:
         )
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
     return _read(state, context, replace(answer, counted=counted), offer, at)
+
+
+def _drafted(state: State, context: Context, offer: Offer) -> Draft:
+    prompts = context.settings.prompts
+    system = prompt(state, prompts, skills=offer.find(SKILLS_LIST) is not None)
+    return Draft(
+        "main",
+        [SystemMessage(system), *said_before(state, prompts)],
+        shown(state),
+        recalled=remembered(state),
+        tail=[*drift_note(state), *clarification_note(state)],
+        tools=offer.tools,
+    )
 
 
 def prompt(

@@ -53,7 +53,10 @@ async def plan(state: State, context: Context) -> Update:
         team = await team_of(state.task, context.settings)
     except TemplateRefused as error:
         return {"failure": Failure(code="bad_request", node="plan", message=str(error))}
-    asked = request(state, context.settings, team)
+    draft = request(state, context.settings, team)
+    counted, crowded = weighed(draft, state, context)
+    if crowded:
+        return unasked(crowded)
     call = budget.spent(state.steps, "plan")
     try:
         answer = await context.ask("plan", draft.messages(state), call=call, emit=context.emit)
@@ -75,8 +78,8 @@ async def plan(state: State, context: Context) -> Update:
     return _read(state, context, answer, at, team.names if team else ())
 
 
-def request(state: State, settings: Settings, team: Template | None = None) -> list[BaseMessage]:
-    """Build the request: the prompt, and the conversation with what reviewers said."""
+def request(state: State, settings: Settings, team: Template | None = None) -> Draft:
+    """Draft the request: the prompt, and the conversation with what reviewers said."""
     snapshots, prompts = settings.rollback.snapshots, settings.prompts
     goal = state.task.goal if state.task else ""
     workspace = state.task.workspace if state.task else None
@@ -85,7 +88,9 @@ def request(state: State, settings: Settings, team: Template | None = None) -> l
     if team:
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     system = "\n".join(lines)
-    return Draft("plan", [SystemMessage(f"{system}\n\nTask: {goal}{place}")], shown(state))
+    told = "\n\n".join((f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan")))
+    head = [SystemMessage(told), *said_before(state, prompts)]
+    return Draft("plan", head, shown(state), recalled=remembered(state))
 
 
 def _read(

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict  # Pydantic makes schemas of this one on
 
 from daruma.state.assignment import Report, reduce_reports
 from daruma.state.clarification import Clarification
+from daruma.state.compaction import Compaction, Crowded
 from daruma.state.continuity import Continuity, reduce_continuity
 from daruma.state.delta import GrowingDelta
 from daruma.state.drifted import Drifted, reduce_drifted
@@ -44,9 +45,10 @@ class State:
     of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
     is what recovery would do about it and a person has to agree to. ``drifted`` are the files that
-    changed behind the thread's back, in this task. ``clarification`` is the last question that a
-    turn ended with; ``continuity`` whether the message at hand goes on with it, or a snapshot of an
-    older form that intake has yet to read.
+    changed behind the thread's back, in this task. ``compaction`` says how the history is shown,
+    ``crowded`` which request is too large as it stands. ``recalled`` are the memories that fitted
+    the task. ``clarification`` is the last question that a turn ended with; ``continuity`` whether
+    the message at hand goes on with it, or a snapshot of an older form that intake has yet to read.
     """
 
     messages: MessagesChannel = field(default_factory=list)

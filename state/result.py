@@ -4,6 +4,7 @@ from typing import Any
 
 from daruma.state.audit import Audit
 from daruma.state.clarification import Clarification
+from daruma.state.context_cost import ContextCost
 from daruma.state.emergency import EmergencyError
 from daruma.state.plan import Phase
 from daruma.state.record import record
@@ -20,8 +21,9 @@ class TaskResult:
     holds seconds by kind of step and in ``total``. ``notes`` says what a reader must know of how
     the work was done, ``audit`` what was changed or left out of the model's calls. ``sandbox`` is
     the weakest level that a command ran at, None if none ran. ``recoveries`` are the actions that
-    were taken against failures, in order. ``clarification`` is what a parked task asks the user
-    for, None where it asks nothing.
+    were taken against failures, in order; ``context_cost`` is what was done to keep requests within
+    the context. ``clarification`` is what a parked task asks the user for, None where it asks
+    nothing.
     """
 
     task_id: str
@@ -38,6 +40,7 @@ class TaskResult:
     audit: tuple[Audit, ...] = ()
     sandbox: str | None = None
     recoveries: tuple[Recovered, ...] = ()
+    context_cost: tuple[ContextCost, ...] = ()
     clarification: Clarification | None = None
     schema_version: int = 1
 

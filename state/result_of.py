@@ -45,6 +45,7 @@ def result_of(
         timings={**seconds, "total": now - started},
         audit=tuple(step.audit for step in steps if step.audit),
         recoveries=outcomes(steps, ended_with(state)),
+        context_cost=tuple(step.context_cost for step in steps if step.context_cost),
         notes=(*notes, *_of_memory(state), *_of_workspace(state)),
         sandbox=sandbox,
         clarification=state.clarification if status == "parked" and waits(state) else None,

@@ -9,7 +9,18 @@ from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.usage import Usage
 
-StepKind = Literal["plan", "think", "repair", "verify", "reflect", "recover", "consult", "intake"]
+StepKind = Literal[
+    "plan",
+    "think",
+    "repair",
+    "verify",
+    "reflect",
+    "recover",
+    "consult",
+    "compress",
+    "summarise",
+    "intake",
+]
 
 
 @record
@@ -21,8 +32,11 @@ class Step:
     it names the tools and holds a digest of the calls that the model asked for, ``saw`` what its
     calls before had come to: a digest, with ``!`` before it where they all had failed; empty where
     it had made none. ``blockers`` are the errors that it was shown, in short. A think step that is
-    not ``ok`` though it asked for calls had them refused, as they would have led no further. An
-    ``intake`` step asked whether a message goes on with what came before.
+    not ``ok`` though it asked for calls had them refused, as they would have led no further.
+    ``counted`` is our own count of the tokens that its request held, 0 where nobody counted. A
+    ``compress`` step brought a request under its budget at the ``context_cost``, a ``summarise``
+    step is one model call that was made for it. An ``intake`` step asked whether a message goes on
+    with what came before.
     """
 
     kind: StepKind

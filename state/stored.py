@@ -6,6 +6,8 @@ Their full names are part of the storage format: renaming or moving one needs a 
 from daruma.state.assignment import Assignment, Report
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
 from daruma.state.clarification import Clarification
+from daruma.state.compaction import Compaction, Crowded
+from daruma.state.context_cost import ContextCost
 from daruma.state.continuity import Continuity
 from daruma.state.drifted import Drifted
 from daruma.state.emergency import EmergencyError
@@ -30,6 +32,9 @@ STORED_TYPES: tuple[type, ...] = (
     Check,
     Clarification,
     Continuity,
+    Compaction,
+    ContextCost,
+    Crowded,
     Dispatch,
     Drifted,
     EmergencyError,

@@ -9,7 +9,7 @@ from tests.crash.sweep import difference, lives, moments, points, swept, untouch
 
 from daruma.graph.machine import TABLE
 
-LONG = frozenset({"restored", "held", "crowded", "team"})
+LONG = frozenset({"restored", "held", "crowded", "team", "remembered"})
 EVERY_POINT = "DARUMA_EVERY_POINT" in os.environ
 
 

@@ -221,6 +221,7 @@ SCENES = {
     "fallen": Scene(FALLEN, ("completed", None, "right"), policy="confirm"),
     "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
     "held": Scene(HELD, (*_GAVE_UP, "right")),
+    "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
 }

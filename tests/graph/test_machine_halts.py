@@ -37,7 +37,7 @@ from daruma.state.assignment import Report, assignments, reduce_reports
 from daruma.state.budget import MAX_FAILED_PLANS
 from daruma.state.channels import State, Update
 from daruma.state.clarification import with_status as with_answer
-from daruma.state.failure import ModelFailed
+from daruma.state.failure import ModelFailed, TooLong
 from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode

@@ -124,6 +124,8 @@ async def test_the_result_holds_what_was_spent() -> None:
         "reflect": 0,
         "recover": 0,
         "consult": 0,
+        "compress": 0,
+        "summarise": 0,
         "intake": 0,
     }
     assert found.budgets == spent

@@ -62,6 +62,7 @@ async def test_the_old_task_is_cleared_away() -> None:
         "origin": None,
         "action": None,
         "error": None,
+        "recalled": None,
         "steps": [],
         "continuity": None,
         "clarification": None,

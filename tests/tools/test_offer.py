@@ -10,9 +10,9 @@ from daruma.tools.offer import Offer, offer_of
 from daruma.tools.tool import Effect, Tool
 from daruma.tools.toolsets import TOOLSET_TOOLS
 
-SETS = {tool.name for tool in TOOLSET_TOOLS}
 BUILTIN = {"str_replace_editor", "search", "run_command", "run_tests"}
 SETS = {tool.name for tool in TOOLSET_TOOLS}
+"""Shown where there is a store, or skills, or where they are asked for."""
 
 
 def shout(text: str) -> str:
