@@ -133,7 +133,7 @@ def test_an_answer_in_another_mode_is_none() -> None:
 
 def test_a_call_that_had_to_be_repaired_goes_on_too() -> None:
     """TL-09: its arguments are checked as any others, once the model has mended them."""
-    broken = {"name": "create_reminder", "args": {"colour": "red"}, "id": "c9"}
+    broken = {"name": "create_reminder", "args": {"moment": "2031-05-05"}, "id": "c9"}
     mended = {"tool_call_id": "c9", "arguments": {"reminder_date": "2031-05-05"}}
     repairs = {"json": {"repairs": [mended]}}
     run = Thread(calls(MILK), calls(broken), say(), repair=[repairs]).ask().ask("2031-05-05")

@@ -195,3 +195,10 @@ def test_the_reading_is_deterministic_about_what_is_said_twice() -> None:
     assert found.clarification is not None
     assert found.clarification.target_action == "order"
     assert found.kept_aside == {"action": "pay"}
+
+
+def test_two_things_of_one_path_are_both_kept() -> None:
+    """One in a group, one whose key only looks so."""
+    found = continuity_of({"action": "pay", "flow": {"x": 1}, "flow.x": 2})
+
+    assert found.kept_aside == {"flow.x": 1, "flow.x+": 2}
