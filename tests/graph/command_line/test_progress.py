@@ -21,6 +21,7 @@ from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line, shown
 from daruma.graph.command_line.progress import Progress
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange
+from daruma.state.context_cost import ContextCost
 from daruma.state.events import EVENTS
 from daruma.state.failover import Attempt, Failover
 from daruma.state.visible_text import revealed
@@ -74,6 +75,9 @@ def an_event(kind: str, text: str) -> dict[str, Any]:
         "progress": {"percent": 50, "reasoning": text},
         "parameters": {text: text},
         **dict.fromkeys(("paths", "left", "conflicts"), (text,)),
+        "cost": ContextCost(
+            node="main", budget=3, before=9, after=2, saved={"summarise": 7}, messages=4, by="rules"
+        ).to_dict(),
         "plan": {"id": "p", "goal": text, "phases": [phase.to_dict()]},
     }
     names = (field.name for field in fields(EVENTS[kind]))
