@@ -26,6 +26,7 @@ def test_the_last_round_is_always_of_it() -> None:
     history = [HumanMessage("a", id="1"), *ROUND, HumanMessage("b", id="2")]
 
     assert latest(history, 0, BY_LENGTH.of_message) == 1
+    assert latest(history, 6, BY_LENGTH.of_message) == 1  # there is room for what follows it
 
 
 def test_as_many_parts_as_fit_are_of_it() -> None:
