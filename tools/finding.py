@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from langgraph.store.base import BaseStore, SearchItem
 
-from daruma.tools.fusion import fused
+from daruma.tools.fusion import BY_CHANCE, fused
 from daruma.tools.lexical import ranked
 from daruma.tools.value_texts import texts_in
 
@@ -58,7 +58,6 @@ async def find(
         return await store.afind(namespace_prefix, query, way=way, limit=limit, filter=filter)
     conditions = dict(filter) if filter else None
     items = await store.asearch(namespace_prefix, filter=conditions, limit=READ)
-    by_words = _by_words(query, items) if way != "meaning" else []
     by_meaning = []
     if way != "words":
         given = await store.asearch(
@@ -67,13 +66,14 @@ async def find(
         by_meaning = [item for item in given if item.score is not None]
     note = "" if way == "words" or by_meaning or not items else WORDS_ONLY
     if not by_meaning:
-        return Found(tuple((by_words or _by_words(query, items))[:limit]), note)
+        return Found(tuple(_by_words(query, items)[:limit]), note)
+    by_words = _by_words(query, items, BY_CHANCE) if way == "both" else []
     return Found(tuple(_together([by_words, by_meaning])[:limit]), note)
 
 
-def _by_words(query: str, items: Sequence[SearchItem]) -> list[SearchItem]:
+def _by_words(query: str, items: Sequence[SearchItem], least: float = 0.0) -> list[SearchItem]:
     texts = ["\n".join(texts_in(item.value)) for item in items]
-    return [_scored(items[place], score) for place, score in ranked(query, texts)]
+    return [_scored(items[place], score) for place, score in ranked(query, texts, least)]
 
 
 def _together(rankings: Sequence[Sequence[SearchItem]]) -> list[SearchItem]:

@@ -13,10 +13,11 @@ B: Final = 0.75
 """How much the length of a text counts against it (the same: 0.5 to 0.8)."""
 
 
-def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
+def ranked(query: str, texts: Sequence[str], least: float = 0.0) -> list[tuple[int, float]]:
     """Return the places of the texts that share a word with a query, with scores, the best first.
 
-    Of two that are equally good the earlier one comes first.
+    Of two that are equally good the earlier one comes first. Left out are those below the share
+    ``least`` of what the query's words weigh.
 
     >>> [place for place, _ in ranked("leases", ["a lock", "the lease of a thread", "lease"])]
     [2, 1]
@@ -25,13 +26,14 @@ def ranked(query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
     counts = [Counter(terms(text)) for text in texts]
     lengths = [count.total() for count in counts]
     mean = sum(lengths) / max(1, len(lengths))
-    scores = [0.0] * len(texts)
+    scores, whole = [0.0] * len(texts), 0.0
     for term in wanted:
         having = [place for place, count in enumerate(counts) if term in count]
         worth = rarity(len(having), len(texts))
+        whole += worth
         for place in having:
             scores[place] += worth * weight(counts[place][term], lengths[place] / mean)
-    found = [(place, score) for place, score in enumerate(scores) if score > 0]
+    found = [(place, score) for place, score in enumerate(scores) if score > least * whole]
     return sorted(found, key=lambda each: -each[1])
 
 

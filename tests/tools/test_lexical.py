@@ -34,6 +34,15 @@ def test_without_a_common_word_nothing_is_found() -> None:
     assert ranked("zebra", TEXTS) == ranked("", TEXTS) == ranked("lease", []) == []
 
 
+def test_what_shares_too_little_is_left_out_where_that_is_asked() -> None:
+    """One common word of four is chance; words that no text has count too."""
+    query = "lease renewed zebra process"
+
+    assert [place for place, _ in ranked(query, TEXTS)] == [0, 1, 2]
+    assert [place for place, _ in ranked(query, TEXTS, 1 / 3)] == [0]
+    assert ranked("zebra giraffe gnu process", TEXTS, 1 / 3) == []
+
+
 @given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=20))
 def test_scores_fall_and_places_are_there_once(texts: list[str], query: str) -> None:
     """Whatever the texts and the query are."""

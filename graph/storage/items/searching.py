@@ -15,7 +15,7 @@ from daruma.graph.storage.items.word_counts import CANDIDATES
 from daruma.graph.storage.items.word_search import Ranked, best_by_words
 from daruma.graph.storage.pool import Connection
 from daruma.tools.finding import Way
-from daruma.tools.fusion import fused
+from daruma.tools.fusion import BY_CHANCE, fused
 
 _AT_ONCE: Final = 200
 """Rows that are read in one piece, where a filter decides how many are needed."""
@@ -72,7 +72,9 @@ class Search:
         near = await self.meanings.near(connection, prefix, vector, wanted=wanted, most=most)
         if self.way == "meaning":
             return near
-        words = await best_by_words(connection, self.index, prefix, query, wanted=wanted, most=most)
+        words = await best_by_words(
+            connection, self.index, prefix, query, wanted=wanted, most=most, least=BY_CHANCE
+        )
         return fused([[item for item, _ in ranking] for ranking in (words, near)])
 
 

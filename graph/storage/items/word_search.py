@@ -41,10 +41,12 @@ async def best_by_words(
     *,
     wanted: Mapping[str, Any],
     most: int,
+    least: float = 0.0,
 ) -> Ranked:
     """Return at most ``most`` items beneath a prefix that share words with a query.
 
-    ``wanted`` are plain values that they have to have. Of words that more than 1,000 items have,
+    ``wanted`` are plain values that they have to have; those whose words weigh less than the share
+    ``least`` of the query's are left out. Of words that more than 1,000 items have,
     those are ranked that have all, and if they are too few, 1,000 of those that have some. Within
     a transaction.
     """
@@ -63,7 +65,8 @@ async def best_by_words(
     found = await _ranked(connection, asked, worth, most)
     if len(found) < most and max(words.values()) >= CANDIDATES:
         found = await _ranked(connection, [*asked, _others(among, words)], worth, most)
-    return found
+    whole = sum(rarity(count, max(every, count)) for count in having.values())
+    return [(item, score) for item, score in found if score >= least * whole]
 
 
 def _candidates(words: Mapping[str, int]) -> list[str]:

@@ -69,6 +69,15 @@ def test_a_synonym_is_found_by_meaning_and_not_by_words(store: PostgresStore) ->
     assert store.note == ""
 
 
+def test_a_word_shared_by_chance_does_not_go_before_what_is_meant(store: PostgresStore) -> None:
+    """Places tell nothing of how little that is; found by words alone it still is."""
+    filled(store)
+    store.put(HERE, "chance", {"text": "outside midnight is another tale"})
+
+    assert found(store, "vehicle cars tale", limit=1) == ["car"]
+    assert found(store, "vehicle cars tale", "words") == ["chance"]
+
+
 def test_what_has_changed_means_what_it_says_now(store: PostgresStore, toy: ToyEmbeddings) -> None:
     """Its vector is made anew; one of the same text is not asked for again."""
     filled(store)
