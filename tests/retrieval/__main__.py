@@ -2,7 +2,7 @@
 
 First how often the passage that answers is found, by words, by the meaning that a real small model
 sees, and by both; then the time of a query, of taking in, and the size, with vectors that are drawn
-(the time to embed is the model's, and not counted).
+(the time to embed is the model's, and not counted). With N 0 the first alone.
 """
 
 import sys
@@ -72,7 +72,8 @@ def main() -> None:
                 for name in ("quality", "speed"):
                     administrator.execute(f"CREATE DATABASE {name}".encode())
             told_quality(make_conninfo(server, dbname="quality"))
-            told_speed(make_conninfo(server, dbname="speed"), count)
+            if count:
+                told_speed(make_conninfo(server, dbname="speed"), count)
 
 
 if __name__ == "__main__":

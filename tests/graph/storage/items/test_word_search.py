@@ -128,6 +128,17 @@ def test_a_huge_text_is_kept_and_found(store: PostgresStore) -> None:
     assert numbers(store, "first", filter={"k1999": 1}) == []
 
 
+def test_what_was_changed_is_ranked_by_what_it_is_now(store: PostgresStore) -> None:
+    """A text that has grown is less about its word than one that has not."""
+    store.put(HERE, "00001", {"text": "lease"})
+    store.put(HERE, "00002", {"text": "lease of a thread"})
+    assert numbers(store, "lease") == [1, 2]
+
+    store.put(HERE, "00001", {"text": "lease " + "and something else " * 20})
+
+    assert numbers(store, "lease") == [2, 1]
+
+
 def test_an_item_is_found_by_the_fields_that_it_names(store: PostgresStore) -> None:
     """``index`` names them; False means that it is found by none."""
     store.put(HERE, "00001", {"title": "lease", "text": "thread"}, index=["title"])
