@@ -1,11 +1,13 @@
 """What a model is told when it is asked for an action: the six parts of RE-04, bounded."""
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool
 from tests.parts import a_context, a_recovery, a_state, a_task, taken
 from tests.scripted_runs import shout
 
 from daruma.state.channels import State
 from daruma.state.failure import Failure
+from daruma.tools.context_window.tokens import ESTIMATE
 from daruma.tools.offer import offer_of
 from daruma.tools.recovery.briefing import briefing
 
@@ -80,3 +82,17 @@ def test_the_errors_of_the_last_calls_are_blockers() -> None:
     blockers = text[text.index("Blockers:") : text.index("Analysis:")]
     assert "it broke" in blockers
     assert "no such file" in blockers
+
+
+def test_however_many_tools_there_are_it_stays_small() -> None:
+    """The request fits a context of 8,000 tokens."""
+
+    def numbered(number: int) -> StructuredTool:
+        return StructuredTool.from_function(shout, name=f"shout_{number}", description="word " * 99)
+
+    offer = offer_of(a_task(), a_context(tools=[numbered(n) for n in range(200)]))
+
+    text = briefing(a_state(task=a_task(goal="word " * 9000)), LOOP, offer)
+
+    assert ESTIMATE.of(text) < 6000
+    assert [part for part in PARTS if f"{part}:" not in text] == []

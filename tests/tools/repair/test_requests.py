@@ -4,6 +4,7 @@ import json
 
 from tests.tools.repair.corpus.offered import TOOLS
 
+from daruma.tools.context_window.tokens import ESTIMATE
 from daruma.tools.repair.outcome import Problem
 from daruma.tools.repair.requests import (
     MOST_RAW_BYTES,
@@ -86,3 +87,20 @@ def test_half_characters_do_no_harm() -> None:
     request = argument_request([broken("1", "\ud800")], max_candidates=1, max_schema_bytes=4096)
 
     assert request.user.encode()
+
+
+def test_a_batch_fits_a_small_context() -> None:
+    """Ten large calls are not sent at once: those that are left out stay as they were."""
+    calls = [broken(str(n), '{"text": "' + "some words " * 1400) for n in range(10)]
+
+    request = argument_request(calls, max_candidates=10, max_schema_bytes=4096)
+
+    assert (request.asked_ids, request.cut) == (("0",), True)
+    assert ESTIMATE.of(request.system + request.user) < 8000
+
+
+def test_the_first_call_of_a_batch_is_always_asked_about() -> None:
+    """Whatever its size."""
+    (only,) = [broken("1", "x" * MOST_RAW_BYTES)]
+
+    assert argument_request([only], max_candidates=1, max_schema_bytes=9000).asked_ids == ("1",)
