@@ -48,7 +48,7 @@ async def intake(state: State, context: Context) -> Update:
         started_at=context.now(),
         request=(state.messages[-1].id or "") if state.messages else "",
     )
-    task = await in_thread(_with_what_helps, task, context.settings)
+    task = await _with_what_helps(task, context.settings)
     context.emit(task_started(task))
     refusal = _refusal(task, state) or unknown
     written = await _kept(task, context) if refusal is None else Written([])
@@ -72,10 +72,15 @@ async def intake(state: State, context: Context) -> Update:
     }
 
 
-def _with_what_helps(task: Task, settings: Settings) -> Task:
-    """Settle whose memories the task works with, and whether there are skills: once, on disk."""
-    owner = owner_of(settings.memory.namespace, task.workspace)
-    return replace(task, memory_owner=owner, skills=bool(usable_in(settings.skills.folders)))
+async def _with_what_helps(task: Task, settings: Settings) -> Task:
+    """Settle whose memories the task works with, and whether there are skills: once."""
+    named, folders = settings.memory.namespace, settings.skills.folders
+    owner, skills = owner_of(named, None), False
+    if task.workspace:
+        owner = await in_thread(owner_of, named, task.workspace)
+    if folders:
+        skills = bool(await in_thread(usable_in, folders))
+    return replace(task, memory_owner=owner, skills=skills)
 
 
 async def _kept(task: Task, context: Context) -> Written:
