@@ -112,7 +112,7 @@ def seen(name: str, way: str) -> Seen:
     provider = Provider(
         rounds=0, summaries={model: SAYS[said]() for model, said in wrong.items() if said}
     )
-    limits = {"seconds": 0.3} if "nothing in time" in wrong.values() else {"seconds": 10.0}
+    limits = {"seconds": 0.8} if "nothing in time" in wrong.values() else {"seconds": 10.0}
     with thread(
         provider, way=way, model="openai:big", budget=2000, tools=(), requests=limits, **row.llm
     ) as it:
