@@ -53,6 +53,21 @@ async def test_a_store_that_ranks_by_meaning_is_fused_with_words() -> None:
     assert {item.namespace for item in found.items} == {NOTES}
 
 
+class Blind(ToyEmbeddings):
+    """To it all texts mean the same."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0] * self.size for _ in texts]
+
+
+async def test_where_meaning_tells_nothing_words_decide() -> None:
+    """The best by words goes before what is merely as near as all else."""
+    store = filled(InMemoryStore(index={"dims": ToyEmbeddings.SIZE, "embed": Blind()}))
+
+    assert keys(await find(store, NOTES, "E4711", way="meaning", limit=1)) != ["id"]
+    assert keys(await find(store, NOTES, "E4711", limit=1)) == ["id"]
+
+
 async def test_an_empty_store_has_nothing_to_say() -> None:
     """No note either."""
     assert await find(InMemoryStore(), NOTES, "car") == Found()

@@ -19,7 +19,7 @@ def places(query: str, texts: list[str]) -> list[int]:
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
     """One text has the lease, three the thread."""
-    assert places("lease thread", TEXTS)[0] == 0
+    assert places("lease thread", ["a thread", "thread here", "the thread", "a lease"])[0] == 3
     assert places("thread", TEXTS)[0] == 2
     assert 3 not in places("lease thread process", TEXTS)
 
