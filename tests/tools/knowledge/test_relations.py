@@ -55,6 +55,7 @@ def test_spellings_of_one_name_are_the_same() -> None:
         ("See [[Store]] and [site](https://x.org).", [("Sec", "links to", "Store")]),
         ("| A | uses | B |\n```\nA uses B\n```", []),
         ("It depends on the weather.", []),
+        ("Then the Store uses Store.", []),
     ],
 )
 def test_a_text_states_these_relations(text: str, related: list[tuple[str, str, str]]) -> None:
