@@ -57,7 +57,7 @@ def instructions(plan: Plan, phase: Phase, number: int) -> str:
 
 def _instructed(plan: Plan, phase: Phase) -> HumanMessage:
     text = instructions(plan, phase, plan.phases.index(phase) + 1)
-    return HumanMessage(text, id=f"{plan.id}:begin:{phase.id}")
+    return HumanMessage(text, id=phases.message_id(plan.id, phase.id))
 
 
 def _tell(state: State, phase: Phase, context: Context, *, shared: bool) -> None:

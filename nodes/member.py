@@ -78,9 +78,8 @@ def started(given: Assignment, expert: Expert | None, place: Drawn | None) -> St
         phase.instructions,
         given.known,
     )
-    message = HumanMessage(
-        "\n\n".join(each for each in said if each), id=f"{given.plan_id}:begin:{phase.id}"
-    )
+    text = "\n\n".join(each for each in said if each)
+    message = HumanMessage(text, id=phases.message_id(given.plan_id, phase.id))
     return State(
         task=task,
         plan=phases.start(plan, phase.id),

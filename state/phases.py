@@ -34,6 +34,11 @@ def start(plan: Plan, phase_id: str) -> Plan:
     return replace(_change(plan, phase_id, status="running"), current=phase_id)
 
 
+def message_id(plan_id: str, phase_id: str) -> str:
+    """Return the id of the message that says what a phase is about."""
+    return f"{plan_id}:begin:{phase_id}"
+
+
 def close(
     plan: Plan,
     phase_id: str,

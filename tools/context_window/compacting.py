@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
-from daruma.state import budget
+from daruma.state import budget, phases
 from daruma.state.channels import State
 from daruma.state.compaction import Compaction, Crowded
 from daruma.state.context_cost import ContextCost
@@ -39,13 +39,7 @@ class Compacted:
 
 async def compacted(state: State, crowded: Crowded, context: Context) -> Compacted:
     """Take as many measures as it needs; where none is enough, say what the request takes."""
-    load = Load(
-        state.messages,
-        crowded,
-        context.tokens,
-        state.task_id,
-        state.task.request if state.task else "",
-    )
+    load = Load(state.messages, crowded, context.tokens, state.task_id, _asked(state))
     given = _begun(state, crowded)
     eased, summariser = without_model(load, given), _summariser(state, context)
     before = eased.compaction
@@ -67,6 +61,13 @@ async def compacted(state: State, crowded: Crowded, context: Context) -> Compact
     )
     failure = _too_large(crowded, cost) if cost.after > cost.budget else None
     return Compacted(eased.compaction, cost, tuple(summariser.calls), failure)
+
+
+def _asked(state: State) -> tuple[str, ...]:
+    """Return the ids of the task's own request, and of what the phase at hand is about."""
+    plan = state.plan
+    task = (state.task.request,) if state.task else ()
+    return (*task, phases.message_id(plan.id, plan.current)) if plan and plan.current else task
 
 
 def _begun(state: State, crowded: Crowded) -> Compaction:

@@ -31,13 +31,16 @@ CUTS: Final = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120)
 
 @dataclass(frozen=True)
 class Load:
-    """What is weighed: the history, and the request that it is too much for."""
+    """What is weighed: the history, and the request that it is too much for.
+
+    ``asked`` are the ids of the messages that say what is to be done now.
+    """
 
     messages: Sequence[AnyMessage]
     crowded: Crowded
     tokens: Tokens
     task_id: str
-    request: str = ""
+    asked: tuple[str, ...] = ()
 
     def weight(self, compaction: Compaction) -> int:
         """Return the tokens of the request under a compaction."""
@@ -126,12 +129,11 @@ def summarised(load: Load, compaction: Compaction) -> Compaction:
 
 
 def _kept(load: Load, reached: int) -> Iterator[str]:
-    """Yield the ids of the first request of the thread, and of the task's own."""
+    """Yield the ids of the first request of the thread, and of what is to be done now."""
     asked = (each for each in load.messages[:reached] if isinstance(each, HumanMessage) and each.id)
     if first := next(asked, None):
         yield str(first.id)
-    if load.request and after(load.messages[:reached], load.request):
-        yield load.request
+    yield from (each for each in load.asked if after(load.messages[:reached], each))
 
 
 def cut(load: Load, compaction: Compaction) -> Compaction:

@@ -6,11 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AnyMessage, HumanMessage
+from tests.parts import a_phase, a_plan
 from tests.scripted_runs import illegal
-from tests.tools.context_window.asked_models import SAYS, Models, compact
+from tests.tools.context_window.asked_models import (
+    SAYS,
+    Models,
+    compact,
+    context_of,
+    driven,
+    state_of,
+)
 from tests.tools.context_window.histories import HISTORIES, rounds, working
 
-from daruma.state.compaction import Compaction
+from daruma.state.compaction import Compaction, Crowded
+from daruma.state.phases import message_id
+from daruma.tools.context_window.compacting import compacted
 from daruma.tools.context_window.tokens import ESTIMATE
 from daruma.tools.context_window.view import SUMMARY_ID, view
 from daruma.tools.sendable import sendable
@@ -180,3 +190,17 @@ def test_a_compaction_that_can_save_nothing_changes_nothing() -> None:
 
     assert done.compaction == replace(before, asked_by="main")
     assert done.failure is None
+
+
+def test_what_a_phase_is_about_stays_as_it_was_said() -> None:
+    """The summary is a record and no request: without it nobody would say what is to be done."""
+    plan = a_plan(a_phase("a"), a_phase("b"), current="b")
+    asks = HumanMessage("Phase 2 of 2: make the tea", id=message_id(plan.id, "b"))
+    history = [*talking(30), asks, *working(20)[1:]]
+    state = replace(state_of(history), plan=plan)
+    crowded = Crowded(node="main", budget=2000, fixed=300)
+
+    done = driven(compacted(state, crowded, context_of(Models())))
+
+    assert done.compaction.kept == ("first", asks.id)
+    assert asks in view(history, done.compaction)
