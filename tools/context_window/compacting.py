@@ -41,7 +41,7 @@ async def compacted(state: State, crowded: Crowded, context: Context) -> Compact
     """Take as many measures as it needs; where none is enough, say what the request takes."""
     load = Load(state.messages, crowded, context.tokens, state.task_id, _asked(state))
     given = _begun(state, crowded)
-    eased, summariser = without_model(load, given), _summariser(state, context)
+    eased, summariser = without_model(load, _uncut(given)), _summariser(state, context)
     before = eased.compaction
     if not eased.fits:
         eased = await _summarised(load, eased, state, summariser)
@@ -75,6 +75,11 @@ def _begun(state: State, crowded: Crowded) -> Compaction:
     if crowded.refused:
         return replace(before, limit=crowded.budget, limit_of=state.task_id)
     return before
+
+
+def _uncut(before: Compaction) -> Compaction:
+    """The last resort was for what was the latest then; whether it is needed again is seen last."""
+    return replace(before, cut=0, cut_through="")
 
 
 def _summariser(state: State, context: Context) -> Summariser:

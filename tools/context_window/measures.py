@@ -15,7 +15,7 @@ from daruma.state.compaction import Compaction, Crowded
 from daruma.state.context_cost import Measure
 from daruma.tools.context_window.parts import latest
 from daruma.tools.context_window.tokens import Tokens
-from daruma.tools.context_window.view import after, view
+from daruma.tools.context_window.view import after, stays, view
 from daruma.tools.sendable import sendable
 
 FITS: Final = 0.9
@@ -116,15 +116,13 @@ def summarised(load: Load, compaction: Compaction) -> Compaction:
     through = load.older(compaction)
     known, reached = (after(load.messages, id_) for id_ in (compaction.summarised_through, through))
     kept = tuple(dict.fromkeys(_kept(load, reached)))
-    if all(each.id in kept for each in load.messages[known:reached]):
+    if all(stays(each, kept) for each in load.messages[known:reached]):
         return compaction
     return replace(
         compaction,
         summarised_through=through,
-        summarised=reached - sum(each.id in kept for each in load.messages[:reached]),
+        summarised=sum(not stays(each, kept) for each in load.messages[:reached]),
         kept=kept,
-        pruned_through="",
-        shrunk_through="",
     )
 
 

@@ -4,7 +4,7 @@ Messages are only ever added to a history, so what is shown of it between two co
 grows at its end: providers cache the beginning of a request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
@@ -29,7 +29,7 @@ def view(messages: Sequence[AnyMessage], compaction: Compaction | None) -> list[
     if compaction is None:
         return list(messages)
     begins = after(messages, compaction.summarised_through)
-    stay = [each for each in messages[:begins] if _stays(each, compaction)]
+    stay = [each for each in messages[:begins] if stays(each, compaction.kept)]
     there = begins < len(messages) and messages[begins].id == SUMMARY_ID
     tells = begins and compaction.summary and not there
     summary = [summary_message(compaction)] if tells else []
@@ -48,8 +48,9 @@ def summary_message(compaction: Compaction) -> HumanMessage:
     return HumanMessage(_SUMMARY.format(count=compaction.summarised, text=text), id=SUMMARY_ID)
 
 
-def _stays(message: BaseMessage, compaction: Compaction) -> bool:
-    return isinstance(message, SystemMessage) or message.id in compaction.kept
+def stays(message: BaseMessage, kept: Collection[str]) -> bool:
+    """Whether a message is sent beside a summary that reaches beyond it."""
+    return isinstance(message, SystemMessage) or message.id in kept
 
 
 def _shortened(shown: list[AnyMessage], compaction: Compaction) -> list[AnyMessage]:
@@ -58,7 +59,7 @@ def _shortened(shown: list[AnyMessage], compaction: Compaction) -> list[AnyMessa
     )
     cut = after(shown, compaction.cut_through)
     for n, message in enumerate(shown[: max(prune, shrink, cut)]):
-        whole = message.id == SUMMARY_ID or _stays(message, compaction)
+        whole = message.id == SUMMARY_ID or stays(message, compaction.kept)
         less = pruned(message) if n < prune else message
         less = shortened(less, SHRUNK) if n < shrink and not whole else less
         shown[n] = shortened(less, compaction.cut) if n < cut else less

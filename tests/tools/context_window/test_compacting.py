@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from tests.parts import a_phase, a_plan
 from tests.scripted_runs import illegal
 from tests.tools.context_window.asked_models import (
@@ -204,3 +204,43 @@ def test_what_a_phase_is_about_stays_as_it_was_said() -> None:
 
     assert done.compaction.kept == ("first", asks.id)
     assert asks in view(history, done.compaction)
+
+
+def test_what_was_pruned_stays_so_behind_a_summary() -> None:
+    """The latest part may reach into it: as whole outputs it would be more than before."""
+    talk = [each.model_copy(update={"id": f"said {each.id}"}) for each in talking(60)[1:]]
+    old = [*talking(0), *talk, *working(12, size=3000)[1:]]
+    history = [*old, *rounds(99, "So.", ["that"], False)]
+    before = Compaction(pruned_through=str(old[-1].id))
+
+    done = compact(history, Models(), before=before)
+
+    shown = view(history, done.compaction)
+    outputs = [each for each in shown if isinstance(each, ToolMessage)]
+    assert [*done.cost.saved] == ["summarise"]
+    assert len(outputs) > 3
+    assert all("left out" in each.text for each in outputs[:-1])
+
+
+def test_a_cut_does_not_outlive_what_made_it_needful() -> None:
+    """Else all that comes later, the summary too, would be held that short for ever."""
+    history = talking(120)
+    before = Compaction(cut=120, cut_through=str(history[-2].id))
+    long = HumanMessage("All of it. " * 30, id="first")
+
+    done = compact([long, *history[1:]], Models(auxiliary="talks"), budget=3000, before=before)
+
+    shown = view([long, *history[1:]], done.compaction)
+    assert [*done.cost.saved] == ["summarise"]
+    assert (shown[0], len(shown[1].text) > 1000) == (long, True)
+
+
+def test_a_summary_counts_what_is_not_shown_any_more() -> None:
+    """Instructions of an application stay, wherever they stand."""
+    history = [*talking(60), SystemMessage("Be kind.", id="kind"), *talking(60)[1:]]
+    for number, each in enumerate(history[62:]):
+        each.id = f"n{number}"
+
+    done = compact(history, Models())
+
+    assert done.cost.messages == len(history) - len(view(history, done.compaction)) + 1
