@@ -21,8 +21,8 @@ Messages = list[AnyMessage | RemoveMessage]
 def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> list[AnyMessage]:
     """Append messages; a known ``id`` takes the old message's place; ``RemoveMessage`` removes.
 
-    ``RemoveMessage(id=REMOVE_ALL_MESSAGES)`` empties the history, which is how a compaction starts
-    its write. Removing what is not there does nothing: a replay must never fail.
+    ``RemoveMessage(id=REMOVE_ALL_MESSAGES)`` empties the history. Removing what is not there does
+    nothing: a replay must never fail.
     """
     written: list[Any] = [message for write in writes for message in convert_to_messages(write)]
     if _all_new(messages, written):  # as almost always: the rest takes time for each old message

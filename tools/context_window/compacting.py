@@ -10,7 +10,7 @@ from daruma.state.compaction import Compaction, Crowded
 from daruma.state.context_cost import ContextCost
 from daruma.state.failure import Failure
 from daruma.tools.context import Context
-from daruma.tools.context_window.draft import SETTING
+from daruma.tools.context_window.draft import limit_named
 from daruma.tools.context_window.measures import (
     FITS,
     SUMMARY,
@@ -59,7 +59,9 @@ async def compacted(state: State, crowded: Crowded, context: Context) -> Compact
         exact=context.tokens.exact,
         refused=bool(crowded.refused),
     )
-    failure = _too_large(crowded, cost) if cost.after > cost.budget else None
+    failure = (
+        _too_large(crowded, cost, limit_named(state, context)) if cost.after > cost.budget else None
+    )
     return Compacted(eased.compaction, cost, tuple(summariser.calls), failure)
 
 
@@ -105,12 +107,12 @@ async def _summarised(load: Load, eased: Eased, state: State, summariser: Summar
     return eased.tried("summarise", replace(meant, summary=text), load)
 
 
-def _too_large(crowded: Crowded, cost: ContextCost) -> Failure:
+def _too_large(crowded: Crowded, cost: ContextCost, where: str) -> Failure:
     fixed, tools = ceil(crowded.fixed * crowded.factor), crowded.tools
     named = f"the prompt and {tools} tools" if tools else "the prompt"
     if fixed <= FITS * cost.budget:
         named, fixed = f"{named}, and the latest messages cut short", cost.after
-    where = f"of {SETTING}: raise it" + (", or show fewer tools" if tools else "")
+    where += ", or show fewer tools" if tools else ""
     if crowded.refused:
         where = f"left after a refusal ({crowded.refused}): show fewer tools, or take another model"
     message = f"{named} take {fixed} of the {cost.budget} tokens {where}"

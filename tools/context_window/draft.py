@@ -110,6 +110,13 @@ def budget_of(state: State, context: Context) -> int | None:
     return min((each for each in limits if each), default=None)
 
 
+def limit_named(state: State, context: Context) -> str:
+    """Say where the budget of a request comes from, and what to do where it is too small."""
+    if budget_of(state, context) == context.settings.llm.context_window_tokens:
+        return f"of {SETTING}: raise it"
+    return "that the provider was found to take: take another model"
+
+
 def weighed(draft: Draft, state: State, context: Context) -> tuple[int, Crowded | Failure | None]:
     """Return our count of a request, and what is wrong with it; 0 where there is no budget.
 
@@ -123,7 +130,7 @@ def weighed(draft: Draft, state: State, context: Context) -> tuple[int, Crowded 
         return weight.counted, None
     last = state.steps[-1] if state.steps else None
     if last and last.kind == "compress" and last.task_id == state.task_id:
-        return weight.counted, too_large(draft, weight, budget)
+        return weight.counted, too_large(draft, weight, budget, limit_named(state, context))
     return weight.counted, _crowded(draft, weight, budget)
 
 
@@ -166,9 +173,9 @@ def _crowded(
     )
 
 
-def too_large(draft: Draft, weight: Weight, budget: int) -> Failure:
+def too_large(draft: Draft, weight: Weight, budget: int, limit: str) -> Failure:
     """Return the failure of a request that is over its budget though all was done about it."""
-    said = f"the request takes {weight.tokens} of the {budget} tokens of {SETTING}: raise it"
+    said = f"the request takes {weight.tokens} of the {budget} tokens {limit}"
     return Failure(code="bad_request", node=draft.node, message=said)
 
 

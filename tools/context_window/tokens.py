@@ -38,11 +38,12 @@ class Tokens:
     def of(self, text: str) -> int:
         """Count the tokens of a text, once."""
         key = hash(text), len(text)
-        if key not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = self.of_text(text)
-        return self._known[key]
+        known = self._known.get(key)  # read once: runs in other threads may clear it meanwhile
+        if known is not None:
+            return known
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        return self._known.setdefault(key, self.of_text(text))
 
     def of_messages(self, messages: Iterable[BaseMessage]) -> int:
         """Count the tokens of messages: the sum of what each is."""

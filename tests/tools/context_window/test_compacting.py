@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
-from tests.parts import a_phase, a_plan
+from tests.parts import a_phase, a_plan, a_task
 from tests.scripted_runs import illegal
 from tests.tools.context_window.asked_models import (
     SAYS,
@@ -244,3 +244,44 @@ def test_a_summary_counts_what_is_not_shown_any_more() -> None:
     done = compact(history, Models())
 
     assert done.cost.messages == len(history) - len(view(history, done.compaction)) + 1
+
+
+def test_the_summariser_knows_the_goal_and_the_tasks_own_request_is_kept() -> None:
+    """What was asked for last stays verbatim, though much was said since."""
+    models, history = Models(), talking(120)
+    task = a_task(goal="Find NEEDLE", request="m40")
+    crowded = Crowded(node="main", budget=2000, fixed=300)
+
+    done = driven(compacted(replace(state_of(history), task=task), crowded, context_of(models)))
+
+    assert done.compaction.kept == ("first", "m40")
+    assert "<goal>\nFind NEEDLE\n</goal>" in models.asked[0][1][1].text
+
+
+def test_the_summarisers_requests_fit_by_the_providers_count_too() -> None:
+    """It counts as its requests do."""
+    models = Models()
+
+    compact(talking(400), models, factor=2.0)
+
+    assert all(2 * ESTIMATE.of_messages(asked) <= 2000 for _, asked in models.asked)
+
+
+def test_nobody_made_a_summary_that_was_not_taken() -> None:
+    """One that saves nothing changes nothing, though it was paid for."""
+    history = [*talking(1), *rounds(1, "I look.", ["word " * 9000], True)]
+
+    done = compact(history, Models(auxiliary="talks"))
+
+    assert (done.cost.by, done.cost.messages, bool(done.calls)) == ("", 0, True)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_cost_says_whether_it_was_counted_or_estimated(exact: bool) -> None:
+    """By the tokenizer of the model, or by ours."""
+    context = replace(context_of(Models()), tokens=replace(ESTIMATE, exact=exact))
+    crowded = Crowded(node="main", budget=4000, fixed=300)
+
+    done = driven(compacted(state_of(working(20)), crowded, context))
+
+    assert done.cost.exact == exact

@@ -11,11 +11,14 @@ from tests.tools.context_window.histories import working
 from daruma.state.channels import State
 from daruma.state.compaction import Asking, Compaction, Crowded
 from daruma.state.context_cost import ContextCost
+from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed, TooLong
 from daruma.state.step import Step
 from daruma.state.usage import Usage
 from daruma.tools.context import Context
 from daruma.tools.context_window.draft import Draft, factor_of, refused, unasked, weighed
+from daruma.tools.context_window.tokens import ESTIMATE
+from daruma.tools.memory.memory_tools import MEMORY_TOOLS as TOOLS
 
 HISTORY = working(20)
 DRAFT = Draft("main", [SystemMessage("Work.")], HISTORY)
@@ -143,3 +146,76 @@ def test_what_was_learnt_is_the_budget_from_then_on(node: Asking) -> None:
 
     assert isinstance(wrong, Crowded)
     assert (wrong.budget, other) == (2500, (0, None))
+
+
+def test_the_compaction_of_another_task_is_not_this_ones() -> None:
+    """The first request of a task comes right behind the last of the one before."""
+    before = [replace(each, task_id="t/0") for each in taken("compress")]
+
+    _, wrong = weighed(DRAFT, state(steps=before), within(3000))
+
+    assert isinstance(wrong, Crowded)
+
+
+def test_a_request_is_over_by_the_providers_count() -> None:
+    """Though by ours there would be room."""
+    own, _ = weighed(DRAFT, state(), within(60_000))
+
+    _, fits = weighed(DRAFT, state(), within(own + 1))
+    _, over = weighed(DRAFT, state(steps=counted(100, 150)), within(own + 1))
+
+    assert (fits, isinstance(over, Crowded)) == (None, True)
+
+
+def test_the_tools_that_are_offered_are_part_of_a_request() -> None:
+    """Their definitions can not be left out, and the failure says how many there are."""
+    plain, _ = weighed(DRAFT, state(), within(60_000))
+    offered = replace(DRAFT, tools=TOOLS)
+
+    own, _ = weighed(offered, state(), within(60_000))
+    _, wrong = weighed(offered, state(), within(3000))
+
+    assert own == plain + ESTIMATE.of_tools(TOOLS) > plain + 20
+    assert isinstance(wrong, Crowded)
+    assert wrong.tools == len(TOOLS)
+
+
+def test_a_request_weighs_what_is_sent() -> None:
+    """A call without a result is sent with one that says so."""
+    history = working(1)[:-1]
+
+    own, _ = weighed(replace(DRAFT, history=history), state(), within(60_000))
+
+    assert own > ESTIMATE.of_messages([*DRAFT.head, *history]) + 4
+
+
+def test_a_refusal_keeps_what_it_took_to_hear_it() -> None:
+    """For the record of what was asked."""
+    took = Failover(requested="m", attempts=())
+
+    found = refused(
+        DRAFT, state(), within(None), ModelFailed("x", too_long=TooLong(), failover=took)
+    )
+
+    assert found is not None
+    assert found.failover == took
+
+
+@pytest.mark.parametrize(
+    ("compaction", "setting", "said"),
+    [
+        (None, 3000, "of llm.context_window_tokens: raise it"),
+        (Compaction(limit=2500, limit_of="t/1"), 3000, "the provider was found to take"),
+        (Compaction(limit=2500, limit_of="t/1"), None, "the provider was found to take"),
+    ],
+)
+def test_a_failure_names_the_limit_that_was_met(
+    compaction: Compaction | None, setting: int | None, said: str
+) -> None:
+    """A setting that is not set can not be raised."""
+    at = state(steps=taken("compress"), compaction=compaction)
+
+    _, wrong = weighed(DRAFT, at, within(setting))
+
+    assert isinstance(wrong, Failure)
+    assert said in wrong.message
