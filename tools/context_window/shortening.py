@@ -23,7 +23,9 @@ def ends(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     mark = f"\n[... {len(text)} characters, shortened ...]\n"
-    room = max(0, most - len(mark))
+    room = most - len(mark)
+    if room <= 0:
+        return text[:most]
     return f"{text[: room - room // 2]}{mark}{text[len(text) - room // 2 :]}"
 
 

@@ -20,6 +20,12 @@ def test_the_ends_of_a_text_are_no_longer_than_told(text: str, most: int) -> Non
     assert found == text or (found[:20] == text[:20] and len(text) > most)
 
 
+@given(st.text(max_size=90), st.integers(0, 60))
+def test_where_there_is_no_room_to_say_so_a_text_is_only_cut(text: str, most: int) -> None:
+    """It is never longer than told, and never longer than it was."""
+    assert len(ends(text, most)) <= min(most, len(text))
+
+
 def test_a_pruned_output_says_whose_it_was_and_how_to_read_it() -> None:
     """Its id is that of the whole output, where that is kept."""
     long = "x" * (PRUNED + 1)

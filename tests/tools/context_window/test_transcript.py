@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from tests.tools.context_window.histories import HISTORIES, working
 
 from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.context_window.transcript import MOST_PIECES, pieces, spoken
+from daruma.tools.context_window.transcript import MOST_PIECES, TEXTS, pieces, spoken
 
 CALLING = AIMessage("I look.", tool_calls=[{"name": "look", "args": {"at": "a.py"}, "id": "c"}])
 FAILED = ToolMessage("gone", tool_call_id="c", name="look", status="error")
@@ -18,7 +18,7 @@ def test_each_message_says_who_spoke() -> None:
 
     assert told == ["[user] Hi", "[system] Be kind", "[result of look (it failed)] gone"]
     assert spoken(CALLING, 100) == '[assistant] I look.\n[assistant calls] look({"at": "a.py"})'
-    assert spoken(AIMessage(""), 100) == "[ai] (no text)" or "(no text)" in spoken(AIMessage(""), 9)
+    assert spoken(AIMessage(""), 100) == "[assistant] (no text)"
 
 
 def test_outputs_are_shown_less_of_than_words() -> None:
@@ -27,6 +27,13 @@ def test_outputs_are_shown_less_of_than_words() -> None:
 
     assert len(spoken(HumanMessage(long), 2000)) > 1900
     assert len(spoken(ToolMessage(long, tool_call_id="c"), 2000)) < 550
+
+
+def test_of_an_output_that_is_cut_short_something_is_shown() -> None:
+    """However little room there is: its size alone would tell nothing."""
+    output = ToolMessage("37 tests passed, 2 failed in 3 s", tool_call_id="c", name="run")
+
+    assert spoken(output, min(TEXTS)) == "[result of run] 37 tests passed, 2 failed in 3"
 
 
 @given(HISTORIES, st.integers(150, 3000))
