@@ -24,7 +24,7 @@ from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.matching import fixed_prefix, matching
 from daruma.graph.storage.items.meanings import Meanings, Text
 from daruma.graph.storage.items.preparing import prepared, refuse_unusable
-from daruma.graph.storage.items.rows import COUNT, Row, delete, namespaces, read, write
+from daruma.graph.storage.items.rows import COUNT, Row, change, namespaces, read
 from daruma.graph.storage.items.searching import Search
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Checked, Sealing
@@ -126,10 +126,7 @@ class PostgresStore(BaseStore):
 
         async def work(connection: Connection) -> tuple[list[Result], list[tuple[int, Row]]]:
             results = await self._read(connection, ops, vectors)
-            written = await write(connection, rows) if rows else []
-            if gone:
-                await delete(connection, gone)
-            return results, written
+            return results, await change(connection, rows, gone)
 
         results, written = await self.database.transact(work)
         if written:

@@ -30,6 +30,8 @@ def refuse_unusable(ops: Sequence[Op]) -> None:
     for op in ops:
         if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
             raise ValueRefused(f"a store knows no operation {type(op).__name__}")
+        if isinstance(op, GetOp | PutOp) and not isinstance(op.key, str):
+            raise ValueRefused(f"a key is a text, and not {op.key!r:.80}")
         if isinstance(op, PutOp):
             _refuse_put(op)
         if isinstance(op, SearchOp | ListNamespacesOp) and min(op.limit, op.offset) < 0:

@@ -44,6 +44,11 @@ WHERE namespace >= %s AND namespace < %s AND (%s::tsquery IS NULL OR words @@ %s
 ORDER BY updated_at DESC, id DESC
 """
 )
+_LOCK: Final = """
+SELECT FROM daruma_items
+JOIN unnest(%s::text[], %s::text[]) AS wanted (ns, name) ON namespace = ns AND key = name
+ORDER BY namespace, key FOR UPDATE OF daruma_items
+"""
 COUNT: Final = "SELECT count(*) AS count FROM daruma_items"
 _NAMESPACES: Final = """
 SELECT DISTINCT namespace FROM daruma_items WHERE namespace >= %s AND namespace < %s
@@ -67,10 +72,7 @@ class Row:
 
 
 async def write(connection: Connection, rows: Sequence[Row]) -> list[tuple[int, Row]]:
-    """Write items over what is there, and return their numbers.
-
-    They are written in one order, so that two who write do not wait for each other in a ring.
-    """
+    """Write items over what is there, in one order, and return their numbers."""
     ordered = sorted(rows, key=lambda row: (row.namespace, row.key))
     numbers = list[int]()
     async with connection.cursor() as cursor:
@@ -85,19 +87,39 @@ def _values(row: Row) -> tuple[Any, ...]:
     return row.namespace, row.key, *row.value, words, length, row.meant, row.fields
 
 
+async def change(
+    connection: Connection, rows: Sequence[Row], gone: Sequence[tuple[Sequence[str], str]]
+) -> list[tuple[int, Row]]:
+    """Write items and delete others; return the numbers of those written.
+
+    All that is there is locked first, in one order, so that two who change the same items do not
+    wait for each other in a ring.
+    """
+    if rows and gone:
+        names = [*_stored(gone), *((row.namespace, row.key) for row in rows)]
+        await connection.execute(_LOCK, [list(each) for each in zip(*names, strict=True)])
+    written = await write(connection, rows) if rows else []
+    if gone:
+        await delete(connection, gone)
+    return written
+
+
 async def delete(connection: Connection, names: Sequence[tuple[Sequence[str], str]]) -> None:
     """Delete the items of those names; one that is not there is deleted already."""
-    stored = sorted((stored_namespace(namespace), stored_name(key)) for namespace, key in names)
     async with connection.cursor() as cursor:
-        await cursor.executemany(_DELETE, stored)
+        await cursor.executemany(_DELETE, sorted(_stored(names)))
+
+
+def _stored(names: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, str]]:
+    return [(stored_namespace(namespace), stored_name(key)) for namespace, key in names]
 
 
 async def read(
     connection: Connection, sealing: Sealing, names: Sequence[tuple[Sequence[str], str]]
 ) -> dict[tuple[tuple[str, ...], str], Item]:
     """Return the items that there are of those names."""
-    stored = [(stored_namespace(namespace), stored_name(key)) for namespace, key in names]
-    found = await connection.execute(_GET, [list(each) for each in zip(*stored, strict=True)])
+    stored = zip(*_stored(names), strict=True)
+    found = await connection.execute(_GET, [list(each) for each in stored])
     items = [Item(**_parts(row, sealing)) for row in await found.fetchall()]
     return {(item.namespace, item.key): item for item in items}
 

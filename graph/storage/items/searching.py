@@ -59,7 +59,7 @@ class Search:
                     found.append(item)
                 if len(found) >= last:
                     break
-        return found[asked.offset :]
+        return found[asked.offset : last]
 
     async def _ranked(self, connection: Connection, asked: SearchOp, query: str) -> Ranked:
         prefix, wanted = asked.namespace_prefix, exact(asked.filter)

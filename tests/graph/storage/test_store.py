@@ -96,6 +96,8 @@ def test_items_come_newest_first_page_by_page(store: PostgresStore) -> None:
     assert keys(store.search(NOTES, limit=3, offset=3)) == ["k4", "k3", "k2"]
     assert keys(store.search(NOTES, filter={"n": {"$lt": 5}}, limit=2, offset=1)) == ["k4", "k3"]
     assert store.search(NOTES, limit=0) == store.search(NOTES, offset=7) == []
+    assert store.search(NOTES, filter={"n": {"$lt": 5}}, limit=0) == []
+    assert store.search(NOTES, filter={"n": {"$lt": 5}}, limit=0, offset=2) == []
 
 
 VALUES = st.recursive(
@@ -224,6 +226,10 @@ def test_what_can_not_be_done_is_refused(store: PostgresStore) -> None:
         store.put(NOTES, "k" * 2000, {})
     with pytest.raises(ValueRefused, match="negative"):
         store.search(NOTES, limit=-1)
+    key: Any = 12
+    for op in (PutOp(NOTES, key, {}), GetOp(NOTES, key), PutOp(NOTES, key, None)):
+        with pytest.raises(ValueRefused, match="a key is a text, and not 12"):
+            store.batch([op])
     store.put(NOTES, "k", {"n": 1})
     with pytest.raises(ValueError, match=r"knows \$eq, .* no '\$in'"):
         store.search(NOTES, filter={"n": {"$in": [1]}})
@@ -262,6 +268,26 @@ def test_twenty_threads_put_and_search(store: PostgresStore) -> None:
 
     assert [sorted(each) for each in found] == [[f"k{number}" for number in range(5)]] * 20
     assert len(store.search(("shared",), limit=99)) == 5
+
+
+def test_who_puts_and_who_deletes_do_not_wait_for_each_other_in_a_ring(postgres_url: str) -> None:
+    """Each puts what the other deletes; a ring is no loss that is ridden out here."""
+    names = [f"k{number:02}" for number in range(40)]
+
+    def batch(put: list[str], gone: list[str]) -> list[Op]:
+        puts = [PutOp(NOTES, key, {"text": key * 9}) for key in put]
+        return [*puts, *(PutOp(NOTES, key, None) for key in gone)]
+
+    with open_postgres(postgres_url, outage_seconds=0) as pg:
+        pg.store.batch(batch(names, []))
+
+        def work(turn: int) -> None:
+            halves = names[:20], names[20:]
+            for _ in range(20):
+                pg.store.batch(batch(halves[turn], halves[1 - turn]))
+
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(work, range(2))) == [None, None]
 
 
 def test_a_put_whose_acknowledgement_was_lost_is_there_once(postgres_url: str) -> None:
