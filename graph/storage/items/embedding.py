@@ -84,7 +84,15 @@ class Embedding:
         if not all(map(_is_sound, made)):
             raise NotEmbedded("a vector without direction")
         self.size = sizes.pop()
-        return made
+        return [_of_length_one(vector) for vector in made]
+
+
+def _of_length_one(vector: Vector) -> Vector:
+    """Return the same direction in numbers that half precision has room for."""
+    largest = max(map(abs, vector))
+    near = [number / largest for number in vector]
+    length = math.hypot(*near)
+    return [number / length for number in near]
 
 
 def _is_sound(vector: Vector) -> bool:

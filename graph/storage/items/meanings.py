@@ -31,6 +31,7 @@ from daruma.graph.storage.items.vectors import (
 from daruma.graph.storage.items.word_counts import beneath
 from daruma.graph.storage.items.word_search import Ranked
 from daruma.graph.storage.pool import Connection
+from daruma.state.storage import DamagedState
 from daruma.tools.finding import WORDS_ONLY
 
 SEALED: Final = "by words alone: a sealed database keeps no vectors, as they tell what a text says"
@@ -148,13 +149,22 @@ class Meanings:
 
     async def _catch_up(self, embedding: Embedding) -> int:
         model = await self._model(embedding)
-        rows = await self.database.transact(lambda c: lacking(c, model, AT_ONCE))
-        await self._made(embedding, [self._text(row) for row in rows])
-        return len(rows)
+        after, texts = None, list[Text]()
+        while not texts:  # those that can not be read are passed over
+            rows = await self.database.transact(lambda c, a=after: lacking(c, model, AT_ONCE, a))  # type: ignore[misc]
+            if not rows:
+                return 0
+            after, texts = rows[-1]["id"], [text for row in rows if (text := self._text(row))]
+        await self._made(embedding, texts)
+        return len(texts)
 
-    def _text(self, row: Mapping[str, Any]) -> Text:
-        value = item_of({**row, "created_at": None, "updated_at": None}, self.index.sealing).value
-        return Text(row["id"], row["meant"], text_of(value, json.loads(row["fields"])))
+    def _text(self, row: Mapping[str, Any]) -> Text | None:
+        """Return the text of an item; None for one that is damaged, as who reads it is told."""
+        try:
+            item = item_of({**row, "created_at": None, "updated_at": None}, self.index.sealing)
+        except DamagedState:
+            return None
+        return Text(row["id"], row["meant"], text_of(item.value, json.loads(row["fields"])))
 
     async def _made(self, embedding: Embedding, texts: Sequence[Text]) -> None:
         for start in range(0, len(texts), AT_ONCE):

@@ -34,15 +34,15 @@ USING hnsw ((vector::halfvec({size})) halfvec_cosine_ops) WHERE model = {model}
 """
 _OTHERS: Final = """
 SELECT indexname FROM pg_indexes
-WHERE tablename = 'daruma_item_vectors' AND indexname LIKE 'daruma_near_%%' AND indexname <> %s
+WHERE schemaname = current_schema() AND tablename = 'daruma_item_vectors' AND indexname LIKE 'daruma_near_%%' AND indexname <> %s
 """
-_IS_THERE: Final = "SELECT FROM pg_indexes WHERE indexname = %s"
+_IS_THERE: Final = "SELECT FROM pg_indexes WHERE schemaname = current_schema() AND indexname = %s"
 _LACKING: Final = """
 SELECT id, namespace, key, kind, value, fields, meant FROM daruma_items
 WHERE meant <> '' AND NOT EXISTS (
     SELECT FROM daruma_item_vectors AS v WHERE v.item = id AND v.model = %s AND v.meant =
     daruma_items.meant
-) ORDER BY id DESC LIMIT %s
+) AND (%s::bigint IS NULL OR id < %s) ORDER BY id DESC LIMIT %s
 """
 _HAVING: Final = """
 SELECT item FROM daruma_item_vectors AS v JOIN daruma_items ON id = item
@@ -125,9 +125,15 @@ async def drop_others(connection: Connection, model: Model) -> None:
         await connection.execute(drop)
 
 
-async def lacking(connection: Connection, model: Model, most: int) -> list[Any]:
-    """Return the rows of items that have no vector of a model, the newest first."""
-    return await (await connection.execute(_LACKING, [model.name, most])).fetchall()
+async def lacking(
+    connection: Connection, model: Model, most: int, before: int | None = None
+) -> list[Any]:
+    """Return the rows of items that have no vector of a model, the newest first.
+
+    ``before`` is the number of one that they come before.
+    """
+    values = [model.name, before, before, most]
+    return await (await connection.execute(_LACKING, values)).fetchall()
 
 
 async def having(connection: Connection, model: Model, items: Sequence[int]) -> set[int]:

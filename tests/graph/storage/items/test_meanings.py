@@ -233,6 +233,39 @@ async def test_vectors_that_can_not_be_compared_are_a_failure(given: Any, told: 
         await Embedding(Odd(*given)).of_texts(["one", "two"])
 
 
+@pytest.mark.parametrize("factor", [1e9, 1e-9])
+def test_how_long_a_vector_is_does_not_matter(store: PostgresStore, factor: float) -> None:
+    """Numbers that half precision has no room for lose no put: what counts is the direction."""
+
+    class Long(ToyEmbeddings):
+        def _vector(self, text: str) -> list[float]:
+            return [number * factor for number in super()._vector(text)]
+
+    long = store.with_embeddings(Long())
+    filled(long)
+
+    assert found(long, "vehicle", "meaning", limit=1) == ["car"]
+    assert long.note == ""
+
+
+def test_an_item_that_is_damaged_takes_no_other_with_it(
+    store: PostgresStore, toy: ToyEmbeddings, postgres_url: str
+) -> None:
+    """What can not be read gets no vector; what is put, and what else is lacking, does."""
+    toy.broken = OSError("down")
+    filled(store)
+    with psycopg.connect(postgres_url) as connection:
+        damage = "UPDATE daruma_items SET value = set_byte(value, 12, 0) WHERE key = 'dog'"
+        connection.execute(damage)
+    toy.broken = None
+    later = store.with_embeddings(toy)
+
+    later.put(HERE, "new", {"text": "a puppy"})
+
+    assert (later.reindex(), count(postgres_url)) == (0, 3)
+    assert found(later, "hound", "meaning", limit=1) == ["new"]
+
+
 async def test_a_model_that_does_not_answer_is_given_up() -> None:
     """Within its seconds."""
     toy = ToyEmbeddings()
