@@ -16,6 +16,7 @@ from langgraph.types import StateSnapshot
 from daruma.state import phases
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
+from daruma.state.result import TaskResult
 from daruma.state.tool_task import ToolTask
 
 _LANGGRAPHS_OWN = frozenset(CheckpointMetadata.__annotations__)
@@ -54,9 +55,7 @@ def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> For
 
 
 def _of_end(of_task: list[StateSnapshot], state: State) -> Fork:
-    result = state.result
-    if result is None or result.completed:
-        raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
+    result = _failed_result(state)
     if is_teams(state):
         return _of_team(of_task[0], state)
     if result.status == "blocked":
@@ -66,6 +65,15 @@ def _of_end(of_task: list[StateSnapshot], state: State) -> Fork:
         if past.next == (node,):
             return Fork(_going_on(past), None, COPY)
     raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
+
+
+def _failed_result(state: State) -> TaskResult:
+    result = state.result
+    if result is None or result.completed:
+        raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
+    if result.status == "parked":
+        raise NothingToReopen("this task asked the user: answer it with the next message")
+    return result
 
 
 def is_teams(state: State) -> bool:

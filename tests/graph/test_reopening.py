@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import StateSnapshot
-from tests.parts import a_failure, a_phase, a_plan, a_task, settings
+from tests.parts import a_failure, a_phase, a_plan, a_task, memory, settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
 from daruma.graph.build import build_graph
@@ -302,3 +303,19 @@ def test_a_failed_task_goes_on_where_it_failed_first(ended: dict[str, Any], node
 def past(id_: str, next_: tuple[str, ...], values: dict[str, Any]) -> StateSnapshot:
     config = RunnableConfig(configurable={"thread_id": "t", "checkpoint_id": id_})
     return StateSnapshot(values, next_, config, None, None, None, (), ())
+
+
+def test_a_task_that_asks_the_user_is_not_tried_again() -> None:
+    """It has not failed: what it waits for is the next message."""
+    milk = call("create_reminder", title="Milk")
+    graph = build_graph(
+        ScriptedChatModel(script={"main": [calls(milk)]}),
+        settings=settings(tools={"toolsets": ["assistant"]}),
+        checkpointer=memory(),
+        store=InMemoryStore(),
+    )
+    run = Run([], graph=graph).ask()
+
+    with pytest.raises(NothingToReopen, match="asked the user: answer it with the next message"):
+        reopened(run)
+    assert status(run) == "parked"
