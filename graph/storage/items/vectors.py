@@ -34,7 +34,8 @@ USING hnsw ((vector::halfvec({size})) halfvec_cosine_ops) WHERE model = {model}
 """
 _OTHERS: Final = """
 SELECT indexname FROM pg_indexes
-WHERE schemaname = current_schema() AND tablename = 'daruma_item_vectors' AND indexname LIKE 'daruma_near_%%' AND indexname <> %s
+WHERE schemaname = current_schema() AND tablename = 'daruma_item_vectors'
+AND indexname LIKE 'daruma_near_%%' AND indexname <> %s
 """
 _IS_THERE: Final = "SELECT FROM pg_indexes WHERE schemaname = current_schema() AND indexname = %s"
 _LACKING: Final = """
