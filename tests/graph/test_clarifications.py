@@ -266,6 +266,41 @@ def test_an_empty_answer_leaves_the_question_open() -> None:
     assert unclosed(run.events) == []
 
 
+def test_an_empty_message_does_not_begin_a_task_that_failed_anew() -> None:
+    """Also where the question was answered, and the turn then failed: it is refused as any."""
+    down = {"raise": "the provider is down"}
+    run = Thread(
+        calls(MILK),
+        *[down] * 9,
+        settings={"llm": {"requests": {"wait_seconds": 0}}},
+    )
+    run.ask().ask("2031-05-05")
+    before = len(run.model.requests)
+
+    run.ask("  ")
+
+    assert run.result.status == "failed"
+    assert "the message is empty" in run.result.output
+    assert len(run.model.requests) == before
+
+
+def test_a_question_that_a_plan_left_behind_is_not_taken_up() -> None:
+    """The model had the answer and made no call: the next message is a request of its own."""
+    off = {"verification": {"enabled": False}, "spec_review": {"enabled": False}}
+    run = Thread(calls(MILK), say("Noted."), say("Lima."), plan=[phases({"id": "a"})], settings=off)
+    run.ask("Remind me", mode="plan_exec").reply({"answer": "Hm."})
+
+    run.ask("What is the capital of Peru?", mode="direct_chat")
+
+    assert run.state.task is not None
+    assert run.state.task.goal == "What is the capital of Peru?"
+    assert run.state.task.mode == "direct_chat"
+    assert "was asked: " not in run.model.requests[-1][-1].text
+    assert run.state.clarification is not None
+    assert run.state.clarification.status == "stale"
+    assert unclosed(run.events) == []
+
+
 @pytest.mark.parametrize("message", ["tomorrow " * 5000, "\U0001f37c\u202e\0\u200b", "明天" * 200])
 def test_any_answer_is_borne(message: str) -> None:
     """Huge, or of odd characters: the auxiliary model is asked, shown its beginning."""
@@ -426,6 +461,29 @@ def test_a_threads_own_question_goes_before_a_snapshot() -> None:
     run.ask("2031-05-05", continuity={"pending_action": "create_goal"})
 
     assert run.kept == [{"title": "Milk", "reminder_date": "2031-05-05"}]
+
+
+@pytest.mark.parametrize("before", [["2031-05-05"], ["What is the capital of Peru?"]])
+def test_a_snapshot_is_read_where_a_threads_own_question_is_past(before: list[str]) -> None:
+    """Answered or stale, it stands in nobody's way."""
+    goes_on = [calls(call("create_reminder", date="2031-05-05"))] if "2031" in before[0] else []
+    goal = calls(call("create_goal", date="2031-06-06"))
+    run = Thread(calls(MILK), *goes_on, say(), goal, say()).ask().ask(before[0])
+    kept = {"pending_action": "create_goal", "slots": {"title": "Run"}, "missing": ["goal_date"]}
+    run.ask("2031-06-06", continuity=kept)
+
+    assert {"title": "Run", "goal_date": "2031-06-06"} in run.kept
+
+
+def test_what_a_snapshot_held_beside_is_kept_while_questions_come_and_go() -> None:
+    """CO-03: unknown fields are not lost with the first question of the thread's own."""
+    call_made = calls(call("create_reminder", date="2031-05-05"))
+    run = Thread(say(), calls(MILK), call_made, say()).ask("Hello", continuity={"theme": "dark"})
+    extras = [run.ask(text).state.continuity for text in ("Remind me of milk", "2031-05-05")]
+
+    assert [each.extra for each in extras if isinstance(each, Continuity)] == [
+        {"theme": "dark"}
+    ] * 2
 
 
 def test_a_raw_snapshot_in_an_old_checkpoint_is_read() -> None:

@@ -22,7 +22,7 @@ from daruma.state.messages import Messages
 from daruma.state.tool_task import ToolTask
 from daruma.state.tool_task import with_status as calls_with
 from daruma.tools.context import Context
-from daruma.tools.continuity.resuming import LIVE
+from daruma.tools.continuity.resuming import LIVE, kept_beside
 from daruma.tools.results import tool_result
 
 
@@ -50,7 +50,7 @@ def asked(state: State, context: Context) -> Update | None:
     found = joined((replace(new[0], question=question), *new[1:], *(_open(k, state) for k in kept)))
     if state.plan is None:
         results.append(AIMessage(question, id=_message_id(state)))
-    return Update(**_opened(found, context), messages=results)
+    return Update(**_opened(found, state, context), messages=results)
 
 
 def asked_in_words(state: State, update: Update, context: Context) -> Update:
@@ -65,11 +65,11 @@ def asked_in_words(state: State, update: Update, context: Context) -> Update:
     pending = joined(tuple(each for each in live if each.status == "resumed"))
     if pending is None:
         tried = with_status(live[0], "stale")
-        return update | {"clarification": tried, "continuity": Continuity(status="stale")}
+        return update | {"clarification": tried, "continuity": _stale(state)}
     if pending.asked >= MOST_ASKED:
         return update | _given_up([pending], state)
     again = replace(_open(pending, state), question=said, asked=pending.asked + 1)
-    return update | _opened(again, context)
+    return update | _opened(again, state, context)
 
 
 def _said(update: Update) -> list[AnyMessage]:
@@ -103,7 +103,7 @@ def _open(known: Clarification, state: State) -> Clarification:
     return with_status(known, "open", task_id=state.task_id)
 
 
-def _opened(found: Clarification | None, context: Context) -> Update:
+def _opened(found: Clarification | None, state: State, context: Context) -> Update:
     if found is None:
         return {}
     fields = tuple(dict.fromkeys(name for each in each_of(found) for name in each.missing_fields))
@@ -112,7 +112,7 @@ def _opened(found: Clarification | None, context: Context) -> Update:
             question=found.question, target_action=found.target_action, missing_fields=fields
         )
     )
-    continuity = Continuity(mode=RESUME)
+    continuity = Continuity(mode=RESUME, extra=kept_beside(state))
     return {"clarification": found, "continuity": continuity, "calls": (), "failure": None}
 
 
@@ -124,10 +124,14 @@ def _given_up(parts: Sequence[Clarification], state: State) -> Update:
     )
     return {
         "clarification": with_status(worn, "given_up", task_id=state.task_id),
-        "continuity": Continuity(status="stale"),
+        "continuity": _stale(state),
         "calls": (),
         "failure": Failure(code="bad_request", node="main", message=message),
     }
+
+
+def _stale(state: State) -> Continuity:
+    return Continuity(status="stale", extra=kept_beside(state))
 
 
 def _message_id(state: State) -> str:

@@ -1,6 +1,7 @@
 """What a turn has of a clarification that the user answered: for its calls, and for the model."""
 
 from dataclasses import replace
+from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
@@ -33,7 +34,13 @@ def after_calls(state: State) -> State:
     if kept:
         return replace(state, clarification=joined(kept))
     done = with_status(state.clarification, "completed")
-    return replace(state, clarification=done, continuity=Continuity())
+    return replace(state, clarification=done, continuity=Continuity(extra=kept_beside(state)))
+
+
+def kept_beside(state: State) -> dict[str, Any]:
+    """Return what a snapshot of an older kind held beside a conversation (CO-03)."""
+    known = _own(state)
+    return known.extra if known else {}
 
 
 def settled(state: State) -> Update:

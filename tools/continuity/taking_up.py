@@ -1,11 +1,12 @@
 """What a new message means for the clarification that is open on the thread (CO-02)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from daruma.state.channels import State, Update
-from daruma.state.clarification import Clarification, each_of, with_status
+from daruma.state.clarification import Clarification, ClarificationStatus, each_of, with_status
 from daruma.state.continuity import RESUME, Continuity
 from daruma.state.events import ClarificationResolved
 from daruma.state.mode import Mode
@@ -14,25 +15,25 @@ from daruma.state.step import Step
 from daruma.tools.context import Context
 from daruma.tools.continuity.continuation import expects
 from daruma.tools.continuity.judging import judged
+from daruma.tools.continuity.resuming import LIVE
 from daruma.tools.dates.machine_zone import local_time
 from daruma.tools.dates.moments import has_day, moment_in
 
 TAKEN_UP_IN: Mode = "react"
 """The mode of a turn that goes on with a clarification: only there does one end with it."""
 
+OPEN: tuple[ClarificationStatus, ...] = ("open", *LIVE)
+"""What a message may answer; a turn that failed may not have come to what it was told."""
+
 
 @dataclass(frozen=True)
 class TakenUp:
-    """What a message is: an answer to ``clarification``, or something new."""
+    """What a message is: an answer to ``clarification`` (``resumed``), or something new."""
 
     continuity: Continuity | None = None
     clarification: Clarification | None = None
     steps: tuple[Step, ...] = ()
-
-    @property
-    def resumed(self) -> bool:
-        """Whether the message goes on with what was asked."""
-        return self.clarification is not None and self.clarification.status == "resumed"
+    resumed: bool = False
 
     @property
     def update(self) -> Update:
@@ -49,10 +50,11 @@ async def taken_up(
     is something new. An empty message leaves all as it was.
     """
     continuity, asked = standing(state)
-    if asked is None or not _is_open(asked, state):
+    if asked is None or asked.status not in OPEN or not message.strip():
         return TakenUp(continuity, asked)
-    if not message.strip():
-        return TakenUp(continuity, asked)
+    extra = continuity.extra if continuity else {}
+    if asked.status != "open" and state.plan:  # its plan is over: nobody waits for an answer
+        return _stale(asked, extra)
     steps: list[Step] = []
     resumes = mode in (None, TAKEN_UP_IN)
     if resumes:
@@ -60,21 +62,26 @@ async def taken_up(
     if asked.task_id:  # one that was handed over was asked by nobody here
         how = "resumed" if resumes else "stale"
         context.emit(ClarificationResolved(how=how, target_action=asked.target_action))
-    extra = continuity.extra if continuity else {}
     if not resumes:
-        stale = Continuity(status="stale", extra=extra)
-        return TakenUp(stale, with_status(asked, "stale"), tuple(steps))
+        return _stale(asked, extra, steps)
     now = local_time(context.now(), context.settings.tools.time_zone)
     known = with_said(_named(asked, task_id), message, now)
     fresh = Continuity(mode=RESUME, extra=extra)
-    return TakenUp(fresh, with_status(known, "resumed", task_id=task_id), tuple(steps))
+    known = with_status(known, "resumed", task_id=task_id)
+    return TakenUp(fresh, known, tuple(steps), resumed=True)
+
+
+def _stale(asked: Clarification, extra: Mapping[str, Any], steps: Sequence[Step] = ()) -> TakenUp:
+    continuity = Continuity(status="stale", extra=dict(extra))
+    return TakenUp(continuity, with_status(asked, "stale"), tuple(steps))
 
 
 def standing(state: State) -> tuple[Continuity | None, Clarification | None]:
     """Return what stands on a thread, brought to the form of today."""
     if isinstance(state.continuity, Mapping):
-        found = continuity_of(state.continuity)
-        return found.continuity, state.clarification or found.clarification
+        found, own = continuity_of(state.continuity), state.clarification
+        goes_first = own is not None and own.status in OPEN
+        return found.continuity, own if goes_first else found.clarification or own
     return state.continuity, state.clarification
 
 
@@ -88,11 +95,6 @@ def with_said(asked: Clarification, message: str, now: datetime) -> Clarificatio
     if moment is None or not (has_day(moment) or fields[0].endswith("time")):
         return asked
     return replace(asked, partial_args=asked.partial_args | {fields[0]: moment})
-
-
-def _is_open(asked: Clarification, state: State) -> bool:
-    """Whether a message may answer it; a turn that failed may not have come to what it was told."""
-    return asked.status == "open" or (asked.status in ("resumed", "tried") and state.plan is None)
 
 
 def _named(asked: Clarification, task_id: str) -> Clarification:
