@@ -12,7 +12,7 @@ from langgraph.store.base import BaseStore, PutOp
 from daruma.tools.knowledge.documents import Document, Given, documents_of
 from daruma.tools.knowledge.entries import Entries, digest_of, entries_of
 from daruma.tools.knowledge.files import Skipped, absolute
-from daruma.tools.knowledge.places import ROOT, collection_of, key_of, place
+from daruma.tools.knowledge.places import ROOT, KnowledgeRefused, collection_of, key_of, place
 from daruma.tools.knowledge.relations import Relation
 
 T = TypeVar("T")
@@ -83,7 +83,12 @@ def ingest(
 
 
 async def aforget(store: BaseStore, source: str | Path, collection: str | None = None) -> int:
-    """Take a document out, or all of a folder; return how many. None means all collections."""
+    """Take a document out, or all of a folder; return how many. None means all collections.
+
+    Raises :class:`~daruma.tools.knowledge.places.KnowledgeRefused` for a source without a name.
+    """
+    if not str(source).strip():
+        raise KnowledgeRefused("give the name of a document, or a folder: all have a name")
     name = source if isinstance(source, str) else str(absolute(source))
     gone = 0
     for item in await _sources(store, collection):

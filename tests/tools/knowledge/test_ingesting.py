@@ -181,3 +181,17 @@ async def test_under_a_loop_the_async_form_is_asked_for(tmp_path: Path) -> None:
         ingest(InMemoryStore(), "x")
     assert (await aingest(InMemoryStore(), "x")).changed == 1
     assert await asyncio.to_thread(lambda: ingest(InMemoryStore(), tmp_path)) == Ingested()
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_source_without_a_name_is_not_all_of_them(
+    store: BaseStore, folder: Path, name: str
+) -> None:
+    """It is refused: an empty variable in a script forgets nothing."""
+    ingest(store, folder)
+    known = sources(store)
+
+    with pytest.raises(KnowledgeRefused, match="give the name of a document"):
+        forget(store, name)
+
+    assert sources(store) == known != []
