@@ -68,5 +68,5 @@ def _row(index: IndexWords, op: PutOp) -> Row:
         indexed=index.of_item(op.namespace, value, text),
         text=text,
         meant="" if index.sealing.hides or not text.strip() else digest(text),
-        fields=json.dumps(op.index),
+        fields=json.dumps(None if index.sealing.hides else op.index),
     )

@@ -51,10 +51,14 @@ AND v.meant = daruma_items.meant WHERE item = ANY(%s) AND model = %s
 """
 _STORE: Final = """
 INSERT INTO daruma_item_vectors (item, model, meant, vector)
-SELECT id, %s, meant, %s::halfvec FROM daruma_items WHERE id = %s AND meant = %s FOR SHARE
+SELECT id, %s, meant, %s::halfvec FROM daruma_items WHERE id = %s AND meant = %s
 ON CONFLICT (item) DO UPDATE SET
     model = excluded.model, meant = excluded.meant, vector = excluded.vector
 """
+_HOLD: Final = """
+SELECT FROM daruma_items WHERE id = ANY(%s) ORDER BY namespace, key FOR SHARE
+"""
+"""In the order in which they are put, so that who does so is not waited for in a ring."""
 _COMPARED: Final = """
 SELECT id, 1 - (vector <=> %s::halfvec) AS score
 FROM daruma_items JOIN daruma_item_vectors AS v ON v.item = id AND v.meant = daruma_items.meant
@@ -148,6 +152,7 @@ async def store(
 ) -> None:
     """Keep vectors by the number of their item and what it meant; one that has changed has none."""
     rows = [(model.name, _written(vector), item, meant) for item, meant, vector in sorted(vectors)]
+    await connection.execute(_HOLD, [[item for item, _, _ in vectors]])
     async with connection.cursor() as cursor:
         await cursor.executemany(_STORE, rows)
 

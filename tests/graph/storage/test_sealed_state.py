@@ -37,6 +37,7 @@ def told(pg: Postgres, folder: Path) -> Any:
     """Run a task that has the canary wherever a task can have one."""
     folder.mkdir()
     pg.store.put(("daruma", "memory"), "one", {"text": f"the {CANARY} sings", "bird": CANARY})
+    pg.store.put(("daruma", "memory"), "two", {CANARY: "sings"}, index=[CANARY])
     policy = {"sandbox": {"require": "none"}, "tools": {"policy": {"run_command": "allow"}}}
     settings = Settings.model_validate(policy | {"verification": {"commands": [f"echo {CANARY}"]}})
     model = ScriptedChatModel(script=SCRIPT)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -246,6 +247,24 @@ def test_how_long_a_vector_is_does_not_matter(store: PostgresStore, factor: floa
 
     assert found(long, "vehicle", "meaning", limit=1) == ["car"]
     assert long.note == ""
+
+
+def test_who_puts_and_who_makes_vectors_do_not_wait_for_each_other_in_a_ring(
+    postgres_url: str,
+) -> None:
+    """Where the numbers of items go against their names; a ring is no loss that is ridden out."""
+    names = [f"k{number:02}" for number in range(30)]
+    with open_postgres(postgres_url, outage_seconds=0) as pg:
+        for name in reversed(names):
+            pg.store.put(HERE, name, {"text": name})
+        store = pg.store.with_embeddings(ToyEmbeddings("small", 16))
+
+        def work(worker: int) -> None:
+            for turn in range(15):
+                store.batch([PutOp(HERE, name, {"text": f"{worker} {turn}"}) for name in names])
+
+        with ThreadPoolExecutor(3) as threads:
+            assert list(threads.map(work, range(3))) == [None] * 3
 
 
 def test_an_item_that_is_damaged_takes_no_other_with_it(
