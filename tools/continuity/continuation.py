@@ -19,6 +19,8 @@ LONGEST: Final = 400
 
 _DATES: Final = ("date", "time", "day", "when", "deadline", "due")
 _NUMBERS: Final = ("count", "amount", "number", "quantity", "size", "minutes", "hours", "price")
+_COMMAND: Final = re.compile(r"/\w+(?:\s|$)")
+"""As other programs are told what to do; a path goes on with a slash."""
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _BREAK: Final = re.compile(r"\s*(?:[,;.，、。；]|\band\b|\bund\b|\bet\b|\by\b)\s*")
 
@@ -31,7 +33,7 @@ def continues(message: str, clarification: Clarification, now: datetime) -> Verd
     text = plain(message).strip()
     if not text or len(text) > LONGEST:
         return "unsure"
-    if split_prefix(message)[0] or text.startswith("/"):
+    if split_prefix(message)[0] or _COMMAND.match(text):
         return "stale"
     if marks.CANCEL.search(text) and words_in(text) <= SHORT:
         return "stale"

@@ -6,7 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from daruma.state.channels import State, Update
-from daruma.state.clarification import Clarification, ClarificationStatus, each_of, with_status
+from daruma.state.clarification import (
+    Clarification,
+    ClarificationStatus,
+    each_of,
+    joined,
+    with_status,
+)
 from daruma.state.continuity import RESUME, Continuity
 from daruma.state.events import ClarificationResolved
 from daruma.state.mode import Mode
@@ -90,11 +96,16 @@ def with_said(asked: Clarification, message: str, now: datetime) -> Clarificatio
 
     So it holds though the model should forget it, and does not move with the clock.
     """
-    fields = [name for each in each_of(asked) for name in each.missing_fields]
-    moment = moment_in(message, now) if len(fields) == 1 and expects(fields[0]) == "date" else None
-    if moment is None or not (has_day(moment) or fields[0].endswith("time")):
+    lacks = [(each, name) for each in each_of(asked) for name in each.missing_fields]
+    if len(lacks) != 1 or expects(lacks[0][1]) != "date":
         return asked
-    return replace(asked, partial_args=asked.partial_args | {fields[0]: moment})
+    ((lacking, name),) = lacks
+    moment = moment_in(message, now)
+    if moment is None or not (has_day(moment) or name.endswith("time")):
+        return asked
+    known = replace(lacking, partial_args=lacking.partial_args | {name: moment})
+    parts = (known if each == lacking else each for each in each_of(asked))
+    return joined(tuple(parts)) or asked
 
 
 def _named(asked: Clarification, task_id: str) -> Clarification:

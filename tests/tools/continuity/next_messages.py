@@ -1,7 +1,7 @@
 """What people say after they were asked for something, and whether it is the answer.
 
 ``KNOWN`` was there while the rule was made, ``HELD_OUT`` was written before the rule was finished,
-and the rule was not changed after it had been seen on it.
+and the rule was not changed after it had been seen on it, but for paths, of which it has none.
 """
 
 from typing import Literal, NamedTuple

@@ -90,3 +90,14 @@ def test_any_message_has_a_verdict(message: str, after: Clarification) -> None:
 def test_a_field_holds_what_its_name_says(field: str, kind: str) -> None:
     """By whole words of it."""
     assert expects(field) == kind
+
+
+FOLDER = Clarification(target_action="tidy", question="Which one?", missing_fields=("folder",))
+
+
+@pytest.mark.parametrize(
+    ("message", "verdict"), [("/srv/data", "resume"), ("/help", "stale"), ("/help me", "stale")]
+)
+def test_a_path_is_an_answer_and_a_command_is_none(message: str, verdict: str) -> None:
+    """Both begin with a slash; a path goes on with one."""
+    assert continues(message, FOLDER, NOW) == verdict
