@@ -45,7 +45,10 @@ class Given:
     def replies(self, thread: str, questions: Collection[Interrupt]) -> dict[str, Any]:
         """Return the replies by interrupt id. Raises :class:`AnswerRefused`."""
         if not questions:
-            raise AnswerRefused(f"nothing is open on thread {thread!r}")
+            raise AnswerRefused(
+                f"nothing is open on thread {thread!r}; what a task ended with is answered by the "
+                'next message: `daruma run --thread THREAD "..."`'
+            )
         kinds, _ = self._what()
         fitting = [question for question in questions if question.value["type"] in kinds]
         if not fitting:
