@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools.continuity.next_messages import (
+    CHOICE,
     COUNT,
     DATE,
     HARDER,
@@ -101,3 +102,27 @@ FOLDER = Clarification(target_action="tidy", question="Which one?", missing_fiel
 def test_a_path_is_an_answer_and_a_command_is_none(message: str, verdict: str) -> None:
     """Both begin with a slash; a path goes on with one."""
     assert continues(message, FOLDER, NOW) == verdict
+
+
+def test_a_long_answer_may_speak_of_calling_something_off() -> None:
+    """Only a short message that does so is the end of it."""
+    assert continues("the plumber has to cancel his visit on Friday", TITLE, NOW) == "unsure"
+    assert continues("cancel it", TITLE, NOW) == "stale"
+
+
+@pytest.mark.parametrize(
+    ("message", "after", "verdict"),
+    [
+        ("book 3 flights", COUNT, "stale"),
+        ("3 flights", COUNT, "resume"),
+        ("hello, it is about the milk", TITLE, "resume"),
+        ("hello there", TITLE, "stale"),
+        ("which calendar should it be", CHOICE, "stale"),
+        ("work", CHOICE, "resume"),
+    ],
+)
+def test_what_looks_like_an_answer_at_its_edge(
+    message: str, after: Clarification, verdict: str
+) -> None:
+    """A request with a number in it, a greeting before an answer, the whole question again."""
+    assert continues(message, after, NOW) == verdict
