@@ -45,10 +45,10 @@ def documents_of(given: Given | Iterable[Given]) -> Iterator[Document | Skipped]
 
 def _from_files(path: Path) -> Iterator[Document | Skipped]:
     for file in files_in(path):
-        text = read_file(file)
+        text = file if isinstance(file, Skipped) else read_file(file)
         if isinstance(text, Skipped):
             yield text
-        else:
+        elif isinstance(file, Path):
             yield Document(str(file), file.name, text, file.suffix.lower())
 
 

@@ -26,20 +26,23 @@ class Skipped:
     reason: str
 
 
-def files_in(path: Path) -> Iterator[Path]:
+def files_in(path: Path) -> Iterator[Path | Skipped]:
     """Yield a file, or the documents of a folder in their order, by absolute names.
 
-    Hidden folders, packages of others and links out of the folder are left out. Raises
+    Hidden folders, packages of others and links out of the folder are left out; a folder that can
+    not be read is named. Raises
     :class:`~daruma.tools.knowledge.places.KnowledgeRefused` where there is nothing.
     """
     place = absolute(path)
     if place.is_file():
         yield place
     elif place.is_dir():
-        for folder, folders, names in os.walk(place):
+        closed: list[OSError] = []
+        for folder, folders, names in os.walk(place, onerror=closed.append):
             folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in _OTHERS)
             found = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
             yield from (file for file in found if _is_document(file))
+        yield from (Skipped(str(error.filename), _why(error)) for error in closed)
     else:
         raise KnowledgeRefused(f"there is no file or folder {path}")
 
@@ -50,7 +53,10 @@ def absolute(path: Path) -> Path:
 
 
 def _is_document(file: Path) -> bool:
-    return file.suffix.lower() in KINDS and file.is_file() and not file.is_symlink()
+    try:
+        return file.suffix.lower() in KINDS and file.is_file() and not file.is_symlink()
+    except OSError:
+        return True  # reading it says why not
 
 
 def read_file(file: Path) -> str | Skipped:
@@ -64,8 +70,12 @@ def read_file(file: Path) -> str | Skipped:
     except FileUnavailable as error:
         return Skipped(str(file), str(error).partition(": ")[2])
     except OSError as error:
-        return Skipped(str(file), error.strerror or type(error).__name__)
+        return Skipped(str(file), _why(error))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if file.suffix.lower() in (".html", ".htm"):
         text = html_text(text)
     return text if text.strip() else Skipped(str(file), "it is empty")
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or type(error).__name__

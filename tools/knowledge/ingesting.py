@@ -87,8 +87,8 @@ async def aforget(store: BaseStore, source: str | Path, collection: str | None =
 
     Raises :class:`~daruma.tools.knowledge.places.KnowledgeRefused` for a source without a name.
     """
-    if not str(source).strip():
-        raise KnowledgeRefused("give the name of a document, or a folder: all have a name")
+    if not str(source).strip():  # an unset variable of a shell would mean every file there is
+        raise KnowledgeRefused("name the document, or the folder, that is to be taken out")
     name = source if isinstance(source, str) else str(absolute(source))
     gone = 0
     for item in await _sources(store, collection):

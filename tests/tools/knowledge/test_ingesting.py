@@ -1,7 +1,9 @@
 """Documents are taken in once, brought up to date, and taken out again."""
 
 import asyncio
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,36 @@ def test_what_can_not_be_read_is_left_out_with_its_reason(store: BaseStore, tmp_
     }
     assert texts(store) == ["sixteen"]
     assert isinstance(done.skipped[0], Skipped)
+
+
+def test_a_folder_that_can_not_be_read_is_named(store: BaseStore, tmp_path: Path) -> None:
+    """And so is a file in it that can not even be looked at: neither ends the work."""
+    (tmp_path / "a.md").write_text("near")
+    place = os.open(tmp_path, os.O_RDONLY)
+    for name in ["d" * 240] * 20:  # longer than a path may be
+        with suppress(OSError):
+            os.close(os.open("far.md", os.O_CREAT, dir_fd=place))
+        os.mkdir(name, dir_fd=place)
+        deeper = os.open(name, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = deeper
+    os.close(place)
+
+    done = ingest(store, tmp_path)
+
+    assert texts(store) == ["near"]
+    assert {each.reason for each in done.skipped} == {"it is empty", "File name too long"}
+
+
+@pytest.mark.parametrize("source", ["", "  "])
+def test_no_name_takes_nothing_out(store: BaseStore, folder: Path, source: str) -> None:
+    """It would be the beginning of every path."""
+    ingest(store, folder)
+
+    with pytest.raises(KnowledgeRefused, match="name the document"):
+        forget(store, source)
+
+    assert len(sources(store)) == 3
 
 
 def test_documents_of_langchain_keep_where_they_are_from(store: BaseStore) -> None:
