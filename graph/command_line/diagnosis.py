@@ -64,7 +64,8 @@ async def _postgres() -> Finding:
         async with aopen_postgres() as postgres:
             kind = "embedded" if postgres.embedded else "by DARUMA_POSTGRES_URL"
             items = await postgres.store.acount()
-            text = f"{postgres.server_version}, {kind}, {postgres.display_url}, {items} items kept"
+            kept = f"{items} item{'' if items == 1 else 's'} kept"
+            text = f"{postgres.server_version}, {kind}, {postgres.display_url}, {kept}"
             return Finding("Postgres", "ok", text)
     except StorageUnavailable as error:
         return Finding("Postgres", "missing", str(error))

@@ -1,7 +1,7 @@
 """``daruma memory``: what is remembered for a workspace, looked at and corrected by a person."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,11 +32,13 @@ Json = Annotated[bool, typer.Option("--json", help="Say it as JSON on standard o
 def listed(workspace: Workspace = None, namespace: Namespace = None, *, json: Json = False) -> None:
     """List the memories, the newest first."""
 
-    async def look() -> "list[Remembered]":
+    async def look() -> "tuple[list[Remembered], list[str]]":
         async with _memories(workspace, namespace) as memories:
-            return await memories.all()
+            found = await memories.all()
+            return found, [] if found else await memories.other_owners()
 
-    _tell(asyncio.run(look()), json=json)
+    found, others = asyncio.run(look())
+    _tell(found, json=json, others=others)
 
 
 @memory_app.command()
@@ -122,10 +124,10 @@ async def _memories(workspace: str | None, namespace: str | None) -> "AsyncItera
         yield Memories(postgres.store, owner, role=None)
 
 
-def _tell(memories: "list[Remembered]", *, json: bool) -> None:
+def _tell(memories: "list[Remembered]", *, json: bool, others: Sequence[str] = ()) -> None:
     from daruma.graph.command_line.memory_list import as_json, print_memories
 
     if json:
         typer.echo(as_json(memories))
     else:
-        print_memories(memories)
+        print_memories(memories, others=others)

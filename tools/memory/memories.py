@@ -9,7 +9,15 @@ from langgraph.store.base import BaseStore, Item, SearchItem
 from daruma.state.recalled import Remembered
 from daruma.tools.files.threads import in_thread
 from daruma.tools.lexical import ranked
-from daruma.tools.memory.namespaces import COMMON, all_of, label, namespace_of, seen_by
+from daruma.tools.memory.namespaces import (
+    COMMON,
+    ROOT,
+    all_of,
+    label,
+    namespace_of,
+    owner_in,
+    seen_by,
+)
 from daruma.tools.memory.stored import as_value, from_value
 
 MOST: Final = 1_000
@@ -56,6 +64,12 @@ class Memories:
                 await self.store.adelete(place, id_)
                 gone += _memories([item])
         return gone
+
+    async def other_owners(self) -> list[str]:
+        """Return whose memories there are in the store, but for the owner's own."""
+        found = await self.store.alist_namespaces(prefix=ROOT, max_depth=len(ROOT) + 1, limit=MOST)
+        owners = dict.fromkeys(owner_in(place) for place in found)
+        return [each for each in owners if each != self.owner]
 
     async def _items(self, query: str | None = None) -> list[SearchItem]:
         found: list[SearchItem] = []

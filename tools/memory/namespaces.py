@@ -3,6 +3,7 @@
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 ROOT: Final = ("daruma", "memory")
 COMMON: Final = "common"
@@ -16,6 +17,8 @@ LONGEST: Final = 200
 
 _ESCAPED: Final = frozenset("%.")
 """Stores take no ``.`` in a label, and ``%`` marks what stands for another character."""
+_EMPTY: Final = "%"
+"""The label of no text: stores take no empty one, and an escaped ``%`` has two digits behind it."""
 
 
 def owner_of(namespace: str | None, workspace: str | None) -> str:
@@ -46,10 +49,18 @@ def seen_by(owner: str, role: str) -> list[tuple[str, ...]]:
 
 def label(text: str) -> str:
     """Return a text as a label that every store takes; two texts never have the same one."""
-    whole = "".join(_written(each) for each in text)
+    whole = "".join(_written(each) for each in text) or _EMPTY
     if len(whole) <= LONGEST:
         return whole
     return f"{whole[:LONGEST]}%{sha256(whole.encode()).hexdigest()[:32]}"
+
+
+def owner_in(namespace: tuple[str, ...]) -> str:
+    """Return whose memories a namespace holds; of a long name its label, which is cut."""
+    found = namespace[len(ROOT)]
+    if found == _EMPTY:
+        return ""
+    return found if len(found) > LONGEST else unquote(found, errors="surrogatepass")
 
 
 def _written(char: str) -> str:

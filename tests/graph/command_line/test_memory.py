@@ -37,6 +37,20 @@ def test_what_a_task_stored_is_listed_searched_and_forgotten(daruma: Daruma) -> 
     assert daruma("memory", "list", "--workspace", "ws").out.strip() == "· nothing is remembered"
 
 
+def test_where_there_is_nothing_it_is_said_who_has_memories(daruma: Daruma) -> None:
+    """A task without a workspace remembers as `default`, and not for the current folder."""
+    daruma("memory", "add", FACT, "--namespace", "default")
+    daruma("memory", "add", FACT, "--namespace", "team 5%.x")
+
+    told, empty = daruma("memory", "list").out.strip(), daruma("memory", "list", "--json")
+    none = daruma("memory", "list", "--namespace", "")
+
+    assert told == (
+        "· nothing is remembered here; there are memories of default, 'team 5%.x': see --namespace"
+    )
+    assert (empty.json, none.code) == ([], 0)
+
+
 def test_what_a_person_adds_is_recalled_by_the_next_task(daruma: Daruma) -> None:
     """And the run says so."""
     daruma("memory", "add", FACT, "--workspace", "ws")

@@ -42,7 +42,7 @@ def test_a_role_sees_its_own_and_the_common_ones() -> None:
     assert common != tester
 
 
-@given(st.text(min_size=1), st.text(min_size=1))
+@given(st.text(), st.text())
 def test_every_text_is_a_label_of_its_own(one: str, other: str) -> None:
     """Stores take no dots, NUL or empty labels; and no two owners share memories."""
     store = InMemoryStore()
