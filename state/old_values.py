@@ -1,7 +1,7 @@
 """Reading single values of old snapshots; None for what is none of the kind."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, get_args
 
 from daruma.state.clarification import ClarificationStatus
@@ -12,6 +12,8 @@ _NO: Final = frozenset({"false", "no", "0"})
 _OPEN: Final = frozenset({"fresh", "active", "pending", "awaiting", "waiting", "asked"})
 _DEEPEST: Final = 50
 """Levels of a value that are kept; what is below stands there as text."""
+_MOST: Final = 10_000
+"""Mappings and lists that are kept of a value."""
 _LARGEST: Final = 2**63 - 1
 
 
@@ -20,19 +22,28 @@ def squashed(key: str) -> str:
     return "".join(each for each in key.casefold() if each not in "_-. ")
 
 
-def jsonable(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON can hold it, and every database: what is something else as text."""
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it, and every database: what is something else as text.
+
+    It has an end, also where a value holds itself.
+    """
+    return _kept(value, 0, iter(range(_MOST)))
+
+
+def _kept(value: Any, depth: int, room: Iterator[int]) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         return _storable(value)
     if isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _LARGEST:
         return value
-    if isinstance(value, Mapping) and depth < _DEEPEST:
-        return {_storable(str(key)): jsonable(each, depth + 1) for key, each in value.items()}
-    if isinstance(value, list | tuple | set | frozenset) and depth < _DEEPEST:
-        return [jsonable(each, depth + 1) for each in value]
-    return _storable(repr(value)[:1000])
+    if not isinstance(value, Mapping | list | tuple | set | frozenset):
+        return _storable(repr(value)[:1000])
+    if depth >= _DEEPEST or next(room, None) is None:
+        return f"({type(value).__name__} of {len(value)})"
+    if isinstance(value, Mapping):
+        return {_storable(str(k)): _kept(each, depth + 1, room) for k, each in value.items()}
+    return [_kept(each, depth + 1, room) for each in value]
 
 
 def _storable(text: str) -> str:

@@ -117,6 +117,21 @@ def test_what_can_not_be_stored_becomes_text() -> None:
     assert "object" in found.kept_aside["d"]
 
 
+def test_what_holds_itself_has_an_end() -> None:
+    """Also where it does so many times, which would be more than any memory holds."""
+    deep: dict[str, Any] = {}
+    for _ in range(3000):
+        deep = {"state": deep}
+    within: dict[str, Any] = {"active_sub_flow": "pay"}
+    within |= {"state": within, "also": [within, within], "deep": deep}
+
+    clarification, aside = continuity_of(within)[1:]
+
+    assert clarification is not None
+    assert clarification.target_action == "pay"
+    assert len(json.dumps(aside)) < 10_000_000
+
+
 KEYS = st.sampled_from(
     [
         "active_sub_flow",
