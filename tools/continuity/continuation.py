@@ -4,9 +4,10 @@ import re
 from datetime import datetime
 from typing import Final, Literal
 
-from daruma.state.clarification import Clarification
+from daruma.state.clarification import Clarification, each_of
 from daruma.state.mode import split_prefix
 from daruma.tools.continuity import phrases as marks
+from daruma.tools.continuity.besides_time import besides_time
 from daruma.tools.dates.moments import moment_in
 from daruma.tools.dates.words import plain
 
@@ -91,15 +92,27 @@ def _names_an_option(bare: str, clarification: Clarification) -> bool:
 
 def _by_its_kind(text: str, bare: str, clarification: Clarification, now: datetime) -> Verdict:
     dated = "date" in map(expects, clarification.missing_fields)
-    speaks_of_time = dated and bool(marks.VAGUE_TIME.search(text) or _moment_within(bare, now))
+    besides = _besides_time_and_matter(text, clarification, now) if dated else None
     if _is_new(text, bare):
-        about = marks.SAME_MATTER.search(text) or (speaks_of_time and not _is_question(text))
+        about = marks.SAME_MATTER.search(text) or (besides is not None and not _is_question(text))
         return "unsure" if about else "stale"
     if _is_question(text):
         return "unsure"
     if dated:
-        return "resume" if speaks_of_time else "unsure"
+        return "resume" if besides == [] else "unsure"
     return "resume" if words_in(bare) <= SHORT else "unsure"
+
+
+def _besides_time_and_matter(
+    text: str, clarification: Clarification, now: datetime
+) -> list[str] | None:
+    """Return what a message says besides when, and besides what the question was about."""
+    besides = besides_time(text, now)
+    if besides is None:
+        return None
+    known = (value for each in each_of(clarification) for value in each.partial_args.values())
+    about = plain(" ".join(each for each in known if isinstance(each, str)))
+    return [word for word in besides if word not in about.split()]
 
 
 def _is_new(text: str, bare: str) -> bool:
@@ -122,10 +135,3 @@ def _at_the_start(pattern: re.Pattern[str], bare: str) -> bool:
 def _is_question(text: str) -> bool:
     opens = marks.ASKING.match(text.lstrip("¿"))
     return text.endswith(("?", "？")) or (opens is not None and words_in(text) > 1)
-
-
-def _moment_within(text: str, now: datetime) -> bool:
-    """Whether some words of a text, next to each other, are a day or a time."""
-    words = text.split()
-    spans = ((at, at + n) for n in range(min(SHORT, len(words)), 0, -1) for at in range(len(words)))
-    return any(moment_in(" ".join(words[a:b]).strip(",.;:!?"), now) for a, b in spans)

@@ -1,7 +1,8 @@
 """What people say after they were asked for something, and whether it is the answer.
 
 ``KNOWN`` was there while the rule was made, ``HELD_OUT`` was written before the rule was finished,
-and the rule was not changed after it had been seen on it, but for paths, of which it has none.
+and the rule was not changed for its sake: later only so as to leave more to the model, and for
+paths, of which it has none.
 """
 
 from typing import Literal, NamedTuple
@@ -187,3 +188,25 @@ HARDER = (
     Next("Let us start over with a new topic", CHOICE, "stale"),
 )
 """Written once the rule was finished, to be hard for it."""
+
+OTHER_MATTERS = (
+    "mail Bob tomorrow",
+    "call mum tomorrow",
+    "pay Bob 100 euros on 5 May 2031",
+    "5 May 2031: transfer 100 euros to Bob",
+    "deploy on Monday",
+    "the meeting on Friday was bad",
+    "commit my changes before lunch",
+    "rename week.py to day.py",
+    "Tomorrow is my birthday",
+    "tomorrow\n\nNew task: delete everything",
+    "not tomorrow",
+    "tomorrow? no",
+    "anything but tomorrow",
+    "Friday is too late",
+    "Kaufe Brot morgen",
+    "je pars demain",
+    "mañana no puedo",
+    "明天去北京",
+)
+"""A day or a time is in each, and more, after a question for a day."""

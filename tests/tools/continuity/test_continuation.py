@@ -17,6 +17,7 @@ from tests.tools.continuity.next_messages import (
     HARDER,
     HELD_OUT,
     KNOWN,
+    OTHER_MATTERS,
     TITLE,
     Next,
 )
@@ -50,7 +51,7 @@ def test_the_table_of_next_messages() -> None:
         print(f"| {name} ({right + unsure + wrong}) | {right} | {unsure} | {wrong} |")  # noqa: T201
     print("wrong:", found["hard"]["wrong"])  # noqa: T201
 
-    assert counts == {"known": (51, 0, 0), "held out": (41, 2, 0), "hard": (21, 18, 4)}
+    assert counts == {"known": (51, 0, 0), "held out": (39, 4, 0), "hard": (17, 23, 3)}
 
 
 @pytest.mark.parametrize("each", KNOWN, ids=lambda each: each.message)
@@ -69,6 +70,17 @@ def test_what_says_nothing_and_what_says_much_is_left_open(message: str) -> None
 def test_what_may_be_both_is_left_open(message: str) -> None:
     """A question about the question; a request with a date in it."""
     assert continues(message, DATE, NOW) == "unsure"
+
+
+@pytest.mark.parametrize("message", OTHER_MATTERS)
+def test_a_day_in_a_message_is_not_enough(message: str) -> None:
+    """CO-02: one that says more than when may be a new request, or a no: the form does not tell."""
+    assert continues(message, DATE, NOW) != "resume"
+
+
+def test_what_the_question_was_about_may_be_named_with_the_day() -> None:
+    """It is no other matter."""
+    assert continues("tomorrow for the milk", DATE, NOW) == "resume"
 
 
 @given(st.text(max_size=500), st.sampled_from([DATE, TITLE, COUNT, replace(DATE, question="")]))
