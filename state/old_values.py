@@ -31,19 +31,21 @@ def jsonable(value: Any) -> Any:
 
 
 def _kept(value: Any, depth: int, room: Iterator[int]) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _storable(value)
-    if isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _LARGEST:
-        return value
     if not isinstance(value, Mapping | list | tuple | set | frozenset):
-        return _storable(repr(value)[:1000])
+        return _kept_whole(value)
     if depth >= _DEEPEST or next(room, None) is None:
         return f"({type(value).__name__} of {len(value)})"
     if isinstance(value, Mapping):
         return {_storable(str(k)): _kept(each, depth + 1, room) for k, each in value.items()}
     return [_kept(each, depth + 1, room) for each in value]
+
+
+def _kept_whole(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _LARGEST:
+        return value
+    return _storable(value if isinstance(value, str) else repr(value)[:1000])
 
 
 def _storable(text: str) -> str:
