@@ -18,6 +18,7 @@ from daruma.graph.storage.items.texts import text_of
 from daruma.graph.storage.items.vectors import (
     EXACT,
     MOST_NUMBERS,
+    VANISHED,
     Model,
     NoVectors,
     compared,
@@ -105,9 +106,18 @@ class Meanings:
         count = await beneath(connection, prefix, self.exact)
         compare = count < self.exact or self._ready.size > MOST_NUMBERS
         look = compared if compare else nearest
-        return await look(
-            connection, self.index, prefix, vector, self._ready, wanted=wanted, most=most
-        )
+        try:
+            async with connection.transaction():
+                return await look(
+                    connection, self.index, prefix, vector, self._ready, wanted=wanted, most=most
+                )
+        except VANISHED:
+            self._lost()
+            return []
+
+    def _lost(self) -> None:
+        """Note that there is no room for vectors any more: whoever needs some makes it anew."""
+        self._ready, self.behind = None, True
 
     async def learn(self, texts: Sequence[Text]) -> None:
         """Make the vectors of items that were put, and of some that still lack one."""
@@ -119,6 +129,8 @@ class Meanings:
                 self.behind = await self._catch_up(self.embedding) == AT_ONCE
         except (NotEmbedded, NoVectors):
             self.behind = True
+        except VANISHED:
+            self._lost()
 
     async def _unknown(self, embedding: Embedding, texts: Sequence[Text]) -> list[Text]:
         """Return the texts that have no vector yet; an item without words needs none."""
@@ -145,6 +157,8 @@ class Meanings:
             self.behind = False
         except (NotEmbedded, NoVectors):
             self.behind = True
+        except VANISHED:
+            self._lost()
         return made
 
     async def _catch_up(self, embedding: Embedding) -> int:

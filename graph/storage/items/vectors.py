@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg import sql
-from psycopg.errors import Error
+from psycopg.errors import (
+    Error,
+    UndefinedColumn,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedTable,
+)
 
 from daruma.graph.storage.items.embedding import Vector
 from daruma.graph.storage.items.index_words import IndexWords
@@ -19,6 +25,9 @@ MOST_NUMBERS: Final = 4000
 EXACT: Final = 5000
 """Items beneath a prefix that are compared one by one: for so few that is quick, and exact."""
 
+VANISHED: Final = (UndefinedColumn, UndefinedFunction, UndefinedObject, UndefinedTable)
+"""What is raised once somebody has dropped the extension, and with it the vectors."""
+
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))"
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS daruma_item_vectors (
@@ -26,6 +35,11 @@ CREATE TABLE IF NOT EXISTS daruma_item_vectors (
     model text NOT NULL,
     meant text NOT NULL,
     vector halfvec NOT NULL
+)
+"""
+_IS_A_SHELL: Final = """
+SELECT FROM pg_class WHERE oid = to_regclass('daruma_item_vectors') AND NOT EXISTS (
+    SELECT FROM pg_attribute WHERE attrelid = oid AND attname = 'vector' AND NOT attisdropped
 )
 """
 _INDEX: Final = """
@@ -109,6 +123,8 @@ async def make_room(connection: Connection, model: Model) -> None:
         async with connection.transaction():
             await connection.execute(_LOCK)
             await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            if (await connection.execute(_IS_A_SHELL)).rowcount:
+                await connection.execute("DROP TABLE daruma_item_vectors")
             await connection.execute(_TABLE)
             if model.size <= MOST_NUMBERS:
                 await connection.execute(_of(_INDEX, model, name=sql.Identifier(model.index)))

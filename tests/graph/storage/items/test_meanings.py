@@ -194,6 +194,23 @@ def test_a_database_without_room_for_vectors_is_one_clear_line(postgres_url: str
         owner.execute("DROP ROLE guest")
 
 
+def test_vectors_that_were_dropped_are_made_again(store: PostgresStore, postgres_url: str) -> None:
+    """Dropping the extension takes them along: nothing is lost but time, and no call fails."""
+    filled(store)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP EXTENSION vector CASCADE")
+
+    meanwhile = found(store, "vehicle"), found(store, "automobile"), store.note
+    store.put(HERE, "bus", {"text": "a vehicle for many"})
+    store.reindex()
+
+    assert meanwhile[:2] == ([], ["car"])
+    assert "by words alone" in meanwhile[2]
+    assert store.note == ""
+    assert count(postgres_url) == 4
+    assert "car" in found(store, "vehicle", "meaning")
+
+
 def test_many_items_are_searched_along_the_index(store: PostgresStore) -> None:
     """What is compared one by one up to 5,000 items is found along the index beyond them."""
     filled(store)
