@@ -8,6 +8,8 @@ from daruma.state.clarification import with_status
 from daruma.state.events import ClarificationResolved
 from daruma.state.interrupts import Answer, Question, read_reply
 from daruma.tools.context import Context
+from daruma.tools.continuity.taking_up import with_said
+from daruma.tools.dates.machine_zone import local_time
 
 
 async def clarify(state: State, context: Context) -> Update:
@@ -25,4 +27,6 @@ async def clarify(state: State, context: Context) -> Update:
     reply: Answer = read_reply(question, interrupt(question))
     context.emit(ClarificationResolved(how="resumed", target_action=asked.target_action))
     said = HumanMessage(reply.answer, id=f"{asked.call_id}:answer")
-    return {"messages": [said], "clarification": with_status(asked, "resumed")}
+    now = local_time(context.now(), context.settings.tools.time_zone)
+    known = with_said(asked, reply.answer, now)
+    return {"messages": [said], "clarification": with_status(known, "resumed")}

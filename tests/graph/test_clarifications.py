@@ -75,6 +75,18 @@ def test_the_answer_completes_the_call() -> None:
     assert unclosed(run.events) == []
 
 
+def test_in_a_plan_too_a_model_that_forgets_is_helped() -> None:
+    """The reply is plainly the missing field, and nobody is asked for it again."""
+    empty = {"name": "create_reminder", "args": {}}
+    review = {"spec_review": {"enabled": False}}
+    run = Thread(calls(MILK), calls(empty), say(), plan=[phases({"id": "a"})], settings=review)
+
+    run.ask("@plan remind me of the milk").reply({"answer": "2031-05-05"})
+
+    assert run.result.status == "completed"
+    assert run.kept == [{"title": "Milk", "reminder_date": "2031-05-05"}]
+
+
 def test_the_model_is_told_what_was_asked_once() -> None:
     """The note stands behind the user's words, and is gone once the call was made."""
     run = Thread(calls(MILK), calls(call("create_reminder", when="2031-05-05")), say())
