@@ -24,7 +24,8 @@ async def repair(state: State, context: Context) -> Update:
     has failed, and the model that made the call is told why.
     """
     offer = offer_of(state.task, context, hidden_tools(state, answered=True))
-    this = next_round(state, asking(offer, state))
+    window = context.settings.llm.context_window_tokens
+    this = next_round(state, asking(offer, state), window)
     at = context.now()
     answer, failover = await _ask(this, state, context)
     mended = this.mended(answer.message.text) if answer else {}

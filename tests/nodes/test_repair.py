@@ -14,9 +14,11 @@ from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import ModelFailed
 from daruma.state.tool_task import ToolTask
 from daruma.tools.context import EXACT
+from daruma.tools.context_window.tokens import Tokens
 from daruma.tools.offer import offer_of
 from daruma.tools.resolution import tool_tasks
 
+ESTIMATE = Tokens()
 KEEN = settings(tools={"name_repair_attempts": 2, "call_repair_attempts": 2})
 
 
@@ -79,6 +81,25 @@ async def test_only_the_exact_name_of_a_visible_tool_is_taken(name: str) -> None
     update = await repair(broken(calling("yell", text="hi")), a_context(ask=ask, tools=[shout]))
 
     assert [c.status for c in calls(update)] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "requests"),
+    [("shout", 1000, 0), ("shout", 2000, 0), ("shout", 8000, 1)]
+    + [("shout_" + "at" * 29, window, 1) for window in (1000, 2000, 8000)],
+)
+async def test_a_request_keeps_to_the_context(name: str, window: int, requests: int) -> None:
+    """CX-01: the calls that there is no room for stay as broken as they are."""
+    ask = Says(repairs())
+    answer = calling(*([name] * 12), words="some words " * 500)
+    given = settings(llm={"context_window_tokens": window})
+
+    update = await repair(broken(answer), a_context(ask=ask, tools=[shout], given=given))
+
+    sizes = [sum(ESTIMATE.of(message.text) for message in each) for each in ask.requests]
+    assert all(size <= window for size in sizes)
+    assert len(sizes) == requests
+    assert {call.status for call in calls(update)} == {"failed"}
 
 
 async def test_arguments_are_repaired_in_one_request() -> None:

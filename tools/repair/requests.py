@@ -87,12 +87,17 @@ def name_request(
 
 
 def argument_request(
-    candidates: Sequence[ArgumentCandidate], *, max_candidates: int, max_schema_bytes: int
+    candidates: Sequence[ArgumentCandidate],
+    *,
+    max_candidates: int,
+    max_schema_bytes: int,
+    max_bytes: int = MOST_BATCH_BYTES,
 ) -> RepairRequest:
     """Return the request that asks for the arguments of the first ``max_candidates`` calls (TL-09).
 
     Left out is what has no certain answer: calls that were cut off, and arguments that are too
-    large to be shown whole, for what is not shown can not be kept.
+    large to be shown whole, for what is not shown can not be kept. Calls and schemas take
+    ``max_bytes`` at most.
     """
     able = [each for each in candidates if _can_be_asked(each)]
     calls = [
@@ -105,18 +110,17 @@ def argument_request(
         }
         for each in able[:max_candidates]
     ]
-    calls = _batch(calls)
+    calls = _batch(calls, max_bytes)
     shortened = len(calls) < len(candidates)
     ids = tuple(str(each["tool_call_id"]) for each in calls)
     return RepairRequest(ARGUMENTS, _json({"calls": calls} | _mark(cut=shortened)), ids, shortened)
 
 
-def _batch(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return as many of the first calls as go into one request, and one at least."""
+def _batch(calls: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """Return as many of the first calls as go into one request; one at least, where one may."""
     sizes = accumulate(len(_json(each).encode()) for each in calls)
-    return [each for each, size in zip(calls, sizes, strict=True) if size <= MOST_BATCH_BYTES] or (
-        calls[:1]
-    )
+    fitting = [each for each, size in zip(calls, sizes, strict=True) if size <= most]
+    return fitting or (calls[:1] if most == MOST_BATCH_BYTES else [])
 
 
 def _can_be_asked(candidate: ArgumentCandidate) -> bool:

@@ -20,6 +20,7 @@ from daruma.tools.repair.outcome import Problem
 from daruma.tools.repair.payload import keeps_payload
 from daruma.tools.repair.replies import argument_repairs, name_repairs
 from daruma.tools.repair.requests import (
+    MOST_BATCH_BYTES,
     ArgumentCandidate,
     NameCandidate,
     RepairRequest,
@@ -33,7 +34,10 @@ Kind = Literal["names", "arguments"]
 
 @dataclass(frozen=True)
 class Round:
-    """The calls of one answer that are broken in one way; ``attempt`` counts from 1."""
+    """The calls of one answer that are broken in one way; ``attempt`` counts from 1.
+
+    ``window`` is the most tokens of a request, None for no limit.
+    """
 
     kind: Kind
     message_id: str
@@ -41,6 +45,7 @@ class Round:
     broken: tuple[ToolTask, ...]
     sent: Mapping[str, Call]
     offer: Offer
+    window: int | None = None
 
     @property
     def signature(self) -> str:
@@ -100,8 +105,8 @@ class Round:
         return name_request(
             [NameCandidate(t.id, t.requested_name, self.sent[t.id].raw) for t in self.broken],
             self.offer.names,
-            max_candidates=settings.name_repair_max_candidates,
-            max_visible=settings.name_repair_max_visible_names,
+            max_candidates=self._at_most(settings.name_repair_max_candidates, 800),
+            max_visible=self._at_most(settings.name_repair_max_visible_names, 90),
         )
 
     def _arguments(self) -> RepairRequest:
@@ -115,10 +120,18 @@ class Round:
             ],
             max_candidates=settings.call_repair_max_candidates,
             max_schema_bytes=settings.call_repair_max_schema_bytes,
+            max_bytes=self._at_most(MOST_BATCH_BYTES, 2 / 3),
         )
 
+    def _at_most(self, number: int, tokens: float) -> int:
+        """Return how many of something go into the window that take so many tokens each, at most.
 
-def next_round(state: State, offer: Offer) -> Round:
+        Two thirds of a token to a byte is more than JSON takes, by any count.
+        """
+        return number if self.window is None else min(number, int(0.8 * self.window / tokens))
+
+
+def next_round(state: State, offer: Offer, window: int | None = None) -> Round:
     """Return the round that comes next for an answer that has ``repairable`` calls."""
     waiting = with_status(state.calls, "repairable")
     kind: Kind = "names" if any(kind_of(task) == "names" for task in waiting) else "arguments"
@@ -131,6 +144,7 @@ def next_round(state: State, offer: Offer) -> Round:
         broken=tuple(task for task in waiting if kind_of(task) == kind),
         sent={call.id: call for answer in answers for call in calls_of(answer)},
         offer=offer,
+        window=window,
     )
     return replace(first, attempt=1 + budget.repairs(state, first.signature))
 
