@@ -1,5 +1,7 @@
 """Ask a person, in the middle of a plan, for what a call lacks; in a plan no turn can end."""
 
+from typing import Literal
+
 from langchain_core.messages import HumanMessage
 from langgraph.types import interrupt
 
@@ -8,12 +10,16 @@ from daruma.state.clarification import with_status
 from daruma.state.events import ClarificationResolved
 from daruma.state.interrupts import Answer, Question, read_reply
 from daruma.tools.context import Context
+from daruma.tools.continuity.continuation import calls_off
 from daruma.tools.continuity.taking_up import with_said
 from daruma.tools.dates.machine_zone import local_time
 
 
 async def clarify(state: State, context: Context) -> Update:
-    """Ask, and tell the model what was answered; its next call goes on with what is known."""
+    """Ask, and tell the model what was answered; its next call goes on with what is known.
+
+    What calls it off is told as it is: nothing is filled in then.
+    """
     asked = state.clarification
     if asked is None:
         raise LookupError("there is nothing to ask for")
@@ -25,8 +31,10 @@ async def clarify(state: State, context: Context) -> Update:
         deadline=None,
     )
     reply: Answer = read_reply(question, interrupt(question))
-    context.emit(ClarificationResolved(how="resumed", target_action=asked.target_action))
-    said = HumanMessage(reply.answer, id=f"{asked.call_id}:answer")
     now = local_time(context.now(), context.settings.tools.time_zone)
-    known = with_said(asked, reply.answer, now)
-    return {"messages": [said], "clarification": with_status(known, "resumed")}
+    past = calls_off(reply.answer)
+    how: Literal["stale", "resumed"] = "stale" if past else "resumed"
+    context.emit(ClarificationResolved(how=how, target_action=asked.target_action))
+    said = HumanMessage(reply.answer, id=f"{asked.call_id}:answer")
+    known = asked if past else with_said(asked, reply.answer, now)
+    return {"messages": [said], "clarification": with_status(known, how)}

@@ -22,3 +22,18 @@ async def test_the_answer_is_told_and_the_question_closed() -> None:
     assert after["messages"][-1].text == "hello"
     assert after["clarification"].status == "resumed"
     assert events == [ClarificationResolved(how="resumed", target_action="shout")]
+
+
+async def test_what_calls_it_off_is_no_answer() -> None:
+    """CO-02: the model is told the words alone, and nothing is filled in for it."""
+    events: list[Event] = []
+    values = {
+        "task": a_task("plan_exec"),
+        "plan": a_plan(a_phase("a"), current="a"),
+        "clarification": a_clarification(),
+    }
+    _, after = await asked(clarify, values, {"answer": "never mind"}, a_context(events=events))
+
+    assert after["messages"][-1].text == "never mind"
+    assert after["clarification"].status == "stale"
+    assert events == [ClarificationResolved(how="stale", target_action="shout")]

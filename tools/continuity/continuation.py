@@ -36,12 +36,17 @@ def continues(message: str, clarification: Clarification, now: datetime) -> Verd
         return "unsure"
     if split_prefix(message)[0] or _COMMAND.match(text):
         return "stale"
-    if marks.CANCEL.search(text) and words_in(text) <= SHORT:
+    if calls_off(text):
         return "stale"
     bare = stripped(text)
     if _is_the_field(bare, clarification, now) or _names_an_option(bare, clarification):
         return "resume"
     return _by_its_kind(text, bare, clarification, now)
+
+
+def calls_off(text: str) -> bool:
+    """Whether a message says no more than that nothing is to be done."""
+    return words_in(text) <= SHORT and marks.CANCEL.search(plain(text)) is not None
 
 
 def stripped(text: str) -> str:
