@@ -5,7 +5,8 @@ import re
 from typing import Any, Final
 
 QUOTES: Final = "\"'`"
-EMPTY: Final = re.compile(r"\"\"|''|\\\"\\\"")
+EMPTY: Final = re.compile(r"(?<![\"'`])(?:\"\"|''|\\\"\\\")(?![\"'`])")
+"""Quotes with nothing between them; within others they are a text of their own."""
 EMPTY_OBJECT: Final = re.compile(r"\{\s*\}")
 EMPTY_LIST: Final = re.compile(r"\[\s*\]")
 

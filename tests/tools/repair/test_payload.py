@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.calls import CALLS
 from tests.tools.repair.corpus.offered import TOOLS
@@ -95,6 +95,8 @@ def test_a_call_keeps_itself(name: str, args: dict[str, Any]) -> None:
     command=st.text(alphabet="ab \"'\\{}[],:\n=", max_size=12),
     other=st.text(alphabet="ab \"'\\{}[],:\n=", max_size=12),
 )
+@example(command="''", other="")
+@example(command='""', other="")
 def test_another_command_is_never_kept(command: str, other: str) -> None:
     """Proper JSON of one command holds no other one."""
     raw = json.dumps({"command": command})
