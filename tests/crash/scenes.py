@@ -171,6 +171,16 @@ KEYED: dict[str, Any] = {
     ],
 }
 
+ASKED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Transfer"}]}}],
+    "main": [
+        {"calls": [{"name": "transfer", "args": {}}, LOOK]},
+        {"calls": [{"name": "transfer", "args": {"amount": 5}}]},
+        {"say": "Transferred."},
+    ],
+}
+"""What a call lacks is asked for in the middle of a plan."""
+
 FACT = {"name": "memory_store", "args": {"text": "The lamp is red."}}
 OTHER = {"name": "memory_store", "args": {"text": "The lamp is old."}}
 REMEMBERED: dict[str, Any] = {
@@ -221,6 +231,7 @@ SCENES = {
     "fallen": Scene(FALLEN, ("completed", None, "right"), policy="confirm"),
     "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
     "held": Scene(HELD, (*_GAVE_UP, "right")),
+    "asked": Scene(ASKED, ("completed", None, "a"), check=None),
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
@@ -253,7 +264,7 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
             known.touch()
         return "transferred"
 
-    keyed = {"daruma": {"idempotency_key": "request_id"}}
+    keyed = {"daruma": {"idempotency_key": "request_id", "ask_for": {"amount": "How much?"}}}
     tools: list[Any] = [pay, StructuredTool.from_function(transfer, metadata=keyed)]
     settings = {
         "verification": {"commands": [scene.check] if scene.check else []},

@@ -202,7 +202,7 @@ class Walker:
         if at in {"spec_review", "gate", "clarify", "verify", "rollback", "consult", "hold"}:
             found: Update = getattr(self, at)(state)
             return found
-        looks = at == "intake" or (at == "plan" and self.world.mode == "team_collab")
+        looks = at in {"intake", "plan"} and self.world.mode == "team_collab"
         return driven(function_of(at)(state, self.context), looks=looks)
 
     async def ask(self, node: str, *_: Any, **__: Any) -> Answer:
