@@ -40,8 +40,7 @@ JOIN unnest(%s::text[], %s::text[]) AS wanted (ns, name) ON namespace = ns AND k
 _BY_ID: Final = _READ.format(which="WHERE id = ANY(%s)")
 _LISTED: Final = _READ.format(
     which="""
-WHERE namespace >= %s AND namespace < %s AND (%s::tsquery IS NULL OR words @@ %s::tsquery)
-ORDER BY updated_at DESC, id DESC
+WHERE namespace >= %s AND namespace < %s ORDER BY updated_at DESC, id DESC
 """
 )
 _LOCK: Final = """
@@ -49,6 +48,7 @@ SELECT FROM daruma_items
 JOIN unnest(%s::text[], %s::text[]) AS wanted (ns, name) ON namespace = ns AND key = name
 ORDER BY namespace, key FOR UPDATE OF daruma_items
 """
+_SIGNED: Final = _READ.format(which="WHERE words @@ %s::tsquery ORDER BY updated_at DESC, id DESC")
 COUNT: Final = "SELECT count(*) AS count FROM daruma_items"
 _NAMESPACES: Final = """
 SELECT DISTINCT namespace FROM daruma_items WHERE namespace >= %s AND namespace < %s
@@ -133,9 +133,12 @@ async def read_scored(
     return [item_of(rows[number], sealing, score) for number, score in scores if number in rows]
 
 
-def listing(prefix: Sequence[str], signs: str) -> tuple[str, list[Any]]:
-    """Return the statement, with its values, for the items of a prefix, the newest first."""
-    return _LISTED, [*between(prefix), signs or None, signs or None]
+def listing(prefix: Sequence[str], signs: str = "") -> tuple[str, list[Any]]:
+    """Return the statement, with its values, for the items of a prefix, the newest first.
+
+    Those that have ``signs``, the prefix's among them, are looked up in the index.
+    """
+    return (_SIGNED, [signs]) if signs else (_LISTED, list(between(prefix)))
 
 
 async def namespaces(connection: Connection, prefix: Sequence[str]) -> list[tuple[str, ...]]:

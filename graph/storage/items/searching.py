@@ -12,12 +12,12 @@ from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.meanings import Meanings
 from daruma.graph.storage.items.rows import item_of, listing, read_scored
 from daruma.graph.storage.items.word_counts import CANDIDATES
-from daruma.graph.storage.items.word_search import Ranked, best_by_words
+from daruma.graph.storage.items.word_search import BY_INDEX, Ranked, best_by_words
 from daruma.graph.storage.pool import Connection
 from daruma.tools.finding import Way
 from daruma.tools.fusion import BY_CHANCE, fused
 
-_AT_ONCE: Final = 200
+_AT_ONCE: Final = 1000
 """Rows that are read in one piece, where a filter decides how many are needed."""
 _WIDE: Final = 50
 """Items of each ranking that are fused, at least."""
@@ -45,8 +45,11 @@ class Search:
         return fitting[asked.offset : asked.offset + asked.limit]
 
     async def _listed(self, connection: Connection, asked: SearchOp) -> list[SearchItem]:
-        signs = self.index.among((), exact(asked.filter))
-        statement, values = listing(asked.namespace_prefix, signs)
+        prefix, wanted = asked.namespace_prefix, exact(asked.filter)
+        statement, values = listing(prefix)
+        if wanted:
+            await connection.execute(BY_INDEX)
+            statement, values = listing(prefix, self.index.among(prefix, wanted))
         last, found = asked.offset + asked.limit, list[SearchItem]()
         if not asked.filter:
             statement, values = f"{statement} LIMIT %s", [*values, last]

@@ -92,10 +92,14 @@ _ALONG_THE_INDEX: Final = """
 SELECT set_config(name, value, true) FROM (VALUES
     ('enable_seqscan', 'off'), ('enable_sort', 'off'), ('enable_hashjoin', 'off'),
     ('enable_mergejoin', 'off'), ('enable_bitmapscan', 'off'), ('jit', 'off'),
-    ('hnsw.ef_search', '100'), ('hnsw.iterative_scan', 'relaxed_order')
+    ('hnsw.ef_search', '100'), ('hnsw.iterative_scan', 'relaxed_order'),
+    ('plan_cache_mode', 'force_custom_plan')
 ) AS wanted (name, value)
 """
-"""The index is walked on until enough of it lies beneath the prefix (pgvector 0.8)."""
+"""The index is walked on until enough of it lies beneath the prefix (pgvector 0.8).
+
+A plan for any vector, which Postgres makes when it has seen a few, would take no index at all.
+"""
 
 
 class NoVectors(Exception):

@@ -24,8 +24,9 @@ SELECT id, {score} AS score FROM ranked ORDER BY score DESC, id DESC LIMIT %s
 _CANDIDATES: Final = """
 (SELECT id, words || '' AS words, length FROM daruma_items WHERE words @@ %s::tsquery LIMIT %s)
 """
-_BY_INDEX: Final = """
-SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+BY_INDEX: Final = """
+SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+    set_config('plan_cache_mode', 'force_custom_plan', true)
 """
 """What the planner knows of a word may let it read the whole table, or compile what takes 1 ms."""
 
@@ -53,7 +54,7 @@ async def best_by_words(
     looked_for = index.of_query(query)
     if not looked_for:
         return []
-    await connection.execute(_BY_INDEX)
+    await connection.execute(BY_INDEX)
     among = index.among(prefix, wanted)
     every = await beneath(connection, prefix)
     having = await having_each(connection, among, looked_for, every)
