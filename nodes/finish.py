@@ -37,6 +37,7 @@ async def finish(state: State, context: Context) -> Update:
     messages: Messages = [*unanswered(state.messages)]
     if output != answer(state):
         messages.append(AIMessage(output, id=f"{result.task_id}:end"))
+    context.hand_over(state, result)
     return {"result": result, "messages": messages}
 
 

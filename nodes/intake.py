@@ -73,14 +73,14 @@ async def intake(state: State, context: Context) -> Update:
 
 
 async def _with_what_helps(task: Task, settings: Settings) -> Task:
-    """Settle whose memories the task works with, and whether there are skills: once."""
+    """Settle whose memories and experience the task works with, and whether there are skills."""
     named, folders = settings.memory.namespace, settings.skills.folders
-    owner, skills = owner_of(named, None), False
-    if task.workspace:
-        owner = await in_thread(owner_of, named, task.workspace)
+    owner = await in_thread(owner_of, named, task.workspace)
+    whose = await in_thread(owner_of, settings.evolution.namespace, task.workspace)
+    skills = False
     if folders:
         skills = bool(await in_thread(usable_in, folders))
-    return replace(task, memory_owner=owner, skills=skills)
+    return replace(task, memory_owner=owner, experience_owner=whose, skills=skills)
 
 
 async def _kept(task: Task, context: Context) -> Written:

@@ -16,6 +16,7 @@ from daruma.state.delta import GrowingDelta
 from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
+from daruma.state.lessons import Lessons
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan
@@ -47,8 +48,9 @@ class State:
     is what recovery would do about it and a person has to agree to. ``drifted`` are the files that
     changed behind the thread's back, in this task. ``compaction`` says how the history is shown,
     ``crowded`` which request is too large as it stands. ``recalled`` are the memories that fitted
-    the task. ``clarification`` is the last question that a turn ended with; ``continuity`` whether
-    the message at hand goes on with it, or a snapshot of an older form that intake has yet to read.
+    the task, ``lessons`` what earlier ones have taught. ``clarification`` is the last question that
+    a turn ended with; ``continuity`` whether the message at hand goes on with it, or a snapshot of
+    an older form that intake has yet to read.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -71,6 +73,7 @@ class State:
     action: RecoveryAction | None = None
     error: EmergencyError | None = None
     recalled: Recalled | None = None
+    lessons: Lessons | None = None
     result: Result = None
 
     @property
@@ -100,6 +103,7 @@ class Update(TypedDict, total=False):
     action: RecoveryAction | None
     error: EmergencyError | None
     recalled: Recalled | None
+    lessons: Lessons | None
     result: TaskResult | None
 
 

@@ -45,6 +45,19 @@ class MemoryRecalled(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LessonsGiven(Event):
+    """What a task is given of what earlier ones taught; ``note`` says why looking it up failed.
+
+    ``pitfalls`` are their ids, the most alike first; ``variants`` those of learned instructions.
+    """
+
+    type: ClassVar[str] = "lessons_given"
+    pitfalls: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelCallStarted(Event):
     type: ClassVar[str] = "model_call_started"
     node: str

@@ -61,7 +61,8 @@ DONE: Final = ("executed", "approved")
 class Recovered:
     """What the record of steps keeps of a recovery. ``code`` is that of the failure.
 
-    ``tool`` is the tool that is tried again, ``hides`` the one that the next request does not show.
+    ``tool`` is the tool that is tried again, ``hides`` the one that the next request does not show,
+    ``instead`` the one to use in its place; ``reasoning`` is the chooser's, cut short.
     ``worked`` is set in a task's result: whether work went on and the failure did not come again.
     """
 
@@ -72,6 +73,8 @@ class Recovered:
     confidence: float = 0.0
     tool: str = ""
     hides: str = ""
+    instead: str = ""
+    reasoning: str = ""
     worked: bool | None = None
     schema_version: int = 1
 

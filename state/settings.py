@@ -9,6 +9,7 @@ from pydantic import (
 )
 
 from daruma.state.settings_errors import SettingsError, explain
+from daruma.state.settings_evolution import Evolution
 from daruma.state.settings_fallback import FallbackChain
 from daruma.state.settings_llm import LLM
 from daruma.state.settings_memory import Memory, PromptPiece, Skills
@@ -85,17 +86,6 @@ class Sandbox(Section):
     network: bool = Field(default=False, description="Whether commands may use the network.")
     memory_mb: int = Field(default=4096, ge=64, description="Memory of a command, all processes.")
     processes: int = Field(default=256, ge=8, description="Processes of a command at once.")
-
-
-class Evolution(Section):
-    """What is learned from ended tasks."""
-
-    enabled: bool = True
-    success_sample_rate: float = Field(default=0.1, ge=0, le=1)
-    min_confidence: float = Field(default=0.5, ge=0, le=1)
-    min_examples: int = Field(default=3, ge=1)
-    observe_only: bool = True
-    max_concurrent: int = Field(default=2, ge=1)
 
 
 class Settings(Section):

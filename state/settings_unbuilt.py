@@ -8,7 +8,6 @@ UNBUILT = (
     "budgets.tokens",
     "budgets.usd",
     "budgets.seconds",
-    "evolution",
 )
 
 

@@ -13,6 +13,7 @@ from daruma.state.drifted import Drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import Failure
+from daruma.state.lessons import Instruction, KnownPitfall, Lessons
 from daruma.state.plan import Phase, Plan
 from daruma.state.recalled import Recalled, Remembered
 from daruma.state.recovery import Recovered, RecoveryAction
@@ -40,7 +41,10 @@ STORED_TYPES: tuple[type, ...] = (
     EmergencyError,
     Failover,
     Failure,
+    Instruction,
+    KnownPitfall,
     LeftOut,
+    Lessons,
     Limits,
     NameChange,
     Phase,

@@ -27,8 +27,8 @@ class Task:
     The limits are copied from the settings, so that a resumed or forked thread has the budget its
     own history says, whatever the settings are by then. ``expert`` names the team member whose task
     this is, ``role`` is what that one is told of its part. ``request`` is the id of the message
-    that asked for it. ``memory_owner`` says whose memories it works with, ``skills`` whether there
-    were skills to be listed when it began.
+    that asked for it. ``memory_owner`` says whose memories it works with, ``experience_owner``
+    whose experience; ``skills`` whether there were skills to be listed when it began.
     """
 
     id: str
@@ -40,6 +40,7 @@ class Task:
     expert: str | None = None
     role: str = ""
     memory_owner: str = "default"
+    experience_owner: str = "default"
     skills: bool = False
     verify: bool = False
     review: bool = False

@@ -14,6 +14,7 @@ from daruma.state.channels import State
 from daruma.state.events import Event, unheard
 from daruma.state.failover import Failover
 from daruma.state.recovery import RecoveryAction
+from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.task import Task
 from daruma.state.usage import Role, Usage
@@ -96,6 +97,14 @@ async def nothing_learned(_: str) -> None:
     """Know nothing."""
 
 
+HandOver = Callable[[State, TaskResult], None]
+"""Hands an ended task to evolution: at once, and without ever raising (EV-01)."""
+
+
+def not_handed_over(state: State, result: TaskResult) -> None:
+    """Hand nothing over: nobody learns."""
+
+
 @dataclass(frozen=True)
 class Context:
     """The live things of one run: never in the state, made when the graph is built.
@@ -114,6 +123,7 @@ class Context:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     learned: Learned = nothing_learned
+    hand_over: HandOver = not_handed_over
     carry_out: CarryOut = nobody
     journal: Journal = field(default_factory=NoJournal)
     turns: Turns = field(default_factory=Turns)

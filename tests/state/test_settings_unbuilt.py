@@ -15,7 +15,6 @@ def test_the_defaults_promise_nothing() -> None:
     ("given", "key"),
     [
         ({"budgets": {"usd": 1.0}}, "budgets.usd"),
-        ({"evolution": {"observe_only": False}}, "evolution"),
     ],
 )
 def test_a_key_without_effect_is_named(given: dict[str, object], key: str) -> None:

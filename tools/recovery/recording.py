@@ -2,12 +2,16 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from daruma.state.events import RecoveryCompleted
 from daruma.state.failure import Failure
 from daruma.state.recovery import DONE, Carried, Recovered, RecoveryAction
 from daruma.tools.context import Context
 from daruma.tools.recovery.choice import hides, tool_of
+
+LONGEST_REASONING: Final = 300
+"""Characters of an action's reasoning that stay on record."""
 
 
 def recovered(
@@ -23,6 +27,8 @@ def recovered(
         confidence=action.confidence,
         tool=tool_of(action, failure) if done else "",
         hides=hides(action, failure, names) if done else "",
+        instead=(action.tool_name or "") if done and action.strategy == "alternative-tool" else "",
+        reasoning=action.reasoning[:LONGEST_REASONING],
     )
 
 

@@ -1,0 +1,46 @@
+"""All that is learned from one ended task, step by step (EV-03)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.store.base import BaseStore
+from pydantic import TypeAdapter
+
+from daruma.state.digest import digest
+from daruma.state.experience import Experience
+from daruma.state.settings import Settings
+from daruma.tools.evolution.places import shelf
+
+EXPERIENCE: TypeAdapter[Experience] = TypeAdapter(Experience)
+
+
+async def nobody(prompt: str, text: str) -> str:  # noqa: ARG001 - an asking
+    """Answer nothing: there is no model to ask."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What evolution works with.
+
+    ``ask`` asks the auxiliary model, given a system prompt and a text; it answers with nothing
+    where none may be asked.
+    """
+
+    store: BaseStore
+    settings: Settings = field(default_factory=Settings)
+    ask: Callable[[str, str], Awaitable[str]] = nobody
+
+
+async def learn(experience: Experience, learning: Learning) -> None:
+    """Put a task on record, and learn from it. Done twice, it changes nothing the second time."""
+    value = as_value(experience)
+    place = shelf(experience.owner, "experiences")
+    await learning.store.aput(place, digest(experience.task_id), value, index=["goal"])
+
+
+def as_value(experience: Experience) -> dict[str, Any]:
+    """Return an experience as the JSON-able value that a store keeps."""
+    value: dict[str, Any] = EXPERIENCE.dump_python(experience, mode="json")
+    return value
