@@ -75,9 +75,11 @@ async def intake(state: State, context: Context) -> Update:
 async def _with_what_helps(task: Task, settings: Settings) -> Task:
     """Settle whose memories and experience the task works with, and whether there are skills."""
     named, folders = settings.memory.namespace, settings.skills.folders
-    owner = await in_thread(owner_of, named, task.workspace)
-    whose = await in_thread(owner_of, settings.evolution.namespace, task.workspace)
-    skills = False
+    learning = settings.evolution.namespace
+    owner, whose, skills = owner_of(named, None), owner_of(learning, None), False
+    if task.workspace:
+        owner = await in_thread(owner_of, named, task.workspace)
+        whose = await in_thread(owner_of, learning, task.workspace)
     if folders:
         skills = bool(await in_thread(usable_in, folders))
     return replace(task, memory_owner=owner, experience_owner=whose, skills=skills)

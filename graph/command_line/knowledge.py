@@ -37,7 +37,7 @@ def add(paths: Paths, *, collection: Into = "default", json: AsJson = False) -> 
     from daruma.graph.command_line.paper import Line
 
     done, note = asyncio.run(added(paths, collection))
-    counted = f"{done.changed} documents taken in, {done.unchanged} known already"
+    counted = f"{documents(done.changed)} taken in, {done.unchanged} known already"
     lines = [Line("ok", counted, f"{done.passages} passages")]
     lines += [Line("bad", each.source, each.reason) for each in done.skipped]
     _tell({**asdict(done), "note": note}, lines, json=json, note=note)
@@ -89,7 +89,7 @@ def forget(source: Named, *, collection: Within = None, json: AsJson = False) ->
     count = asyncio.run(forgotten(source, collection))
     if not count:
         raise DarumaError(f"no document {source!r} is known: see `daruma knowledge list`")
-    _tell({"forgotten": count}, [Line("ok", f"{count} documents forgotten")], json=json)
+    _tell({"forgotten": count}, [Line("ok", f"{documents(count)} forgotten")], json=json)
 
 
 @knowledge_app.command()
@@ -101,6 +101,11 @@ def reindex(*, json: AsJson = False) -> None:
     made, note = asyncio.run(reindexed())
     told = {"made": made, "note": note}
     _tell(told, [Line("ok", f"{made} vectors made")], json=json, note=note)
+
+
+def documents(count: int) -> str:
+    """Count documents, in words."""
+    return f"{count} document" + ("" if count == 1 else "s")
 
 
 def _tell(value: object, lines: "Sequence[Line]", *, json: bool, note: str = "") -> None:

@@ -27,6 +27,7 @@ MOST_FACTOR: Final = 2.0
 SETTING: Final = "llm.context_window_tokens"
 BELOW_REFUSED: Final = 0.7
 """Part of a request that was refused as too long which the next one may have."""
+MOST_IN_A_ROW: Final = 2
 STEP_OF: Final[dict[Asking, StepKind]] = {"main": "think", "plan": "plan", "reflect": "reflect"}
 
 
@@ -120,7 +121,8 @@ def limit_named(state: State, context: Context) -> str:
 def weighed(draft: Draft, state: State, context: Context) -> tuple[int, Crowded | Failure | None]:
     """Return our count of a request, and what is wrong with it; 0 where there is no budget.
 
-    Right after a compaction nothing more can be done about a request that is too large.
+    After two compactions in a row nothing more can be done about a request that is too large: the
+    second is for what came in beside the first, such as a note about changed files.
     """
     budget = budget_of(state, context)
     if budget is None:
@@ -128,10 +130,19 @@ def weighed(draft: Draft, state: State, context: Context) -> tuple[int, Crowded 
     weight = weight_of(draft, state, context)
     if weight.tokens <= budget:
         return weight.counted, None
-    last = state.steps[-1] if state.steps else None
-    if last and last.kind == "compress" and last.task_id == state.task_id:
+    if _compactions_in_a_row(state) >= MOST_IN_A_ROW:
         return weight.counted, too_large(draft, weight, budget, limit_named(state, context))
     return weight.counted, _crowded(draft, weight, budget)
+
+
+def _compactions_in_a_row(state: State) -> int:
+    """Count the compactions that the task has just made, with nothing but their calls between."""
+    count = 0
+    for step in reversed(of_task(state)):
+        if step.kind not in ("compress", "summarise"):
+            break
+        count += step.kind == "compress"
+    return count
 
 
 def refused(draft: Draft, state: State, context: Context, error: ModelFailed) -> Crowded | None:

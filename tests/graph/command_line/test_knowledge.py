@@ -19,7 +19,7 @@ def test_documents_are_taken_in_found_and_forgotten(daruma: Daruma) -> None:
     listed = daruma("knowledge", "list", "--json")
     found = daruma("knowledge", "search", "turin", "--json")
 
-    assert (added.code, "1 documents taken in" in added.out) == (0, True)
+    assert (added.code, "1 document taken in" in added.out) == (0, True)
     assert "bad.md  a binary file" in added.out
     assert (again.json["changed"], again.json["unchanged"]) == (0, 1)
     assert [each["source"] for each in listed.json] == [str(docs / "cars.md")]

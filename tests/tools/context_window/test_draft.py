@@ -63,9 +63,20 @@ def test_one_that_does_not_is_crowded() -> None:
     assert 10 < wrong.fixed < 30
 
 
-def test_right_after_a_compaction_it_is_a_failure() -> None:
+def test_what_comes_in_right_after_a_compaction_leads_to_another() -> None:
+    """CX-01: such as a note about files that somebody else has changed meanwhile."""
+    noted = replace(DRAFT, tail=[HumanMessage("changed " * 50)])
+
+    _, wrong = weighed(noted, state(steps=taken("summarise", "compress")), within(3000))
+
+    assert isinstance(wrong, Crowded)
+
+
+def test_after_two_compactions_in_a_row_it_is_a_failure() -> None:
     """Nothing more can be done about it, and the machine must not go round."""
-    _, wrong = weighed(DRAFT, state(steps=taken("compress")), within(3000))
+    twice = taken("compress", "summarise", "compress")
+
+    _, wrong = weighed(DRAFT, state(steps=twice), within(3000))
 
     assert isinstance(wrong, Failure)
     assert "llm.context_window_tokens" in wrong.message
@@ -213,7 +224,7 @@ def test_a_failure_names_the_limit_that_was_met(
     compaction: Compaction | None, setting: int | None, said: str
 ) -> None:
     """A setting that is not set can not be raised."""
-    at = state(steps=taken("compress"), compaction=compaction)
+    at = state(steps=taken("compress", "compress"), compaction=compaction)
 
     _, wrong = weighed(DRAFT, at, within(setting))
 
