@@ -1,19 +1,23 @@
 """Read the new request: its mode, its goal, its workspace, and the limits it runs under."""
 
+import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import HumanMessage
 
 from daruma.state.channels import State, Update
 from daruma.state.failure import Failure
+from daruma.state.lessons import Lessons
 from daruma.state.mode import KEEP_WORKING, Mode, split_prefix
+from daruma.state.recalled import Recalled
 from daruma.state.settings import Settings
 from daruma.state.task import Limits, Task
 from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.continuity.taking_up import TAKEN_UP_IN, taken_up
 from daruma.tools.drift import drifted
+from daruma.tools.evolution.lessons_for import lessons_for, told
 from daruma.tools.files.threads import in_thread
 from daruma.tools.memory.namespaces import owner_of
 from daruma.tools.memory.recall import recall
@@ -51,18 +55,18 @@ async def intake(state: State, context: Context) -> Update:
     task = await _with_what_helps(task, context.settings)
     context.emit(task_started(task))
     refusal = _refusal(task, state) or unknown
-    written = await _kept(task, context) if refusal is None else Written([])
-    recalled = await recall(task, task.goal, context) if refusal is None else None
+    helped = await _helped(task, context) if refusal is None else _Helped()
     return {
         "task": task,
-        "recalled": recalled,
+        "recalled": helped.recalled,
+        "lessons": helped.lessons,
         "plan": None,
         "calls": (),
         "reports": (),
         "verification": None,
-        "savepoints": written.savepoints,
+        "savepoints": helped.written.savepoints,
         "crowded": None,
-        "drifted": drifted(task, written.changes, context),
+        "drifted": drifted(task, helped.written.changes, context),
         "failure": refusal,
         "origin": None,
         "action": None,
@@ -83,6 +87,26 @@ async def _with_what_helps(task: Task, settings: Settings) -> Task:
     if folders:
         skills = bool(await in_thread(usable_in, folders))
     return replace(task, memory_owner=owner, experience_owner=whose, skills=skills)
+
+
+@dataclass(frozen=True)
+class _Helped:
+    """What is there of a task before its work begins: a savepoint, memories, lessons."""
+
+    written: Written = field(default_factory=lambda: Written([]))
+    recalled: Recalled | None = None
+    lessons: Lessons | None = None
+
+
+async def _helped(task: Task, context: Context) -> _Helped:
+    """Look the lessons up while the rest is done; they are told of last, whenever they came."""
+    lessons = asyncio.ensure_future(lessons_for(task, context))
+    try:
+        written = await _kept(task, context)
+        recalled = await recall(task, task.goal, context)
+        return _Helped(written, recalled, told(await lessons, context))
+    finally:
+        lessons.cancel()
 
 
 async def _kept(task: Task, context: Context) -> Written:

@@ -11,6 +11,7 @@ from daruma.state.asked import signature_of
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.historical_pitfalls import warned
 from daruma.state.messages import Messages
 from daruma.state.observed import observed
 from daruma.state.prompt_pieces import pieces, said_before
@@ -102,7 +103,7 @@ def _drafted(state: State, context: Context, offer: Offer) -> Draft:
         "main",
         [SystemMessage(system), *said_before(state, prompts)],
         shown(state),
-        recalled=remembered(state),
+        recalled=[*remembered(state), *warned(state, "main")],
         tail=[*drift_note(state), *clarification_note(state)],
         tools=offer.tools,
     )

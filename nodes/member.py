@@ -55,7 +55,8 @@ async def _carried_out(given: Assignment, context: Context) -> Report:
     expert = team.expert(given.phase.expert) if team else None
     place = await drawn(given, context)
     begun, settings = started(given, expert, place), settings_of(expert, context.settings)
-    begun = replace(begun, recalled=await _recalled(begun, given.phase, context))
+    recalled = await _recalled(begun, given.phase, context)
+    begun = replace(begun, recalled=recalled, lessons=given.lessons)
     return await _report(given, await context.carry_out(begun, settings), place)
 
 

@@ -10,6 +10,7 @@ from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.historical_pitfalls import warned
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.prompt_pieces import pieces, said_before
@@ -90,7 +91,8 @@ def request(state: State, settings: Settings, team: Template | None = None) -> D
     system = "\n".join(lines)
     told = "\n\n".join((f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan")))
     head = [SystemMessage(told), *said_before(state, prompts)]
-    return Draft("plan", head, shown(state), recalled=remembered(state))
+    known = [*remembered(state), *warned(state, "plan")]
+    return Draft("plan", head, shown(state), recalled=known)
 
 
 def _read(

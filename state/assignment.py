@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from daruma.state.lessons import Lessons
 from daruma.state.plan import Phase, Plan
 from daruma.state.record import record
 from daruma.state.savepoint import savepoint_id
@@ -20,6 +21,7 @@ class Assignment:
 
     ``snapshot`` is the state of the task's workspace that the member's worktree is made from,
     ``unmerged`` the work that it is to settle, if any: its first and its last snapshot.
+    ``lessons`` holds the instructions that were learned for the member's expert.
     """
 
     task: Task
@@ -30,6 +32,7 @@ class Assignment:
     known: str = ""
     snapshot: str | None = None
     unmerged: tuple[str, str] | None = None
+    lessons: Lessons | None = None
     schema_version: int = 1
 
 
@@ -75,10 +78,18 @@ def assignments(state: "State") -> list[object]:
             of=len(state.plan.phases),
             known=known(state.plan, phase),
             snapshot=snapshots.get(savepoint_id(task.id, phase.id, "phase")),
+            lessons=_lessons_for(state, phase),
             unmerged=settled.unmerged if (settled := state.plan.phase(phase.settles)) else None,
         )
         for task, (number, phase) in zip(tasks, running, strict=True)
     ]
+
+
+def _lessons_for(state: "State", phase: Phase) -> Lessons | None:
+    """Return what was learned for an expert; the pitfalls are the planner's to avoid."""
+    given = state.lessons.instructions if state.lessons else ()
+    own = tuple(each for each in given if each.actor == phase.expert)
+    return replace(state.lessons, pitfalls=(), instructions=own) if state.lessons and own else None
 
 
 def shares(task: Task, steps: Iterable[Step], members: int) -> list[Task]:

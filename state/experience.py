@@ -10,6 +10,7 @@ from daruma.state.mode import Mode
 from daruma.state.record import record
 from daruma.state.recovery import ChosenBy, Strategy
 from daruma.state.status import Status
+from daruma.state.would_have import WouldHave
 
 SetbackKind = Literal["failure", "check", "tool", "loop", "person"]
 """A failure of the machine, red checks, a tool's errors, a loop, or what a person rejected."""
@@ -56,7 +57,8 @@ class Experience:
     """One ended task. ``owner`` is whose experience it is: a workspace, or a named project.
 
     ``at`` is when it ended, Unix time in seconds. ``skills`` are those that it had loaded,
-    ``lessons`` what it was given. ``status`` "cancelled" stands for a run that was broken off.
+    ``lessons`` what it was given, ``would_have``
+    what it would have been, had learning not only been observing. ``status`` "cancelled" stands for a run that was broken off.
     """
 
     task_id: str
@@ -69,6 +71,7 @@ class Experience:
     setbacks: tuple[Setback, ...] = ()
     tried: tuple[Tried, ...] = ()
     lessons: Lessons | None = None
+    would_have: WouldHave | None = None
     schema_version: int = 1
 
     @property

@@ -1,6 +1,7 @@
 """What earlier tasks have taught, as it is fed back into a task: settled when the task begins."""
 
-from typing import Literal
+from dataclasses import asdict
+from typing import Any, Literal
 
 from daruma.state.record import record
 
@@ -49,3 +50,20 @@ class Lessons:
     instructions: tuple[Instruction, ...] = ()
     note: str = ""
     schema_version: int = 1
+
+    @property
+    def given(self) -> bool:
+        """Whether the task was given anything, and be it the control arm of a test."""
+        return bool(self.pitfalls or self.instructions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        pitfalls, instructions = map(asdict, self.pitfalls), map(asdict, self.instructions)
+        return {
+            "pitfalls": [_plain(each) for each in pitfalls],
+            "instructions": [_plain(each) for each in instructions],
+        }
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != "schema_version"}

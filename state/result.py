@@ -6,6 +6,7 @@ from daruma.state.audit import Audit
 from daruma.state.clarification import Clarification
 from daruma.state.context_cost import ContextCost
 from daruma.state.emergency import EmergencyError
+from daruma.state.lessons import Lessons
 from daruma.state.plan import Phase
 from daruma.state.record import record
 from daruma.state.recovery import Recovered
@@ -23,7 +24,7 @@ class TaskResult:
     the weakest level that a command ran at, None if none ran. ``recoveries`` are the actions that
     were taken against failures, in order; ``context_cost`` is what was done to keep requests within
     the context. ``clarification`` is what a parked task asks the user for, None where it asks
-    nothing.
+    nothing. ``lessons`` is what it was given of what earlier tasks taught, None if nothing.
     """
 
     task_id: str
@@ -42,6 +43,7 @@ class TaskResult:
     recoveries: tuple[Recovered, ...] = ()
     context_cost: tuple[ContextCost, ...] = ()
     clarification: Clarification | None = None
+    lessons: Lessons | None = None
     schema_version: int = 1
 
     @property
@@ -50,7 +52,7 @@ class TaskResult:
         return self.status == "completed"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-able values; ``error_struct`` and ``clarification`` only if there is one."""
+        """Return JSON-able values; of the last three fields and the error only what there is."""
         plain: dict[str, Any] = {
             "task_id": self.task_id,
             "status": self.status,
@@ -71,4 +73,6 @@ class TaskResult:
             plain["error_struct"] = self.error_struct.to_dict()
         if self.clarification:
             plain["clarification"] = self.clarification.to_dict()
+        if self.lessons:
+            plain["lessons"] = self.lessons.to_dict()
         return plain

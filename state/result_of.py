@@ -5,6 +5,7 @@ from typing import get_args
 from daruma.state import budget, phases
 from daruma.state.channels import State
 from daruma.state.ending import waits
+from daruma.state.lessons import Lessons
 from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.result import TaskResult
 from daruma.state.status import Status
@@ -46,9 +47,10 @@ def result_of(
         audit=tuple(step.audit for step in steps if step.audit),
         recoveries=outcomes(steps, ended_with(state)),
         context_cost=tuple(step.context_cost for step in steps if step.context_cost),
-        notes=(*notes, *_of_memory(state), *_of_workspace(state)),
+        notes=(*notes, *_of_memory(state), *_of_lessons(state), *_of_workspace(state)),
         sandbox=sandbox,
         clarification=state.clarification if status == "parked" and waits(state) else None,
+        lessons=_lessons(state),
     )
 
 
@@ -72,6 +74,18 @@ def _of_memory(state: State) -> tuple[str, ...]:
     return (
         (recalled.note,) if recalled and recalled.task_id == state.task_id and recalled.note else ()
     )
+
+
+def _lessons(state: State) -> Lessons | None:
+    lessons = state.lessons
+    ours = lessons is not None and lessons.task_id == state.task_id and lessons.given
+    return lessons if ours else None
+
+
+def _of_lessons(state: State) -> tuple[str, ...]:
+    lessons = state.lessons
+    ours = lessons is not None and lessons.task_id == state.task_id
+    return (lessons.note,) if lessons and ours and lessons.note else ()
 
 
 def named(paths: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from daruma.graph.command_line import rollback_lines, team_lines
 from daruma.graph.command_line.audit_lines import audit_lines
 from daruma.graph.command_line.call_settled_lines import settled_lines
 from daruma.graph.command_line.context_lines import compacted_lines
+from daruma.graph.command_line.lesson_lines import lessons_lines
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.plan_lines import plan_lines
 from daruma.graph.command_line.printable import beginning, one_line
@@ -130,6 +131,7 @@ def _seconds(event: Event) -> str:
 _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "task_started": _task,
     "memory_recalled": _recalled,
+    "lessons_given": lessons_lines,
     "model_call_completed": _model,
     "model_attempt_failed": attempt_lines,
     "plan_proposed": _plan,

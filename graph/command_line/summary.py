@@ -76,6 +76,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "phases": "\n".join(marked),
         "checks": "\n".join(checked),
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
+        "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
         "sandbox": result.sandbox or "",
         "steps": ", ".join(spent),
         "tokens": _tokens(result),
