@@ -1,14 +1,9 @@
-"""What experience is searched by for a task: its goal, and the skills that are about that."""
+"""Which skills a task is about: experience is searched by its goal and by them."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from daruma.tools.memory.relevance import related
 from daruma.tools.skills.skills import usable_in
-
-LONGEST: Final = 4_000
-"""Characters of a goal that are searched with; pasted logs tell little after that."""
-
 
 def skills_about(goal: str, folders: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the skills that a goal is about; this reads the disk.
@@ -20,8 +15,3 @@ def skills_about(goal: str, folders: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         skill.name for skill in there if related(goal, f"{skill.name} {skill.description}")
     )
-
-
-def task_query(goal: str, skills: Sequence[str] = ()) -> str:
-    """Return the text to search with: the beginning of a long goal, and the skills' names."""
-    return " ".join((goal[:LONGEST], *skills)).strip()

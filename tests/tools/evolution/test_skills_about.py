@@ -1,8 +1,8 @@
-"""What experience is searched by."""
+"""Which skills a task is about, before it has loaded any."""
 
 from pathlib import Path
 
-from daruma.tools.evolution.task_query import LONGEST, skills_about, task_query
+from daruma.tools.evolution.skills_about import skills_about
 
 
 def skill(folder: Path, name: str, about: str) -> None:
@@ -19,9 +19,3 @@ def test_skills_that_the_goal_is_about_are_named(tmp_path: Path) -> None:
         "invoice-rounding",
     )
     assert skills_about("Fix the rounding of the invoices", []) == ()
-
-
-def test_the_query_is_the_goal_and_the_skills() -> None:
-    """Bounded, as goals may hold whole logs."""
-    assert task_query("Fix it", ("a", "b")) == "Fix it a b"
-    assert task_query("x" * 10_000, ("a",)) == "x" * LONGEST + " a"

@@ -1,0 +1,66 @@
+"""Looking up what earlier tasks have taught of one like this: one call of the store (EV-05)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from langgraph.store.base import BaseStore
+
+from daruma.state.lessons import KnownPitfall, Lessons
+from daruma.state.mode import KEEP_WORKING, Mode
+from daruma.state.pitfall import Pitfall
+from daruma.state.settings import Settings
+from daruma.tools.evolution.kept_text import kept_line
+from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution.skills_about import skills_about
+from daruma.tools.files.threads import in_thread
+
+MOST: Final = 3
+"""Pitfalls that a task is told of."""
+
+
+@dataclass(frozen=True)
+class About:
+    """The task that lessons are looked up for. ``now`` is Unix time, ``experts`` are its team's."""
+
+    task_id: str
+    owner: str
+    goal: str
+    mode: Mode
+    now: float
+    experts: tuple[str, ...] = ()
+
+    @property
+    def actors(self) -> tuple[str, ...]:
+        """Those whose prompts the task has: the planner's only where one is asked."""
+        planner = ("plan",) if self.mode in KEEP_WORKING else ()
+        return ("main", *planner, *self.experts)
+
+
+async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lessons:
+    """Return the lessons for a task, be they none. Raises what the store raises."""
+    given = settings.evolution
+    skills = await in_thread(skills_about, about.goal, settings.skills.folders)
+    pitfalls = Pitfalls(store, about.owner, shared=given.shared)
+    results = await store.abatch(pitfalls.similar_ops(about.goal, skills))
+    similar = await in_thread(
+        pitfalls.similar_of,
+        results,
+        about.goal,
+        about.now,
+        min_confidence=given.min_confidence,
+        limit=MOST,
+        skills=skills,
+    )
+    return Lessons(task_id=about.task_id, pitfalls=tuple(_known(each) for each in similar))
+
+
+def _known(pitfall: Pitfall) -> KnownPitfall:
+    """Return what is told of it; keys were masked when it was kept, and foreign stores exist."""
+    return KnownPitfall(
+        id=pitfall.id,
+        text=kept_line(pitfall.text),
+        advice=kept_line(pitfall.advice),
+        actor=kept_line(pitfall.actor),
+        tasks=pitfall.tasks,
+        confidence=round(pitfall.confidence, 3),
+    )
