@@ -57,8 +57,8 @@ class Experience:
     """One ended task. ``owner`` is whose experience it is: a workspace, or a named project.
 
     ``at`` is when it ended, Unix time in seconds. ``skills`` are those that it had loaded,
-    ``lessons`` what it was given, ``would_have``
-    what it would have been, had learning not only been observing. ``status`` "cancelled" stands for a run that was broken off.
+    ``lessons`` what it was given, ``would_have`` what it would have been given had learning not
+    only been observing. ``status`` "cancelled" stands for a run that was broken off.
     """
 
     task_id: str

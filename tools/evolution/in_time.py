@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class GaveUp(Exception):  # noqa: N818  # it is what happened
+class GaveUp(Exception):  # it is what happened
     """Raised where what was waited for was cancelled by somebody else."""
 
 

@@ -11,6 +11,7 @@ from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.settings import Settings
 from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.would_have import with_would_have
 
 EXPERIENCE: TypeAdapter[Experience] = TypeAdapter(Experience)
 
@@ -35,6 +36,9 @@ class Learning:
 
 async def learn(experience: Experience, learning: Learning) -> None:
     """Put a task on record, and learn from it. Done twice, it changes nothing the second time."""
+    if learning.settings.evolution.observe_only:
+        store, settings = learning.store, learning.settings
+        experience = await with_would_have(experience, store, settings)
     value = as_value(experience)
     place = shelf(experience.owner, "experiences")
     await learning.store.aput(place, digest(experience.task_id), value, index=["goal"])

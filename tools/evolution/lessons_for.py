@@ -18,9 +18,7 @@ SECONDS: Final = 2.0
 """A task does not wait longer for its lessons: they stand beside what it waits for anyway."""
 
 
-async def lessons_for(
-    task: Task, context: Context, *, seconds: float = SECONDS
-) -> Lessons | None:
+async def lessons_for(task: Task, context: Context, *, seconds: float = SECONDS) -> Lessons | None:
     """Return the lessons for a task; None where none are fed back, or there are none.
 
     None in direct chat, without a store, with evolution off or observing. A store that fails or is
@@ -36,7 +34,9 @@ async def lessons_for(
         found = await in_time(_found(task, context, store), seconds)
     except Exception as error:  # noqa: BLE001  # whatever a store raises: lessons only help
         reason = printable_line(without_keys(str(error))) or type(error).__name__
-        return Lessons(task_id=task.id, note=f"no lessons of earlier tasks were looked up: {reason}")
+        return Lessons(
+            task_id=task.id, note=f"no lessons of earlier tasks were looked up: {reason}"
+        )
     return found if found.given else None
 
 

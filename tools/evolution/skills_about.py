@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from daruma.tools.memory.relevance import related
 from daruma.tools.skills.skills import usable_in
 
+
 def skills_about(goal: str, folders: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the skills that a goal is about; this reads the disk.
 

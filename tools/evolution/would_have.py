@@ -1,16 +1,23 @@
 """What a task would have been given, worked out after it has ended: for who only looks on."""
 
 import logging
+from dataclasses import replace
 from typing import Final
 
 from langgraph.store.base import BaseStore
+from pydantic import TypeAdapter, ValidationError
 
+from daruma.state.digest import digest
 from daruma.state.experience import Experience
+from daruma.state.lessons import Lessons
 from daruma.state.settings import Settings
 from daruma.state.would_have import WouldHave
 from daruma.tools.evolution.looking_up import About, looked_up
+from daruma.tools.evolution.places import shelf
 
 LOG: Final = logging.getLogger("daruma.evolution")
+
+_EXPERIENCE: Final[TypeAdapter[Experience]] = TypeAdapter(Experience)
 
 
 async def with_would_have(
@@ -18,6 +25,42 @@ async def with_would_have(
 ) -> Experience:
     """Return an experience with what its task would have been given, and say so in the log.
 
-    To be asked before anything of the task itself is learned. Where that was done already, and what
-    it came to is on record, that stands: by now the task's own failures are among what is known.
+    To be asked before anything of the task itself is learned. What is on record of it already
+    stands: by then the task's own failures are among what is known.
     """
+    if known := await _on_record(experience, store):
+        return replace(experience, would_have=known.would_have)
+    about = About(
+        task_id=experience.task_id,
+        owner=experience.owner,
+        goal=experience.goal,
+        mode=experience.mode,
+        now=experience.at,
+    )
+    found = WouldHave(lessons=await looked_up(about, store, settings))
+    _log(experience, found)
+    return replace(experience, would_have=found if found.anything else None)
+
+
+async def _on_record(experience: Experience, store: BaseStore) -> Experience | None:
+    place = shelf(experience.owner, "experiences")
+    item = await store.aget(place, digest(experience.task_id))
+    try:
+        return _EXPERIENCE.validate_python(item.value) if item else None
+    except ValidationError:
+        return None
+
+
+def _log(experience: Experience, found: WouldHave) -> None:
+    LOG.info("task %s would have been given %s", experience.task_id, in_words(found))
+
+
+def in_words(found: WouldHave) -> str:
+    """Say on one line what would have been fed back."""
+    lessons: Lessons = found.lessons
+    parts = (
+        *(f"pitfall {each.id}" for each in lessons.pitfalls),
+        *(f"instruction {each.variant} ({each.arm})" for each in lessons.instructions),
+        *found.actions,
+    )
+    return "; ".join(parts) or "nothing"
