@@ -15,6 +15,7 @@ from daruma.graph.command_line.doctor import doctor
 from daruma.graph.command_line.faults import FAILED, USAGE, complaint, failed, kept
 from daruma.graph.command_line.knowledge import knowledge_app
 from daruma.graph.command_line.memory import memory_app
+from daruma.graph.command_line.pitfalls import pitfalls_app
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.run import resume, retry, run
 from daruma.graph.command_line.show import graph, show
@@ -33,6 +34,7 @@ for command in (demo, run, resume, retry, answer, undo, show, graph, doctor, wor
     app.command(cls=BareDecisions if command is answer else None)(command)
 app.add_typer(threads_app)
 app.add_typer(memory_app)
+app.add_typer(pitfalls_app)
 app.add_typer(knowledge_app)
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

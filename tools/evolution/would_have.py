@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Item
 from pydantic import TypeAdapter, ValidationError
 
 from daruma.state.digest import digest
@@ -14,6 +14,7 @@ from daruma.state.settings import Settings
 from daruma.state.would_have import WouldHave
 from daruma.tools.evolution.looking_up import About, looked_up
 from daruma.tools.evolution.places import shelf
+from daruma.tools.finding import READ
 
 LOG: Final = logging.getLogger("daruma.evolution")
 
@@ -42,11 +43,27 @@ async def with_would_have(
     return replace(experience, would_have=found if found.anything else None)
 
 
+async def would_have_been(store: BaseStore, owner: str, limit: int) -> list[Experience]:
+    """Return the tasks on record that would have been given something, the newest first.
+
+    At most ``limit``, of those that the store gives first: ``READ`` of them.
+    """
+    place = shelf(owner, "experiences")
+    items = await store.asearch(place, limit=READ)
+    read = (_read(item) for item in items if item.namespace == place)
+    found = [each for each in read if each and each.would_have]
+    return sorted(found, key=lambda each: (-each.at, each.task_id))[:limit]
+
+
 async def _on_record(experience: Experience, store: BaseStore) -> Experience | None:
     place = shelf(experience.owner, "experiences")
     item = await store.aget(place, digest(experience.task_id))
+    return _read(item) if item else None
+
+
+def _read(item: Item) -> Experience | None:
     try:
-        return _EXPERIENCE.validate_python(item.value) if item else None
+        return _EXPERIENCE.validate_python(item.value)
     except ValidationError:
         return None
 
