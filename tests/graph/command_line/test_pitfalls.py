@@ -1,0 +1,207 @@
+"""``daruma pitfalls`` shows what was learned, and lets a person put it right."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.daruma_command import Daruma
+from tests.parts import settings
+
+from daruma.graph.command_line.event_lines import lines_of
+from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.pitfall_list import print_pitfalls
+from daruma.graph.command_line.pitfall_view import PitfallView
+from daruma.graph.storage.postgres import aopen_postgres
+from daruma.state.experience import Experience, Setback
+from daruma.state.lessons import KnownPitfall, Lessons
+from daruma.state.pitfall import Pitfall
+from daruma.tools.evolution.confidence import HALF_LIFE
+from daruma.tools.evolution.learning import Learning, learn
+from daruma.tools.evolution.pitfalls import Pitfalls
+
+GOAL = "Fix the rounding of the invoices"
+
+
+def an_experience(task: str, owner: str, **changes: Any) -> Experience:
+    given: dict[str, Any] = {"mode": "react", "status": "failed", "goal": GOAL, "at": time.time()}
+    return Experience(task_id=task, owner=owner, **given | changes)
+
+
+def keep(
+    daruma: Daruma, text: str = "assert 3 == 4", *, owner: str = "", ended: bool = True,
+    shared: bool = False, **changes: Any,
+) -> str:  # fmt: skip
+    """Keep a failed task in the command's database; return the id of its pitfall."""
+    owner = owner or str(daruma.folder)
+    setback = Setback(kind="check", actor="main", signature=text, text=text, ended=ended)
+    ended_task = an_experience(f"{owner}/{text}", owner, **changes)
+
+    async def put() -> Pitfall:
+        async with aopen_postgres(daruma.url) as postgres:
+            own = Pitfalls(postgres.store, owner, shared=shared)
+            return await own.observe(setback, ended_task, 0.5)
+
+    return asyncio.run(put()).id
+
+
+def texts(daruma: Daruma, *args: str) -> list[str]:
+    return [each["text"] for each in daruma("pitfalls", "list", *args, "--json").json]
+
+
+def test_they_are_listed_shown_and_forgotten(daruma: Daruma) -> None:
+    """EV-04: each with its actor, its level and how sure it is by now."""
+    id_ = keep(daruma)
+
+    row = daruma("pitfalls", "list").out.rstrip("\n").split("\t")
+    shown = daruma("pitfalls", "show", id_)
+    whole = daruma("pitfalls", "show", id_, "--json").json
+    gone = daruma("pitfalls", "forget", id_)
+
+    assert row == [id_, "high", "main", "0.60", "1", row[5], "assert 3 == 4"]
+    for said in ("assert 3 == 4", "confidence 0.60", GOAL, "met it", "seen in 1 task,"):
+        assert said in shown.out
+    assert [each["how"] for each in whole["evidence"]] == ["failed"]
+    assert "forgotten: assert 3 == 4" in gone.out
+    assert daruma("pitfalls", "list").out.strip() == "· there are no pitfalls"
+
+
+def test_the_level_is_that_of_now(daruma: Daruma) -> None:
+    """EV-03: one that was not seen for long is marked as not sure, and shown when asked for."""
+    keep(daruma, "new")
+    keep(daruma, "mended", ended=False)
+    keep(daruma, "old", at=time.time() - HALF_LIFE)
+
+    assert texts(daruma) == ["new", "mended"] or texts(daruma) == ["mended", "new"]
+    assert texts(daruma, "--level", "high") == ["new"]
+    assert texts(daruma, "--level", "medium") == ["mended"]
+    assert texts(daruma, "--level", "low") == ["old"]
+    assert set(texts(daruma, "--all")) == {"new", "mended", "old"}
+    assert "1 more that are not sure enough: see --all" in daruma("pitfalls", "list").out
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("command", ["show", "forget"])
+def test_what_another_workspace_has_is_answered_as_what_does_not_exist(
+    daruma: Daruma, command: str, shared: bool
+) -> None:
+    """EV-04: letter for letter, and it stays where it is."""
+    id_ = keep(daruma, owner="/elsewhere", shared=shared)
+
+    said = daruma("pitfalls", command, id_).complaint
+    unknown = daruma("pitfalls", command, "0" * 12 + "-" + "0" * 8).complaint
+
+    assert said.replace(id_, "ID") == unknown.replace("0" * 12 + "-" + "0" * 8, "ID")
+    assert "see `daruma pitfalls list --all`" in said
+    assert texts(daruma, "--namespace", "/elsewhere") == ["assert 3 == 4"]
+
+
+def test_where_there_is_nothing_it_is_said_who_has_some(daruma: Daruma) -> None:
+    """A task without a workspace learns as `default`, and not for the current folder."""
+    keep(daruma, owner="default")
+
+    told, empty = daruma("pitfalls", "list").out.strip(), daruma("pitfalls", "list", "--json")
+
+    assert told == "· there are no pitfalls here; there are some of default: see --namespace"
+    assert (empty.json, empty.code) == ([], 0)
+
+
+def test_what_is_no_longer_shared_loses_its_mark(daruma: Daruma) -> None:
+    """EV-04: the next time that anybody looks."""
+    id_ = keep(daruma, shared=True)
+
+    assert daruma("pitfalls", "show", id_, "--json").json["shared"] is False
+
+
+def test_what_would_have_been_given_is_shown(daruma: Daruma) -> None:
+    """EV-03: learning only observes unless told otherwise, and says what it saw."""
+    owner = str(daruma.folder)
+    setback = Setback(kind="check", actor="main", signature="s", text="assert 3 == 4", ended=True)
+    id_ = keep(daruma)
+
+    async def observe() -> None:
+        async with aopen_postgres(daruma.url) as postgres:
+            learning = Learning(postgres.store, settings())
+            await learn(an_experience("t/2", owner, setbacks=(setback,)), learning)
+
+    none = daruma("pitfalls", "would").out
+    asyncio.run(observe())
+    told, (whole,) = daruma("pitfalls", "would").out, daruma("pitfalls", "would", "--json").json
+
+    assert "no task would have been given anything" in none
+    assert "assert 3 == 4" in told
+    assert id_ in told
+    assert (whole["task"], [each["id"] for each in whole["pitfalls"]]) == ("t/2", [id_])
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["show", "abc"], "there is no pitfall 'abc': see `daruma pitfalls list --all`"),
+        (["list", "--level", "top"], "there is no level 'top': high, medium, low"),
+        (
+            ["list", "--workspace", ".", "--namespace", "a"],
+            "give one of --workspace and --namespace",
+        ),
+        (["would", "--limit", "0"], "limit"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(daruma: Daruma, args: Sequence[str], why: str) -> None:
+    """With what to do about it."""
+    assert why in daruma("pitfalls", *args).complaint
+
+
+def test_without_a_database_it_is_told_in_a_line(daruma: Daruma) -> None:
+    """And nothing is shown."""
+    daruma.setenv("DARUMA_POSTGRES_URL", "postgresql://127.0.0.1:1/none")
+
+    said = daruma("pitfalls", "list")
+
+    assert said.code != 0
+    assert len(said.err.splitlines()) == 1
+
+
+def test_on_a_terminal_a_pitfall_can_not_act() -> None:
+    """What a tool said is drawn, not obeyed."""
+    out = StringIO()
+    paper = Paper(Console(file=out, force_terminal=True, width=80, color_system=None))
+    hostile = Pitfall(
+        id="a1", owner="o", actor="m\x1bain", kind="tool", signature="s", text="red \x1b[2J\n\tlamp"
+    )
+
+    print_pitfalls(PitfallView([hostile]), paper)
+
+    assert "\x1b" not in out.getvalue()
+
+
+def test_a_run_says_what_it_was_told_of() -> None:
+    """Or why it could not be looked up."""
+    given = {"type": "lessons_given", "pitfalls": ("a", "b"), "variants": ("v",), "note": ""}
+
+    assert lines_of(given) == [
+        Line("note", "told of 2 historical pitfalls and 1 learned instruction")
+    ]
+    assert lines_of({**given, "pitfalls": ()}) == [Line("note", "told of 1 learned instruction")]
+    assert lines_of({**given, "note": "slow"}) == [Line("note", "slow")]
+
+
+def test_what_is_told_names_how_it_went(daruma: Daruma) -> None:
+    """EV-04: a task that was told, and met it all the same."""
+    id_ = keep(daruma)
+    owner = str(daruma.folder)
+    known = Lessons(task_id="t/2", pitfalls=(KnownPitfall(id=id_, text="assert 3 == 4"),))
+    setback = Setback(
+        kind="check", actor="main", signature="assert 3 == 4", text="assert 3 == 4", ended=True
+    )
+
+    async def again() -> None:
+        async with aopen_postgres(daruma.url) as postgres:
+            own = Pitfalls(postgres.store, owner)
+            await own.observe(setback, an_experience("t/2", owner, lessons=known), 0.5)
+
+    asyncio.run(again())
+
+    assert "t/2 was told of it, and met it again" in daruma("pitfalls", "show", id_).out
