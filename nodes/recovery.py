@@ -83,7 +83,7 @@ async def _chosen(
 ) -> tuple[RecoveryAction, Usage | None, Failover | None]:
     """Choose: what worked before, else what the model says, else by the rule."""
     offer = offer_of(state.task, context)
-    if learned := await learned_against(failure, context):
+    if learned := await learned_against(state, failure, context):
         return allowed(learned, state, failure, offer.names), None, None
     others = context.tools.stand_ins(failure.tool, offer.names)
     told = briefing(state, failure, offer, others)

@@ -13,7 +13,6 @@ from langgraph.store.base import BaseStore
 from daruma.state.channels import State
 from daruma.state.events import Event, unheard
 from daruma.state.failover import Failover
-from daruma.state.recovery import RecoveryAction
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.task import Task
@@ -74,13 +73,6 @@ class Ask(Protocol):
         """Ask for one answer; ``call`` counts the thread's calls from ``node``, by its steps."""
 
 
-class Learned(Protocol):
-    """Knows what has worked before against failures of a signature (RE-08)."""
-
-    async def __call__(self, signature: str, /) -> RecoveryAction | None:
-        """Return the action that worked, with how sure that is; None where nothing is known."""
-
-
 class CarryOut(Protocol):
     """Runs the machine once more, from a state that has one phase to do, to its end (PL-06)."""
 
@@ -91,10 +83,6 @@ class CarryOut(Protocol):
 async def nobody(state: State, settings: Settings, /) -> State:  # noqa: ARG001 - a CarryOut
     """Carry out nothing: there is no team."""
     raise LookupError("there is no team to carry this out")
-
-
-async def nothing_learned(_: str) -> None:
-    """Know nothing."""
 
 
 HandOver = Callable[[State, TaskResult], None]
@@ -122,7 +110,6 @@ class Context:
     emit: Callable[[Event], None] = unheard
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    learned: Learned = nothing_learned
     hand_over: HandOver = not_handed_over
     carry_out: CarryOut = nobody
     journal: Journal = field(default_factory=NoJournal)

@@ -10,8 +10,10 @@ from pydantic import TypeAdapter
 from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.settings import Settings
+from daruma.tools.evolution.optimiser import optimise
+from daruma.tools.evolution.outcomes import count_outcomes
 from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.would_have import with_would_have
+from daruma.tools.evolution.recovery_patterns import learn_recoveries
 
 EXPERIENCE: TypeAdapter[Experience] = TypeAdapter(Experience)
 
@@ -42,6 +44,9 @@ async def learn(experience: Experience, learning: Learning) -> None:
     value = as_value(experience)
     place = shelf(experience.owner, "experiences")
     await learning.store.aput(place, digest(experience.task_id), value, index=["goal"])
+    await learn_recoveries(experience, learning.store)
+    await count_outcomes(experience, learning.store)
+    await optimise(experience, learning.store, learning.settings.evolution, learning.ask)
 
 
 def as_value(experience: Experience) -> dict[str, Any]:

@@ -1,30 +1,39 @@
-"""What has worked before against a failure, where anything knows that (RE-08)."""
+"""What has worked before against a failure, where there is a record of that (RE-08)."""
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
+from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.recovery import RecoveryAction
 from daruma.tools.context import Context
+from daruma.tools.evolution.recovery_patterns import Met, learned_action
 
 LEARNED_SECONDS: Final = 2.0
 """Longer it is not waited for: a model is asked instead."""
 
 
 async def learned_against(
-    failure: Failure, context: Context, *, seconds: float = LEARNED_SECONDS
+    state: State, failure: Failure, context: Context, *, seconds: float = LEARNED_SECONDS
 ) -> RecoveryAction | None:
     """Return the action that worked before, if that is sure enough to be done unasked.
 
-    It never raises: a fault of what remembers is as good as knowing nothing.
+    None unless what was learned is fed back. It never raises: a fault of the store is as good as
+    knowing nothing.
     """
-    found = None
+    store, given, task = context.store, context.settings.evolution, state.task
+    if store is None or task is None or not given.enabled or given.observe_only:
+        return None
+    met = Met(task.experience_owner, actor_of(state, failure), failure.signature)
     with suppress(Exception):
         async with asyncio.timeout(seconds):
-            found = await context.learned(failure.signature)
-    sure = context.settings.fallback_chain.recovery.execute_above
-    if found is None or found.confidence < sure or found.strategy in ("escalate", "give-up"):
-        return None
-    return replace(found, by="learned")
+            return await learned_action(store, met, context.settings, context.now())
+    return None
+
+
+def actor_of(state: State, failure: Failure) -> str:
+    """Return whom a failure happened to: a member of the team, ``plan`` or ``main``."""
+    if state.task and state.task.expert:
+        return state.task.expert
+    return "plan" if failure.node == "plan" else "main"

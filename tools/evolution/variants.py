@@ -1,0 +1,99 @@
+"""The variants of an owner's prompts in a store, and which of them a task is given."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from langgraph.store.base import BaseStore, Item, SearchOp
+
+from daruma.state.lessons import Instruction
+from daruma.state.mode import KEEP_WORKING, Mode
+from daruma.tools.evolution.ab_test import arm_of
+from daruma.tools.evolution.kept import all_in, plain, valid, valid_in
+from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.variant import OPEN, VARIANT, Status, Variant, oldest_first
+from daruma.tools.evolution.withdrawal import withdraw
+
+LIVE: Final[tuple[Status, ...]] = ("proposed", "testing", "promoted")
+MOST_IN_USE: Final = 3
+"""Instructions of one actor that are in use at most: a prompt must not grow for ever."""
+_LIMIT: Final = 50
+_ALL: Final = 1000
+
+
+class Variants:
+    """What was made of one owner's experience for its prompts; another's are not to be seen."""
+
+    def __init__(self, store: BaseStore, owner: str) -> None:
+        self._store = store
+        self._owner = owner
+        self._place = shelf(owner, "variants")
+
+    async def get(self, id_: str) -> Variant | None:
+        """Return a variant; None for one that does not exist or is not this owner's."""
+        found = valid(VARIANT, await self._store.aget(self._place, id_))
+        return found if found and found.owner == self._owner else None
+
+    async def all(self) -> list[Variant]:
+        """Return the variants, the newest first."""
+        found = await all_in(self._store, VARIANT, self._place, _ALL)
+        ours = (each for each in found if each.owner == self._owner)
+        return sorted(ours, key=oldest_first, reverse=True)
+
+    async def put(self, variant: Variant) -> None:
+        """Keep a variant as it is now."""
+        value = plain(VARIANT, variant)
+        await self._store.aput(self._place, variant.id, value, index=False)
+
+    async def withdraw(self, id_: str, at: float, why: str = "a person withdrew it") -> bool:
+        """Take a variant out of every prompt for good; whether there was one."""
+        variant = await self.get(id_)
+        if variant is None:
+            return False
+        await withdraw(self._store, self._owner, id_, why)
+        await self.put(replace(variant, status="withdrawn", why=why, decided_at=at))
+        return True
+
+
+def ops(owner: str) -> list[SearchOp]:
+    """Return the reads that :func:`instructions_of` needs, to be made with others in one batch."""
+    place = shelf(owner, "variants")
+    return [SearchOp(place, filter={"status": status}, limit=_LIMIT) for status in LIVE]
+
+
+def instructions_of(
+    items: Iterable[Item],
+    *,
+    owner: str,
+    task_id: str,
+    mode: Mode,
+    experts: Sequence[str] = (),
+    observing: bool = False,
+) -> tuple[Instruction, ...]:
+    """Return what a task is given of what :func:`ops` found: what is in use and what is in a test.
+
+    Of one actor at most one is in a test, and ``MOST_IN_USE`` are in use. A task is given those of
+    actors that it has: of the planner only where it plans, of an expert only in its team. With
+    ``observing`` what waits counts as if it were in a test: what the task would have been given.
+    """
+    found = [v for v in valid_in(VARIANT, items, shelf(owner, "variants")) if v.owner == owner]
+    found.sort(key=oldest_first)
+    there = {"main", *(("plan",) if mode in KEEP_WORKING else ()), *experts}
+    given = []
+    for actor in sorted(there):
+        ours = [each for each in found if each.actor == actor]
+        tested = [v for v in ours if v.status == "testing" or (observing and v.status in OPEN)]
+        used = [v for v in ours if v.status == "promoted"]
+        given += [_given(each, task_id) for each in (*used[:MOST_IN_USE], *tested[:1])]
+    return () if mode == "direct_chat" else tuple(given)
+
+
+def _given(variant: Variant, task_id: str) -> Instruction:
+    arm = arm_of(variant.id, task_id, promoted=variant.status == "promoted")
+    return Instruction(
+        variant=variant.id,
+        actor=variant.actor,
+        place=variant.place,
+        text="" if arm == "control" else variant.text,
+        arm=arm,
+    )
