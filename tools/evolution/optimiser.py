@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from langgraph.store.base import BaseStore
-from pydantic import TypeAdapter
 
 from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
 from daruma.state.settings_evolution import Evolution
+from daruma.tools.evolution.confidence import confidence_at
 from daruma.tools.evolution.instruction_gate import gated, words
-from daruma.tools.evolution.kept import valid_in
+from daruma.tools.evolution.pitfall_items import kept_in
+from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.variant import (
     OPEN,
@@ -26,9 +27,8 @@ from daruma.tools.evolution.withdrawal import withdrawn
 
 ALIKE: Final = 0.8
 """The share of words in common from which two advices are one that was tried before."""
-HALF_LIFE_DAYS: Final = 90.0
-_DAY: Final = 86_400.0
 _MOST: Final = 200
+_EXAMPLES: Final = 10
 
 PROMPT: Final = """\
 You word what an agent has learned. You are given one piece of advice from its records: it is \
@@ -37,8 +37,6 @@ how to work. Add nothing, no addresses, no commands. Answer with that line alone
 
 Ask = Callable[[str, str], Awaitable[str]]
 """Asks a model, given a system prompt and a text; it answers nothing where none may be asked."""
-
-_PITFALL: TypeAdapter[Pitfall] = TypeAdapter(Pitfall)
 
 
 async def optimise(experience: Experience, store: BaseStore, given: Evolution, ask: Ask) -> None:
@@ -54,7 +52,10 @@ async def optimise(experience: Experience, store: BaseStore, given: Evolution, a
     for actor in sorted({each.actor for each in pitfalls} | waiting):
         pitfall = candidate(actor, pitfalls, known, given, experience.at)
         if pitfall is not None:
-            await _propose(await _made_of(pitfall, experience.at, ask), variants)
+            facts = await Pitfalls(store, owner).evidence(pitfall.id)
+            tasks = tuple(fact.task for fact in facts if fact.seen)[-_EXAMPLES:]
+            made = await _made_of(pitfall, experience.at, ask)
+            await _propose(replace(made, tasks=tasks), variants)
         if not given.observe_only:
             await one_test(actor, variants, store)
 
@@ -80,17 +81,11 @@ def candidate(
         for each in pitfalls
         if (each.actor, each.level) == (actor, "high")
         and each.tasks >= given.min_examples
-        and sureness(each, at) >= given.min_confidence
+        and confidence_at(each, at) >= given.min_confidence
         and gated(each.advice, [each.text])
         and not any(alike(each.advice, other.advice) for other in ours)
     ]
-    return max(fit, key=lambda each: (sureness(each, at), each.tasks, each.id), default=None)
-
-
-def sureness(pitfall: Pitfall, at: float) -> float:
-    """Return how sure a pitfall is by now: less by half for each 90 days that it was not seen."""
-    days = max(0.0, at - pitfall.last_at) / _DAY
-    return float(pitfall.confidence * 0.5 ** (days / HALF_LIFE_DAYS))
+    return max(fit, key=lambda each: (confidence_at(each, at), each.tasks, each.id), default=None)
 
 
 def alike(advice: str, other: str) -> bool:
@@ -133,5 +128,6 @@ async def _propose(variant: Variant, variants: Variants) -> None:
 
 async def _high(store: BaseStore, owner: str) -> list[Pitfall]:
     place = shelf(owner, "pitfalls")
-    items = await store.asearch(place, filter={"level": "high"}, limit=_MOST)
-    return [each for each in valid_in(_PITFALL, items, place) if each.owner == owner]
+    items = await store.asearch(place, filter={"grave": True}, limit=_MOST)
+    found = kept_in(item for item in items if item.namespace == place)
+    return [each.pitfall for each in found if each.pitfall.owner == owner]

@@ -1,13 +1,12 @@
 """The variants of an owner's prompts in a store, and which of them a task is given."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from langgraph.store.base import BaseStore, Item, SearchOp
 
 from daruma.state.lessons import Instruction
-from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.tools.evolution.ab_test import arm_of
 from daruma.tools.evolution.kept import all_in, plain, valid, valid_in
 from daruma.tools.evolution.places import shelf
@@ -66,26 +65,24 @@ def instructions_of(
     *,
     owner: str,
     task_id: str,
-    mode: Mode,
-    experts: Sequence[str] = (),
+    actors: Iterable[str],
     observing: bool = False,
 ) -> tuple[Instruction, ...]:
     """Return what a task is given of what :func:`ops` found: what is in use and what is in a test.
 
-    Of one actor at most one is in a test, and ``MOST_IN_USE`` are in use. A task is given those of
-    actors that it has: of the planner only where it plans, of an expert only in its team. With
-    ``observing`` what waits counts as if it were in a test: what the task would have been given.
+    ``actors`` are those that the task has: of another's nothing is given, as it would tell nothing.
+    Of each at most one is in a test, and ``MOST_IN_USE`` are in use. With ``observing`` what waits
+    counts as if it were in a test: what the task would have been given. Pure.
     """
     found = [v for v in valid_in(VARIANT, items, shelf(owner, "variants")) if v.owner == owner]
     found.sort(key=oldest_first)
-    there = {"main", *(("plan",) if mode in KEEP_WORKING else ()), *experts}
-    given = []
-    for actor in sorted(there):
+    given: list[Variant] = []
+    for actor in sorted(set(actors)):
         ours = [each for each in found if each.actor == actor]
         tested = [v for v in ours if v.status == "testing" or (observing and v.status in OPEN)]
-        used = [v for v in ours if v.status == "promoted"]
-        given += [_given(each, task_id) for each in (*used[:MOST_IN_USE], *tested[:1])]
-    return () if mode == "direct_chat" else tuple(given)
+        given += [v for v in ours if v.status == "promoted"][:MOST_IN_USE]
+        given += tested[:1]
+    return tuple(_given(each, task_id) for each in given)
 
 
 def _given(variant: Variant, task_id: str) -> Instruction:
