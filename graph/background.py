@@ -1,4 +1,7 @@
-"""The one event loop that serves synchronous callers, alive from its first use to the exit."""
+"""Event loops that turn in the background, alive from their first use to the exit.
+
+One serves synchronous callers. What must not hold up a run has a loop of its own, by another name.
+"""
 
 import asyncio
 import atexit
@@ -6,22 +9,24 @@ import os
 import threading
 from contextlib import suppress
 from functools import cache
+from typing import Final
 
 _EXIT_SECONDS = 5.0
+_SERVING: Final = "daruma"
 
 _starting = threading.Lock()
 
 
-def background_loop() -> asyncio.AbstractEventLoop:
-    """Return the one background loop, started in a daemon thread on first use."""
+def background_loop(name: str = _SERVING) -> asyncio.AbstractEventLoop:
+    """Return the one background loop of a name, started in a daemon thread on first use."""
     with _starting:
-        return _background_loop()
+        return _background_loop(name)
 
 
 @cache
-def _background_loop() -> asyncio.AbstractEventLoop:
+def _background_loop(name: str) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=_keep_running, args=[loop], name="daruma", daemon=True)
+    thread = threading.Thread(target=_keep_running, args=[loop], name=name, daemon=True)
     thread.start()
     atexit.register(_stop, loop, thread)
     return loop

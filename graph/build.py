@@ -18,6 +18,8 @@ from langgraph.types import Send
 from daruma.graph.bridge import async_node
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
+from daruma.graph.evolution import Evolution
+from daruma.graph.evolving.asking import AskText, ask_with
 from daruma.graph.handlers import handler_for
 from daruma.graph.journals import journals_of
 from daruma.graph.leases import leases_of
@@ -77,7 +79,13 @@ def build_graph(
     contexts = Contexts(model, Registry(tools), settings)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     member = cache(partial(member_of, contexts))
-    return Machine.of(compiled, settings, contexts.check, member)
+    evolution = Evolution(partial(ask_under, contexts))
+    return Machine.of(compiled, settings, contexts.check, member, evolution)
+
+
+def ask_under(contexts: Contexts, settings: Settings) -> AskText:
+    """Return what evolution asks the auxiliary model with, under a run's settings."""
+    return ask_with(contexts.asker(settings.llm), settings)
 
 
 @runtime_checkable

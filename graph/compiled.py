@@ -10,7 +10,9 @@ from typing_extensions import override
 
 from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.door import admit
+from daruma.graph.evolution import Evolution
 from daruma.graph.first_look import FirstLook
+from daruma.graph.handing_over import HandingOver
 from daruma.graph.held import workspace_of
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.raising import Raised, closing
@@ -30,12 +32,14 @@ class Machine(ReversibleMachine):
     the door stands there. A run without a context gets the graph's settings, also when resumed; a
     run with a checkpointer is durable step by step unless it asks for less. ``check`` raises what
     is wrong with a run's own settings, before anything is done. Where settings switch off what
-    comes after a failure, a run raises (``tiers.py``).
+    comes after a failure, a run raises (``tiers.py``). ``evolution`` learns from ended tasks
+    beside the runs; it counts what became of them, and can be waited for.
     """
 
     settings: Settings
     check: Callable[[Settings], None]
     member: Callable[[], MemberMachine]
+    evolution: Evolution
 
     @classmethod
     def of(
@@ -44,10 +48,12 @@ class Machine(ReversibleMachine):
         settings: Settings,
         check: Callable[[Settings], None],
         member: Callable[[], MemberMachine] = no_members,
+        evolution: Evolution | None = None,
     ) -> Self:
         """Make the machine of a compiled graph."""
         machine = cls.__new__(cls)
         machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
+        machine.evolution = evolution or Evolution()
         return machine
 
     @override
@@ -75,8 +81,9 @@ class Machine(ReversibleMachine):
         with workspace_locked(workspace_of(admitted, snapshot)):
             if snapshot:
                 admitted = once(self.checkpointer, admitted, snapshot)
-            raised = Raised()
-            yield from raised.over(super().stream(admitted, self._run(raised, config), **options))
+            raised, handing = Raised(), HandingOver(self.evolution.hand_over)
+            parts = super().stream(admitted, self._run(raised, handing, config), **options)
+            yield from handing.over(raised.over(parts))
 
     @override
     async def astream(
@@ -105,9 +112,9 @@ class Machine(ReversibleMachine):
         with workspace_locked(workspace_of(admitted, snapshot)):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
-            raised = Raised()
-            parts = super().astream(admitted, self._run(raised, config), **options)
-            async with closing(raised.aover(parts)) as told:
+            raised, handing = Raised(), HandingOver(self.evolution.hand_over)
+            parts = super().astream(admitted, self._run(raised, handing, config), **options)
+            async with closing(handing.aover(raised.aover(parts))) as told:
                 async for part in told:
                     yield part
 
@@ -144,9 +151,11 @@ class Machine(ReversibleMachine):
         saver: Any = self.checkpointer
         return self.copy({"checkpointer": saver.going_on_from(*start)})
 
-    def _run(self, raised: Raised, config: RunnableConfig | None) -> RunnableConfig:
+    def _run(
+        self, raised: Raised, handing: HandingOver, config: RunnableConfig | None
+    ) -> RunnableConfig:
         """Return the config of a run, with the live things that are its own."""
-        noted = FirstLook().noted(RunTurns().noted(raised.noted(config)))
+        noted = FirstLook().noted(RunTurns().noted(raised.noted(handing.noted(config))))
         return Members(self.member).noted(noted)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
 from daruma.graph.first_look import FirstLook
+from daruma.graph.handing_over import HandingOver
 from daruma.graph.journals import journal_of
 from daruma.graph.members import Carrying, Member
 from daruma.graph.models.by_role import Models
@@ -27,7 +28,7 @@ from daruma.state.drifted import reduce_drifted
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings
 from daruma.state.settings_llm import LLM
-from daruma.tools.context import Context
+from daruma.tools.context import Context, not_handed_over
 from daruma.tools.outputs import Outputs, ProcessOutputs
 from daruma.tools.registry import Registry
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
@@ -82,8 +83,10 @@ class Contexts:
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
             context, look = self._context(runtime, config), FirstLook.found_in(config)
             if node.__name__ in COUNTING and context.settings.llm.context_window_tokens:
-                model = self._asker(context.settings.llm).model
+                model = self.asker(context.settings.llm).model
                 context = replace(context, tokens=await tokens_of(model))
+            if handing := HandingOver.of_the_task(config):
+                handing.entered(node.__name__, state, context)
             found = await look.at(node.__name__, state, context) if look else None
             if found and isinstance(state, State):
                 state = replace(state, drifted=reduce_drifted(state.drifted, found))
@@ -97,7 +100,8 @@ class Contexts:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self.settings
         member, emit = Member.found_in(config), emitter(runtime)
-        asker, run = self._asker(settings.llm), RunTurns.of(config)
+        asker, run = self.asker(settings.llm), RunTurns.of(config)
+        handing = HandingOver.of_the_task(config)
         if member:
             asker, emit = asker.of_member(member.phase_id), member.tell
         configurable = config.get("configurable", {})
@@ -115,10 +119,12 @@ class Contexts:
             journal=journal_of(config, run.run),
             turns=run.turns,
             store=runtime.store,
+            hand_over=handing.ended if handing else not_handed_over,
             own_auxiliary=asker.own_auxiliary,
         )
 
-    def _asker(self, llm: LLM) -> Asker:
+    def asker(self, llm: LLM) -> Asker:
+        """Return what asks models under these settings: the same one for the same settings."""
         key = llm.model_dump_json()
         if key not in self._askers:
             own = self.settings.llm.model

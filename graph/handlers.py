@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from daruma.graph.contexts import emitter
+from daruma.graph.handing_over import HandingOver
 from daruma.graph.machine import ON_BUG
 from daruma.graph.raising import Leaving, Raised
 from daruma.graph.tiers import end_with_first
@@ -62,8 +63,11 @@ def handler_for(node: str, settings: Settings) -> Handler:
         update = _update(node, state, failure, chain)
         for event in _closing(node, update):
             emitter(runtime)(event)
-        if update.get("result") and not chain.has_emergency:
-            _end(state, failure, raised)
+        if (result := update.get("result")) and isinstance(state, State):
+            if handing := HandingOver.of_the_task(config):
+                handing.ended(state, result)
+            if not chain.has_emergency:
+                _end(state, failure, raised)
         return Command(goto=ON_BUG[node], update=dict(update))
 
     return handle

@@ -16,6 +16,7 @@ from datetime import datetime
 from langchain_core.embeddings import Embeddings
 
 from daruma.graph.bridge import run
+from daruma.graph.evolving.jobs import adrain_place
 from daruma.graph.models.embeddings import resolve_embeddings
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
@@ -160,7 +161,8 @@ def open_postgres(
     ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
     ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. A database
     that is lost later on is waited for, for ``outage_seconds``, else
-    ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60. With ``embeddings``, LangChain's or
+    ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60. Before it is closed, what is still to be learned of
+    ended tasks is waited for, 5 s at most. With ``embeddings``, LangChain's or
     ``"openai:NAME"``, the store finds by meaning too.
 
     Raises :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`,
@@ -200,6 +202,7 @@ async def aopen_postgres(
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES), sealing)
         stack.push_async_callback(saver.leases.close)
         store = PostgresStore(database, sealing, meaning)
+        stack.push_async_callback(adrain_place, database)
         yield Postgres(saver, store, pool, shown, version, embedded=not named)
 
 

@@ -1,0 +1,1 @@
+"""Learning beside runs: bounded, on a loop of its own, and waited for at the end."""
