@@ -12,6 +12,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.historical_pitfalls import warned
+from daruma.state.learned_instruction import learned_instruction
 from daruma.state.messages import Messages
 from daruma.state.observed import observed
 from daruma.state.prompt_pieces import pieces, said_before
@@ -116,12 +117,16 @@ def prompt(
 
     ``skills`` says whether the tools are shown that read them.
     """
-    task, added = state.task, pieces(state, prompts or {}, "system")
+    task, actor = state.task, "main"
+    if task and task.expert:
+        actor = task.expert
+    learned = learned_instruction(state.lessons, actor, "system")
+    added = pieces(state, prompts or {}, "system")
     if task is None or task.mode == "direct_chat":
         return "\n\n".join((CHAT, *added))
     there = SKILLS if skills and task.skills else ""
     files = FILES if task.workspace else ""
-    parts = (WORK, files, there, f"Task: {task.goal}", task.role.strip(), *added)
+    parts = (WORK, files, there, f"Task: {task.goal}", task.role.strip(), *added, learned)
     return "\n\n".join(part for part in parts if part)
 
 

@@ -11,6 +11,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.historical_pitfalls import warned
+from daruma.state.learned_instruction import learned_instruction
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.prompt_pieces import pieces, said_before
@@ -89,8 +90,9 @@ def request(state: State, settings: Settings, team: Template | None = None) -> D
     if team:
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     system = "\n".join(lines)
-    told = "\n\n".join((f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan")))
-    head = [SystemMessage(told), *said_before(state, prompts)]
+    learned = learned_instruction(state.lessons, "plan", "plan")
+    told = (f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan"), learned)
+    head = [SystemMessage("\n\n".join(part for part in told if part)), *said_before(state, prompts)]
     known = [*remembered(state), *warned(state, "plan")]
     return Draft("plan", head, shown(state), recalled=known)
 

@@ -9,6 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+from langgraph.store.base import BaseStore
+
+from daruma.graph.command_line.learning_text import learning_text
 from daruma.graph.models.by_role import AUXILIARY, Models
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.storage.postgres import aopen_postgres
@@ -42,7 +45,8 @@ class Finding:
 
 async def diagnose() -> list[Finding]:
     """Look at everything, whatever is missing."""
-    return [_python(), *_packages(), await _postgres(), *_models(), await _sandbox(), *_programs()]
+    kept = await _postgres()
+    return [_python(), *_packages(), *kept, *_models(), await _sandbox(), *_programs()]
 
 
 def _python() -> Finding:
@@ -59,16 +63,25 @@ def _packages() -> Iterator[Finding]:
             yield Finding(name, "missing", f"not installed: pip install {name}")
 
 
-async def _postgres() -> Finding:
+async def _postgres() -> list[Finding]:
     try:
         async with aopen_postgres() as postgres:
             kind = "embedded" if postgres.embedded else "by DARUMA_POSTGRES_URL"
             items = await postgres.store.acount()
             kept = f"{items} item{'' if items == 1 else 's'} kept"
             text = f"{postgres.server_version}, {kind}, {postgres.display_url}, {kept}"
-            return Finding("Postgres", "ok", text)
+            return [Finding("Postgres", "ok", text), *await _learning(postgres.store)]
     except StorageUnavailable as error:
-        return Finding("Postgres", "missing", str(error))
+        return [Finding("Postgres", "missing", str(error))]
+
+
+async def _learning(store: BaseStore) -> list[Finding]:
+    try:
+        given = Settings.load().evolution
+    except SettingsError:  # said with the settings
+        return []
+    state: State = "ok" if given.enabled else "note"
+    return [Finding("learning", state, await learning_text(store, given))]
 
 
 def _models() -> Iterator[Finding]:

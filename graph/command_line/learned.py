@@ -21,6 +21,8 @@ Namespace = Annotated[
     str | None,
     typer.Option("--namespace", metavar="NAME", help="Or that of this evolution.namespace."),
 ]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
+Json = Annotated[bool, typer.Option("--json", help="Say it as JSON on standard output.")]
 
 
 @dataclass(frozen=True)

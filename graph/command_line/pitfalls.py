@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daruma.graph.command_line.learned import Namespace, Workspace, of_owner
+from daruma.graph.command_line.learned import Json, Limit, Namespace, Workspace, of_owner
+from daruma.graph.command_line.variants import variants, withdraw
+from daruma.graph.command_line.would import would
 
 if TYPE_CHECKING:
     from daruma.graph.command_line.pitfall_view import PitfallView
@@ -18,8 +20,6 @@ pitfalls_app = typer.Typer(
 )
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id that the list shows.")]
-Json = Annotated[bool, typer.Option("--json", help="Say it as JSON on standard output.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
 
 
 @pitfalls_app.command("list")
@@ -99,28 +99,9 @@ def forget(
         print_forgotten(gone)
 
 
-@pitfalls_app.command()
-def would(
-    workspace: Workspace = None,
-    namespace: Namespace = None,
-    *,
-    limit: Limit = 20,
-    json: Json = False,
-) -> None:
-    """Show what tasks would have been given, where learning only observes; the newest first."""
-    from daruma.graph.command_line.would_list import as_json, print_would
-    from daruma.state.experience import Experience
-    from daruma.tools.evolution.would_have import would_have_been
-
-    async def look() -> list[Experience]:
-        async with of_owner(workspace, namespace) as learned:
-            return await would_have_been(learned.store, learned.owner, limit)
-
-    found = asyncio.run(look())
-    if json:
-        typer.echo(as_json(found))
-    else:
-        print_would(found)
+pitfalls_app.command()(would)
+pitfalls_app.command()(variants)
+pitfalls_app.command()(withdraw)
 
 
 def _unknown(id_: str) -> typer.BadParameter:

@@ -1,9 +1,10 @@
 """Looking up what earlier tasks have taught of one like this: one call of the store (EV-05)."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Item, Result, SearchItem
 
 from daruma.state.lessons import KnownPitfall, Lessons
 from daruma.state.mode import KEEP_WORKING, Mode
@@ -12,6 +13,8 @@ from daruma.state.settings import Settings
 from daruma.tools.evolution.kept_text import kept_line
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.skills_about import skills_about
+from daruma.tools.evolution.variants import instructions_of
+from daruma.tools.evolution.variants import ops as variant_ops
 from daruma.tools.files.threads import in_thread
 
 MOST: Final = 3
@@ -20,7 +23,10 @@ MOST: Final = 3
 
 @dataclass(frozen=True)
 class About:
-    """The task that lessons are looked up for. ``now`` is Unix time, ``experts`` are its team's."""
+    """The task that lessons are looked up for. ``now`` is Unix time.
+
+    ``experts`` are its team's. ``observing`` looks for what it would have been given.
+    """
 
     task_id: str
     owner: str
@@ -28,6 +34,7 @@ class About:
     mode: Mode
     now: float
     experts: tuple[str, ...] = ()
+    observing: bool = False
 
     @property
     def actors(self) -> tuple[str, ...]:
@@ -41,17 +48,34 @@ async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lesso
     given = settings.evolution
     skills = await in_thread(skills_about, about.goal, settings.skills.folders)
     pitfalls = Pitfalls(store, about.owner, shared=given.shared)
-    results = await store.abatch(pitfalls.similar_ops(about.goal, skills))
+    ops = pitfalls.similar_ops(about.goal, skills)
+    results = await store.abatch([*ops, *variant_ops(about.owner)])
     similar = await in_thread(
         pitfalls.similar_of,
-        results,
+        results[: len(ops)],
         about.goal,
         about.now,
         min_confidence=given.min_confidence,
         limit=MOST,
         skills=skills,
     )
-    return Lessons(task_id=about.task_id, pitfalls=tuple(_known(each) for each in similar))
+    return Lessons(
+        task_id=about.task_id,
+        pitfalls=tuple(_known(each) for each in similar),
+        instructions=instructions_of(
+            _items(results[len(ops) :]),
+            owner=about.owner,
+            task_id=about.task_id,
+            actors=about.actors,
+            observing=about.observing,
+        ),
+    )
+
+
+def _items(results: Iterable[Result]) -> Iterator[Item]:
+    for found in results:
+        if isinstance(found, list):
+            yield from (each for each in found if isinstance(each, SearchItem))
 
 
 def _known(pitfall: Pitfall) -> KnownPitfall:

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from itertools import starmap
 from typing import Final
 
 from langgraph.store.base import BaseStore, Item
@@ -10,10 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.lessons import Lessons
+from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
 from daruma.state.would_have import WouldHave
+from daruma.tools.evolution.kept_text import kept_line
 from daruma.tools.evolution.looking_up import About, looked_up
 from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.recovery_patterns import would_recover
 from daruma.tools.finding import READ
 
 LOG: Final = logging.getLogger("daruma.evolution")
@@ -37,8 +41,12 @@ async def with_would_have(
         goal=experience.goal,
         mode=experience.mode,
         now=experience.at,
+        experts=tuple(sorted({each.actor for each in experience.setbacks})),
+        observing=True,
     )
-    found = WouldHave(lessons=await looked_up(about, store, settings))
+    lessons = await looked_up(about, store, settings)
+    actions = await would_recover(experience, store, settings)
+    found = WouldHave(lessons=lessons, actions=tuple(starmap(_in_words, actions.items())))
     _log(experience, found)
     return replace(experience, would_have=found if found.anything else None)
 
@@ -70,6 +78,12 @@ def _read(item: Item) -> Experience | None:
 
 def _log(experience: Experience, found: WouldHave) -> None:
     LOG.info("task %s would have been given %s", experience.task_id, in_words(found))
+
+
+def _in_words(signature: str, action: RecoveryAction) -> str:
+    instead = f" {action.tool_name}" if action.tool_name else ""
+    text = f"{action.strategy}{instead}, sure by {action.confidence:.2f}, against {signature}"
+    return kept_line(text)
 
 
 def in_words(found: WouldHave) -> str:

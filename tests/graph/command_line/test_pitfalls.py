@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -22,6 +23,8 @@ from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.confidence import HALF_LIFE
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution.variant import Variant
+from daruma.tools.evolution.variants import Variants
 
 GOAL = "Fix the rounding of the invoices"
 
@@ -205,3 +208,49 @@ def test_what_is_told_names_how_it_went(daruma: Daruma) -> None:
     asyncio.run(again())
 
     assert "t/2 was told of it, and met it again" in daruma("pitfalls", "show", id_).out
+
+
+def test_variants_are_listed_and_withdrawn(daruma: Daruma) -> None:
+    """EV-03: the way back that a person has; another workspace's are as good as none."""
+    ours = Variant(
+        id="v1", owner=str(daruma.folder), actor="main", place="system", text="Round last.",
+        advice="Round last.", status="promoted",
+    )  # fmt: skip
+
+    async def keep_both() -> None:
+        async with aopen_postgres(daruma.url) as postgres:
+            await Variants(postgres.store, ours.owner).put(ours)
+            theirs = replace(ours, id="v2", owner="/elsewhere")
+            await Variants(postgres.store, "/elsewhere").put(theirs)
+
+    none = daruma("pitfalls", "variants").out
+    asyncio.run(keep_both())
+    row = daruma("pitfalls", "variants").out.rstrip("\n").split("\t")
+    (gone,) = daruma("pitfalls", "withdraw", "v1", "--json").json
+
+    assert "no prompt has a learned addition" in none
+    assert (row[0], row[1], row[-1]) == ("v1", "promoted", "Round last.")
+    assert (gone["status"], gone["why"]) == ("withdrawn", "a person withdrew it")
+    assert "there is no variant 'v2': see" in daruma("pitfalls", "withdraw", "v2").complaint
+    (theirs,) = daruma("pitfalls", "variants", "--namespace", "/elsewhere", "--json").json
+    assert theirs["status"] == "promoted"
+
+
+def test_the_doctor_says_whether_it_learns(daruma: Daruma) -> None:
+    """In one line: observing is the default."""
+    keep(daruma)
+
+    def said() -> str:
+        rows = daruma("doctor", "--json").json
+        (text,) = [row["text"] for row in rows if row["name"] == "learning"]
+        return str(text)
+
+    observing = said()
+    (daruma.folder / "daruma.yaml").write_text("evolution: {observe_only: false}\n")
+    on = said()
+    (daruma.folder / "daruma.yaml").write_text("evolution: {enabled: false}\n")
+
+    count = "pitfalls of this folder: 1, of which high: 1"
+    assert observing == f"observing, by evolution.observe_only; {count}"
+    assert on == f"on; {count}"
+    assert said() == "off, by evolution.enabled"
