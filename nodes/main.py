@@ -117,13 +117,10 @@ def prompt(
 
     ``skills`` says whether the tools are shown that read them.
     """
-    task, actor = state.task, "main"
-    if task and task.expert:
-        actor = task.expert
-    learned = learned_instruction(state.lessons, actor, "system")
-    added = pieces(state, prompts or {}, "system")
+    task, added = state.task, pieces(state, prompts or {}, "system")
     if task is None or task.mode == "direct_chat":
         return "\n\n".join((CHAT, *added))
+    learned = learned_instruction(state.lessons, task.expert or "main", "system")
     there = SKILLS if skills and task.skills else ""
     files = FILES if task.workspace else ""
     parts = (WORK, files, there, f"Task: {task.goal}", task.role.strip(), *added, learned)

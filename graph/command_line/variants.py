@@ -1,4 +1,4 @@
-"""``daruma pitfalls variants`` and ``withdraw``: learned additions to prompts, and taking one back."""
+"""``daruma pitfalls variants`` and ``withdraw``: what prompts were added, and taking it back."""
 
 import asyncio
 import time
