@@ -10,10 +10,11 @@ from pydantic import TypeAdapter
 from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.settings import Settings
-from daruma.tools.evolution.optimiser import optimise
-from daruma.tools.evolution.outcomes import count_outcomes
+from daruma.tools.evolution.advising import advised
+from daruma.tools.evolution.detecting import detect
+from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.recovery_patterns import learn_recoveries
+from daruma.tools.evolution.retention import let_go
 
 EXPERIENCE: TypeAdapter[Experience] = TypeAdapter(Experience)
 
@@ -38,15 +39,15 @@ class Learning:
 
 async def learn(experience: Experience, learning: Learning) -> None:
     """Put a task on record, and learn from it. Done twice, it changes nothing the second time."""
-    if learning.settings.evolution.observe_only:
-        store, settings = learning.store, learning.settings
-        experience = await with_would_have(experience, store, settings)
+    evolution = learning.settings.evolution
+    pitfalls = Pitfalls(learning.store, experience.owner, shared=evolution.shared)
+    experience = await advised(experience, learning.ask)
     value = as_value(experience)
     place = shelf(experience.owner, "experiences")
     await learning.store.aput(place, digest(experience.task_id), value, index=["goal"])
-    await learn_recoveries(experience, learning.store)
-    await count_outcomes(experience, learning.store)
-    await optimise(experience, learning.store, learning.settings.evolution, learning.ask)
+    await pitfalls.settle_sharing()
+    await detect(experience, pitfalls, evolution.min_confidence)
+    await let_go(pitfalls, evolution.keep_days, experience.at)
 
 
 def as_value(experience: Experience) -> dict[str, Any]:

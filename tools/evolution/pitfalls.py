@@ -11,6 +11,7 @@ from daruma.state.experience import Experience, Setback
 from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.alike_pitfalls import as_of, most_alike
 from daruma.tools.evolution.evidence import EVIDENCE, Evidence, evidence_in, seen_in
+from daruma.tools.evolution.likeness import likeness_to_any
 from daruma.tools.evolution.pitfall_items import Kept, kept_in, marked, put_of
 from daruma.tools.evolution.places import ROOT, shelf
 from daruma.tools.evolution.summing_up import Summary, summed_up
@@ -77,6 +78,25 @@ class Pitfalls:
             limit=limit,
             skills=skills,
         )
+
+    async def near(self, goal: str) -> list[Pitfall]:
+        """Return some own pitfalls, of any level, that may be of tasks alike to one with a goal."""
+        most = CANDIDATES if isinstance(self.store, Finding) else READ
+        query = goal[:_LONGEST_QUERY]
+        items = await self.store.asearch(self._place, query=query, limit=most)
+        found = [each.pitfall for each in kept_in(self._ours(items))]
+
+        def rank() -> list[Pitfall]:
+            order = sorted(found, key=lambda each: (-likeness_to_any(query, each.goals), each.id))
+            return order[:CANDIDATES]
+
+        return await in_thread(rank)
+
+    async def not_seen_since(self, at: float, most: int) -> list[str]:
+        """Return the ids of at most so many own pitfalls that were seen last before ``at``."""
+        old = {"last_at": {"$lt": at}}
+        found = await self.store.asearch(self._place, filter=old, limit=most)
+        return [item.key for item in self._ours(found)]
 
     def similar_ops(self, query: str, skills: Sequence[str] = ()) -> list[Op]:
         """Return the operations of :meth:`similar`: they may be part of a larger batch."""

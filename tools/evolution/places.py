@@ -6,7 +6,9 @@ from daruma.tools.memory.namespaces import label
 
 ROOT: Final = ("daruma", "evolution")
 
-Shelf = Literal["experiences", "pitfalls", "evidence", "recoveries", "variants", "outcomes"]
+Shelf = Literal[
+    "experiences", "pitfalls", "evidence", "recoveries", "variants", "outcomes", "upkeep"
+]
 """What an owner has: one namespace of each kind, or one beneath it for each thing of that kind."""
 
 
