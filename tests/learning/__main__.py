@@ -1,0 +1,57 @@
+"""Whether learning helps, and whether it does harm: ``python -m tests.learning``.
+
+The tasks are carried out twice, on an embedded Postgres of its own: with learning on, with the
+block of pitfalls cut out of each request, observing only, and switched off.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from langgraph.store.base import BaseStore
+from tests.learning.arms import ARMS
+from tests.learning.families import tasks
+from tests.learning.passes import learning_settings, twice
+
+from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage.postgres import open_postgres
+from daruma.tools.evolution.would_have import would_have_been
+
+
+def main() -> None:
+    """Print one table."""
+    with _ground() as (store, folder):
+        _help(store, folder)
+
+
+def _help(store: BaseStore, folder: Path) -> None:
+    print("| learning | failed first | failed again | repeated | requests |")  # noqa: T201
+    print("|---|---|---|---|---|")  # noqa: T201
+    for arm in ARMS:
+        found = twice(
+            arm.model(script={}),
+            tasks(),
+            learning_settings(arm.name, **arm.evolution),
+            store,
+            folder / arm.name,
+        )
+        first, again = found.failures
+        asked = " + ".join(map(str, found.requests))
+        print(f"| {arm.name} | {first} | {again} | {found.repeated} | {asked} |")  # noqa: T201
+    would = asyncio.run(would_have_been(store, "observing", 1000))
+    print(f"observing: {len(would)} tasks would have been told of pitfalls")  # noqa: T201
+
+
+@contextmanager
+def _ground() -> Iterator[tuple[BaseStore, Path]]:
+    with tempfile.TemporaryDirectory(prefix="daruma-learning-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # as root, Postgres runs as an account that has to get in
+        with embedded_postgres(folder / "server") as url, open_postgres(url) as postgres:
+            yield postgres.store, folder
+
+
+if __name__ == "__main__":
+    main()

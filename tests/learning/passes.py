@@ -1,0 +1,99 @@
+"""Carrying the tasks out twice, and what that comes to."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langgraph.store.base import BaseStore
+from tests.learning.families import ATask
+from tests.learning.student import TOOLS, Student
+from tests.parts import memory, settings
+
+from daruma.graph.build import build_graph
+from daruma.state.lessons import Lessons
+from daruma.state.settings import Settings
+
+
+@dataclass(frozen=True)
+class Done:
+    """One task that was carried out: whether it failed, what it was given, what was asked for."""
+
+    task: ATask
+    failed: bool
+    requests: int
+    lessons: Lessons | None
+
+
+@dataclass(frozen=True)
+class Twice:
+    """Two passes over the same tasks."""
+
+    first: Sequence[Done]
+    second: Sequence[Done]
+
+    @property
+    def failures(self) -> tuple[int, int]:
+        """Tasks that failed in each pass."""
+        return _failed(self.first), _failed(self.second)
+
+    @property
+    def repeated(self) -> int:
+        """Tasks that failed in both passes."""
+        return sum(a.failed and b.failed for a, b in zip(self.first, self.second, strict=True))
+
+    @property
+    def requests(self) -> tuple[int, int]:
+        """Requests to the model in each pass."""
+        return _asked(self.first), _asked(self.second)
+
+
+def learning_settings(name: str, **evolution: Any) -> Settings:
+    """Settings under which the first red check ends a task, and nothing is tried against it."""
+    return settings(
+        evolution={"namespace": name, **evolution},
+        verification={
+            "enabled": True,
+            "commands": ["sh check.sh"],
+            "max_reflections": 0,
+            "max_reinjections": 0,
+        },
+        fallback_chain={"recovery": {"enabled": False}},
+        rollback={"snapshots": False},
+        spec_review={"enabled": False},
+        budgets={"max_steps": 5},
+        memory={"enabled": False},
+    )
+
+
+def twice(
+    model: Student, tasks: Iterable[ATask], given: Settings, store: BaseStore, folder: Path
+) -> Twice:
+    """Carry tasks out twice, each on a thread and in a workspace of its own.
+
+    What a task taught is on record before the next one begins.
+    """
+    given_tasks = list(tasks)
+    graph = build_graph(model, TOOLS, given, checkpointer=memory(), store=store)
+    passes = [
+        [_done(graph, model, task, folder / f"{number}-{n}") for n, task in enumerate(given_tasks)]
+        for number in (1, 2)
+    ]
+    return Twice(*passes)
+
+
+def _done(graph: Any, model: Student, task: ATask, folder: Path) -> Done:
+    task.prepare(folder)
+    before = len(model.requests)
+    request = {"messages": [("user", task.request)], "workspace": str(folder)}
+    result = graph.invoke(request, {"configurable": {"thread_id": folder.name}})["result"]
+    assert graph.evolution.drain(30), "it was not learned from in time"
+    return Done(task, not result.completed, len(model.requests) - before, result.lessons)
+
+
+def _failed(done: Iterable[Done]) -> int:
+    return sum(each.failed for each in done)
+
+
+def _asked(done: Iterable[Done]) -> int:
+    return sum(each.requests for each in done)
