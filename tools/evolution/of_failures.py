@@ -58,11 +58,13 @@ def _of(failure: Failure, actor: str, steps: Sequence[Step]) -> Iterator[Setback
             kind="check", actor=actor, signature=check.signature, text=check.text, ended=True
         )
     if not checks:
-        said = _stopped_by(failure, steps)
+        said = _in_the_way(failure, steps)
+        # The limit alone tells nothing; a loop is told apart by its calls.
+        named = said if failure.code == "max_steps_exceeded" else ()
         yield Setback(
             kind=kind_of(failure.code),
             actor="plan" if failure.node in ("plan", "spec_review") else actor,
-            signature=signed(failure.signature, *said),
+            signature=signed(failure.signature, *named),
             text=kept_line(
                 ": ".join((f"{failure.code} in {failure.node}", failure.message, *said))
             ),
@@ -72,12 +74,12 @@ def _of(failure: Failure, actor: str, steps: Sequence[Step]) -> Iterator[Setback
         )
 
 
-def _stopped_by(failure: Failure, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return what stood in the way when the steps ran out: the limit alone tells nothing."""
-    if failure.code != "max_steps_exceeded":
+def _in_the_way(failure: Failure, steps: Sequence[Step]) -> tuple[str, ...]:
+    """Return the error that stood in the way when the steps ran out, or led no further."""
+    if failure.code not in ("max_steps_exceeded", "loop_detected"):
         return ()
-    in_the_way = [text for step in reversed(steps) for text in step.blockers]
-    return (telling_line(in_the_way[0]),) if in_the_way else ()
+    errors = [text for step in reversed(steps) for text in step.blockers]
+    return (telling_line(errors[0]),) if errors else ()
 
 
 def _steps(state: State, phase_id: str | None) -> list[Step]:
