@@ -16,6 +16,8 @@ from daruma.tools.evolution.kept_text import kept_line
 PASSING: Final = ("storage_unavailable", "sandbox_violation", "approval_denied")
 """Codes of what passes, or says nothing of the work; why a person denied is a setback of its own.
 """
+NOT_RUN: Final = "Not run"
+"""How the result of a call begins that was not run: it says nothing of the tool."""
 _FULL: Final = ("No space left on device", "Disk quota exceeded", "DiskFull")
 
 
@@ -78,7 +80,8 @@ def _in_the_way(failure: Failure, steps: Sequence[Step]) -> tuple[str, ...]:
     """Return the error that stood in the way when the steps ran out, or led no further."""
     if failure.code not in ("max_steps_exceeded", "loop_detected"):
         return ()
-    errors = [text for step in reversed(steps) for text in step.blockers]
+    told = (text for step in reversed(steps) for text in step.blockers)
+    errors = [text for text in told if not text.startswith(NOT_RUN)]
     return (telling_line(errors[0]),) if errors else ()
 
 

@@ -13,10 +13,10 @@ from daruma.state.experience import Setback
 from daruma.state.status import Status
 from daruma.tools.evolution.failing_lines import checks_in, signed, telling_line
 from daruma.tools.evolution.kept_text import kept_line
+from daruma.tools.evolution.of_failures import NOT_RUN
 
 _DENIED: Final = "A person denied this call: "
 _NO_REASON: Final = "no reason given"
-_NOT_RUN: Final = "Not run"
 _LONGEST_ARGS: Final = 160
 
 
@@ -99,7 +99,7 @@ def _errors(state: State) -> dict[tuple[str, str], _Errors]:
             told = _told(name, made.get(str(result.id), {}))
             for each in (each for key, each in seen.items() if key[0] == name):
                 each.worked = each.worked or told
-        elif not result.text.startswith((_DENIED, _NOT_RUN)):
+        elif not result.text.startswith((_DENIED, NOT_RUN)):
             said = telling_line(result.text)
             errors = seen.setdefault((name, signed("tool", name, said)), _Errors(said))
             errors.times, errors.worked = errors.times + 1, ""

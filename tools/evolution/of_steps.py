@@ -13,7 +13,7 @@ from daruma.state.recovery import DONE
 from daruma.state.step import Step
 from daruma.tools.evolution.failing_lines import signed, telling_line
 from daruma.tools.evolution.kept_text import kept_line
-from daruma.tools.evolution.of_failures import PASSING, actor_of, kind_of
+from daruma.tools.evolution.of_failures import NOT_RUN, PASSING, actor_of, kind_of
 from daruma.tools.key_masking import without_keys
 from daruma.tools.results import clean
 
@@ -64,7 +64,7 @@ def errors_of_members(state: State) -> Iterator[Setback]:
         actor = actor_of(state, phase)
         thinks = [s for s in of_task(state) if s.phase_id == phase.id and s.kind == "think"]
         for before, after in pairwise(thinks if actor != "main" else ()):
-            for blocker in after.blockers:
+            for blocker in (each for each in after.blockers if not each.startswith(NOT_RUN)):
                 tool = "+".join(tools_in(before.signature))
                 said = telling_line(blocker)
                 seen[actor, tool, signed("tool", tool, said)].append(said)

@@ -31,7 +31,7 @@ class Pitfalls(PitfallLookup):
         same meanwhile. Raises ValueError for an experience of another owner's.
         """
         if experience.owner != self.owner:
-            raise ValueError(f"the experience is {experience.owner!r}'s, not {self.owner!r}'s")
+            raise ValueError(f"the experience is of {experience.owner!r}, not of {self.owner!r}")
         fact = seen_in(setback, experience)
         for each in await self.record(fact, min_confidence):
             if any(other.task == fact.task for other in each.facts):

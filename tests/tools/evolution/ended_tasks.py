@@ -1,0 +1,34 @@
+"""Experiences and setbacks that tests of evolution are made of."""
+
+from dataclasses import replace
+from typing import Any
+
+from daruma.state.experience import Experience, Setback
+from daruma.state.lessons import KnownPitfall, Lessons
+
+ROUNDING = "Fix the rounding of invoices in bill/split.py"
+PARSER = "Document the options of the config parser"
+
+
+def a_setback(signature: str = "check:pytest:test_sum", **changes: Any) -> Setback:
+    """A red check that the task fell to, unless told otherwise."""
+    red = Setback(kind="check", actor="main", signature=signature, text="pytest: it is red")
+    return replace(replace(red, ended=True), **changes)
+
+
+def an_experience(number: int = 1, goal: str = ROUNDING, **changes: Any) -> Experience:
+    """A task that failed ``number`` seconds after the beginning, unless told otherwise."""
+    failed = Experience(
+        task_id=f"t{number}/1",
+        owner="o",
+        mode="plan_exec",
+        status="failed",
+        goal=goal,
+        at=float(number),
+    )
+    return replace(failed, **changes)
+
+
+def told_of(*ids: str, task: str = "t1/1") -> Lessons:
+    """The lessons of a task that was told of pitfalls."""
+    return Lessons(task_id=task, pitfalls=tuple(KnownPitfall(id=id_, text="x") for id_ in ids))

@@ -1,0 +1,294 @@
+"""Pitfalls in a store: the same, whatever the order, and whoever does the same meanwhile."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langgraph.store.base import BaseStore, Op, Result
+from langgraph.store.memory import InMemoryStore
+from tests.damages import KEY
+from tests.tools.evolution.ended_tasks import (
+    PARSER,
+    ROUNDING,
+    a_setback,
+    an_experience,
+    told_of,
+)
+from typing_extensions import override
+
+from daruma.graph.storage.postgres import open_postgres
+from daruma.state.experience import Experience
+from daruma.state.pitfall import Pitfall
+from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution.places import shelf
+
+LEAST = 0.5
+OTHER = "Fix how invoices are rounded in bill/split.py"
+FACTS = [
+    (a_setback(ended=False, text="first"), an_experience(1)),
+    (a_setback(text="second", advice="look twice"), an_experience(2, goal=OTHER)),
+    (a_setback(), an_experience(3, goal=PARSER)),
+    (a_setback("tool:shout", kind="tool"), an_experience(3, goal=PARSER)),
+    (a_setback(actor="plan"), an_experience(4)),
+]
+
+
+class Counting(InMemoryStore):
+    """A store that counts its calls."""
+
+    calls = 0
+
+    @override
+    async def abatch(self, ops: Any) -> list[Result]:
+        self.calls += 1
+        return await super().abatch(ops)
+
+
+class Slow(InMemoryStore):
+    """A store that lets others in before each of its operations."""
+
+    @override
+    async def abatch(self, ops: Any) -> list[Result]:
+        await asyncio.sleep(0)
+        return await super().abatch(ops)
+
+
+@pytest.fixture(params=["memory", "postgres", "sealed"])
+def store(request: pytest.FixtureRequest) -> Iterator[BaseStore]:
+    if request.param == "memory":
+        yield InMemoryStore()
+        return
+    url = request.getfixturevalue("postgres_url")
+    with open_postgres(url, key=KEY if request.param == "sealed" else None) as pg:
+        yield pg.store
+
+
+async def observed(store: BaseStore, facts: Any = FACTS) -> list[Pitfall]:
+    """All pitfalls after facts became known."""
+    pitfalls = Pitfalls(store, "o")
+    for setback, experience in facts:
+        await pitfalls.observe(setback, experience, LEAST)
+    return await pitfalls.all()
+
+
+async def test_a_pitfall_is_of_one_actor_one_failure_and_one_kind_of_goal(
+    store: BaseStore,
+) -> None:
+    """Two different tasks with one generic error are two pitfalls."""
+    found = await observed(store)
+
+    told = {(each.actor, each.signature, each.goals, each.tasks) for each in found}
+    assert told == {
+        ("main", "check:pytest:test_sum", (OTHER, ROUNDING), 2),
+        ("main", "check:pytest:test_sum", (PARSER,), 1),
+        ("main", "tool:shout", (PARSER,), 1),
+        ("plan", "check:pytest:test_sum", (ROUNDING,), 1),
+    }
+    assert [each.last_at for each in found] == sorted((e.last_at for e in found), reverse=True)
+
+
+async def test_what_was_told_last_is_kept_of_it(store: BaseStore) -> None:
+    """The text of the newest task, and the newest advice there is."""
+    (found,) = [each for each in await observed(store) if each.tasks == 2]
+
+    assert (found.text, found.advice) == ("second", "look twice")
+    assert (found.first_at, found.last_at) == (1, 2)
+    assert (found.owner, found.level) == ("o", "high")
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, len(FACTS) - 1), max_size=8), st.permutations(FACTS))
+def test_order_and_repetition_make_no_difference(again: list[int], order: list[Any]) -> None:
+    """EV-03: a job that is done twice, or late, ends alike."""
+
+    async def both() -> tuple[list[Pitfall], list[Pitfall]]:
+        shuffled = [*order, *(FACTS[n] for n in again)]
+        return await observed(InMemoryStore()), await observed(InMemoryStore(), shuffled)
+
+    one, other = asyncio.run(both())
+
+    assert one == other
+
+
+@settings(max_examples=20)
+@given(st.permutations(FACTS * 2))
+def test_two_at_once_end_alike(order: list[Any]) -> None:
+    """Stores have no compare-and-set: who was late looks again."""
+
+    async def at_once() -> list[Pitfall]:
+        pitfalls = Pitfalls(Slow(), "o")
+        await asyncio.gather(*(pitfalls.observe(*fact, LEAST) for fact in order))
+        return await pitfalls.all()
+
+    assert asyncio.run(at_once()) == asyncio.run(observed(InMemoryStore()))
+
+
+async def test_two_processes_at_once_end_alike(postgres_url: str) -> None:
+    """The same on Postgres, over two pools."""
+    facts = [(a_setback(), an_experience(n)) for n in range(1, 7)]
+    with open_postgres(postgres_url) as one, open_postgres(postgres_url) as other:
+        each = [Pitfalls(pg.store, "o") for pg in (one, other)]
+        await asyncio.gather(*(p.observe(*fact, LEAST) for p in each for fact in facts))
+        found = await each[0].all()
+
+    assert found == await observed(InMemoryStore(), facts)
+
+
+async def test_a_pitfall_fits_the_goal_that_comes_again(store: BaseStore) -> None:
+    """EV-05: one failure is enough where the goal is nearly the same; no other goal gets it."""
+    await observed(store)
+    pitfalls = Pitfalls(store, "o")
+
+    again = await pitfalls.similar("Document the config parser's options", 9, min_confidence=LEAST)
+    other = await pitfalls.similar("Speed up the login page", 9, min_confidence=LEAST)
+
+    assert {each.goals for each in again} == {(PARSER,)}
+    assert len(again) == 2
+    assert other == []
+
+
+@pytest.mark.parametrize(
+    "setback",
+    [a_setback(ended=False), a_setback("tool:x", kind="tool", ended=False)],
+    ids=["check", "tool"],
+)
+async def test_what_was_overcome_is_no_high_one(setback: Any) -> None:
+    """It is kept, as medium, and nobody is told."""
+    pitfalls = Pitfalls(InMemoryStore(), "o")
+    found = await pitfalls.observe(setback, an_experience(), LEAST)
+
+    assert found.level == "medium"
+    assert await pitfalls.similar(ROUNDING, 1, min_confidence=LEAST) == []
+
+
+async def test_what_a_person_rejected_is_high() -> None:
+    """Though the task went on and was completed."""
+    objection = a_setback("person:plan:no", kind="person", ended=False)
+    found = await Pitfalls(InMemoryStore(), "o").observe(objection, an_experience(), LEAST)
+
+    assert found.level == "high"
+
+
+async def test_the_confidence_is_checked_when_it_is_read() -> None:
+    """With the age of then, and the setting of then: 30 days later one task is too little."""
+    pitfalls = Pitfalls(InMemoryStore(), "o")
+    low = await pitfalls.observe(a_setback(), an_experience(), 0.7)
+    later = 30 * 86_400.0
+
+    assert low.level == "low"
+    assert await pitfalls.similar(ROUNDING, 1, min_confidence=0.7) == []
+    (now_high,) = await pitfalls.similar(ROUNDING, 1, min_confidence=0.6)
+    assert now_high.level == "high"
+    assert await pitfalls.similar(ROUNDING, later, min_confidence=0.6) == []
+
+
+async def test_three_at_most_in_the_same_order(store: BaseStore) -> None:
+    """The most alike first, then the surer, then by id."""
+    for n in range(5):
+        given_ = (a_setback(f"check:{n}"), an_experience(n))
+        await Pitfalls(store, "o").observe(*given_, LEAST)
+    await Pitfalls(store, "o").observe(a_setback("check:4"), an_experience(9), LEAST)
+
+    found = await Pitfalls(store, "o").similar(ROUNDING, 9, min_confidence=LEAST)
+
+    assert [each.signature for each in found][:1] == ["check:4"]
+    assert [each.id for each in found[1:]] == sorted(each.id for each in found[1:])
+    assert len(found) == 3
+
+
+async def test_a_skill_in_common_counts_a_little() -> None:
+    """EV-05: by goal text and skills."""
+    pitfalls = Pitfalls(InMemoryStore(), "o")
+    await pitfalls.observe(a_setback(), an_experience(skills=("pdf",)), LEAST)
+    near = "Fix the rounding of taxes in bill/totals.py"
+
+    assert await pitfalls.similar(near, 1, min_confidence=LEAST) == []
+    assert await pitfalls.similar(near, 1, min_confidence=LEAST, skills=["pdf"])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+async def test_looking_up_is_one_call_of_the_store(shared: bool) -> None:
+    """EV-05: one query, with others' pitfalls too."""
+    store = Counting()
+    await observed(store)
+    store.calls = 0
+
+    await Pitfalls(store, "o", shared=shared).similar(ROUNDING, 1, min_confidence=LEAST)
+
+    assert store.calls == 1
+
+
+async def test_operations_may_be_part_of_a_larger_batch() -> None:
+    """Whoever looks other things up at the same time makes no second call."""
+    store = InMemoryStore()
+    await observed(store)
+    pitfalls = Pitfalls(store, "o", shared=True)
+    ops: list[Op] = pitfalls.similar_ops(PARSER)
+
+    found = pitfalls.similar_of(await store.abatch(ops), PARSER, 9, min_confidence=LEAST)
+
+    assert found == await pitfalls.similar(PARSER, 9, min_confidence=LEAST)
+    assert len(found) == 2
+
+
+async def test_a_forgotten_pitfall_is_gone_with_its_evidence(store: BaseStore) -> None:
+    """The others of its failure stay."""
+    found = await observed(store)
+    (gone,) = [each for each in found if each.tasks == 2]
+    pitfalls = Pitfalls(store, "o")
+    assert [each.task for each in await pitfalls.evidence(gone.id)] == ["t1/1", "t2/1"]
+
+    assert await pitfalls.forget(gone.id)
+
+    assert await pitfalls.get(gone.id) is None
+    assert await pitfalls.evidence(gone.id) == []
+    assert await pitfalls.all() == [each for each in found if each.id != gone.id]
+    assert not await pitfalls.forget(gone.id)
+
+
+@pytest.mark.parametrize("id_", ["", "x", "é" * 300, "0" * 12 + "-" + "0" * 8, "nul\0", "\ud83d"])
+async def test_an_id_that_is_none_finds_nothing(id_: str) -> None:
+    """And is no error."""
+    pitfalls = Pitfalls(InMemoryStore(), "o", shared=True)
+
+    assert await pitfalls.get(id_) is None
+    assert await pitfalls.evidence(id_) == []
+    assert not await pitfalls.forget(id_)
+
+
+async def test_what_fits_no_record_is_skipped() -> None:
+    """Older, foreign or damaged values are as good as none."""
+    store = InMemoryStore()
+    (before, *_) = await observed(store, FACTS[:1])
+    place, group = shelf("o", "pitfalls"), before.id.partition("-")[0]
+    item = await store.aget(place, before.id)
+    assert item
+    for n, value in enumerate([{}, {"pitfall": 1, "grave": True}, {"about": ROUNDING}, item.value]):
+        await store.aput(place, f"x{n}", value)
+    await store.aput(shelf("o", "evidence", group), "x", {"task": 3})
+
+    assert await Pitfalls(store, "o").all() == [before]
+    assert await observed(store, FACTS[:1]) == [before]
+
+
+async def test_others_experience_is_refused() -> None:
+    """EV-04: it says whose it is."""
+    theirs: Experience = replace(an_experience(), owner="p")
+
+    with pytest.raises(ValueError, match="is of 'p', not of 'o'"):
+        await Pitfalls(InMemoryStore(), "o").observe(a_setback(), theirs, LEAST)
+
+
+async def test_what_was_told_and_came_again_is_counted() -> None:
+    """It is on record that telling did not help."""
+    pitfalls = Pitfalls(InMemoryStore(), "o")
+    first = await pitfalls.observe(a_setback(), an_experience(1), LEAST)
+    told = an_experience(2, lessons=told_of(first.id, task="t2/1"))
+
+    again = await pitfalls.observe(a_setback(), told, LEAST)
+
+    assert (again.id, again.tasks, again.repeated) == (first.id, 2, 1)
