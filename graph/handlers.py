@@ -63,11 +63,9 @@ def handler_for(node: str, settings: Settings) -> Handler:
         update = _update(node, state, failure, chain)
         for event in _closing(node, update):
             emitter(runtime)(event)
-        if (result := update.get("result")) and isinstance(state, State):
-            if handing := HandingOver.of_the_task(config):
-                handing.ended(state, result)
-            if not chain.has_emergency:
-                _end(state, failure, raised)
+        _hand_over(state, update, config)
+        if update.get("result") and not chain.has_emergency:
+            _end(state, failure, raised)
         return Command(goto=ON_BUG[node], update=dict(update))
 
     return handle
@@ -84,6 +82,12 @@ def _closing(node: str, update: Update) -> Iterator[Event]:
         yield MemberCompleted(phase_id=phase.id, expert=phase.expert or "", outcome="failed")
     if result := update.get("result"):
         yield TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
+
+
+def _hand_over(state: object, update: Update, config: RunnableConfig) -> None:
+    handing, result = HandingOver.of_the_task(config), update.get("result")
+    if handing and result and isinstance(state, State):
+        handing.ended(state, result)
 
 
 def _end(state: State | Dispatch | Assignment, failure: Failure, raised: Raised) -> None:

@@ -1,0 +1,333 @@
+"""Every task is handed over when its run is over, whichever way that came about (EV-01)."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphRecursionError
+from langgraph.types import Command
+from tests.learned_tasks import CONFIG, PLANNED, REACT, Learned
+from tests.parts import a_context, a_state, a_task
+from tests.raising_model import RaisingModel
+from tests.scripted_runs import calls, phases, say, shout
+
+from daruma.graph.handing_over import Ended, HandingOver
+from daruma.graph.members import Member
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.experience import Experience
+from daruma.state.storage import HoldLost, StorageUnavailable, WorkspaceBusy
+
+
+def scripted(*turns: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(script=list(turns))
+
+
+def by_invoke(learned: Learned, given: Any) -> None:
+    learned.graph.invoke(given, CONFIG)
+
+
+def by_stream(learned: Learned, given: Any) -> None:
+    assert list(learned.graph.stream(given, CONFIG, stream_mode=["updates", "custom"]))
+
+
+def by_ainvoke(learned: Learned, given: Any) -> None:
+    asyncio.run(learned.graph.ainvoke(given, CONFIG))
+
+
+def by_astream(learned: Learned, given: Any) -> None:
+    async def read() -> list[Any]:
+        return [part async for part in learned.graph.astream(given, CONFIG)]
+
+    assert asyncio.run(read())
+
+
+WAYS = [by_invoke, by_stream, by_ainvoke, by_astream]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("turns", "status"),
+    [([say()], "completed"), ([calls("shout"), calls("shout")], "max_steps_exceeded")],
+)
+def test_all_four_ways_hand_over_the_same(way: Any, turns: list[Any], status: Any) -> None:
+    """MO-09: the same experience, once."""
+    learned = Learned(scripted(*turns), [shout], budgets={"max_steps": len(turns)})
+
+    way(learned, REACT)
+
+    same = Experience(
+        task_id="t/1", owner="default", mode="react", status=status, goal="Do it", at=0.0
+    )
+    (experience,) = learned.experiences
+    assert (experience.task_id, experience.status, experience.goal) == (
+        same.task_id,
+        same.status,
+        same.goal,
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "chain", [{"enabled": False}, {"emergency": {"enabled": False}}, {"enabled": True}]
+)
+def test_a_failure_is_handed_over_whatever_it_leaves_the_machine_as(way: Any, chain: Any) -> None:
+    """EM-05: as a result, as an exception after it, or as an exception in its place."""
+    given = {**chain, "recovery": {"enabled": False}}
+    learned = Learned(RaisingModel(*[ValueError("no")] * 9), fallback_chain=given)
+
+    with suppress(ValueError):
+        way(learned, REACT)
+
+    assert learned.statuses == ["failed"]
+
+
+def test_a_keyboard_interrupt_breaks_a_task_off() -> None:
+    """EV-01: cancelled, and on record."""
+    learned = Learned(scripted(calls("shout"), say()), [shout])
+    parts: Any = learned.graph.stream(REACT, CONFIG, stream_mode="updates")
+    next(part for part in parts if "main" in part)
+
+    with pytest.raises(KeyboardInterrupt):
+        parts.throw(KeyboardInterrupt())
+
+    assert learned.statuses == ["cancelled"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_cancelled_caller_breaks_its_task_off(streams: bool) -> None:
+    """EV-01: ``task.cancel()`` in the midst of a tool, both ways to await."""
+    reached = asyncio.Event()
+
+    async def hang(text: str) -> str:
+        """Take for ever."""
+        reached.set()
+        await asyncio.Event().wait()
+        return text
+
+    learned = Learned(scripted(calls("hang")), [hang])
+
+    async def read() -> None:
+        if not streams:
+            await learned.graph.ainvoke(REACT, CONFIG)
+        async for _ in learned.graph.astream(REACT, CONFIG):
+            pass
+
+    task = asyncio.create_task(read())
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert await learned.graph.evolution.adrain()
+    assert learned.statuses == ["cancelled"]
+
+
+def test_a_stream_that_is_closed_early_breaks_its_task_off() -> None:
+    """EV-01: nobody reads on, so nothing is done any more."""
+    learned = Learned(scripted(calls("shout"), say()), [shout])
+
+    with_main: Any = learned.graph.stream(REACT, CONFIG, stream_mode="updates")
+    for part in with_main:
+        if "main" in part:
+            break
+    with_main.close()
+
+    assert learned.statuses == ["cancelled"]
+
+
+async def test_an_awaited_stream_that_is_closed_early_breaks_its_task_off() -> None:
+    """MO-09: as the other does."""
+    learned = Learned(scripted(calls("shout"), say()), [shout])
+
+    parts: Any = learned.graph.astream(REACT, CONFIG, stream_mode="updates")
+    async for part in parts:
+        if "main" in part:
+            break
+    await parts.aclose()
+
+    assert await learned.graph.evolution.adrain()
+    assert learned.statuses == ["cancelled"]
+
+
+def test_who_reads_no_further_than_the_result_has_not_broken_anything_off() -> None:
+    """The task had ended by then."""
+    learned = Learned()
+
+    parts: Any = learned.graph.stream(REACT, CONFIG, stream_mode="updates")
+    next(part for part in parts if "finish" in part)
+    parts.close()
+
+    assert learned.statuses == ["completed"]
+
+
+def test_what_waits_for_a_person_is_handed_over_once_it_has_ended() -> None:
+    """Not before: nothing is known of it yet."""
+    script = {"plan": [phases("one")], "main": [say()]}
+    learned = Learned(ScriptedChatModel(script=script))
+
+    (question,) = learned.graph.invoke(PLANNED, CONFIG)["__interrupt__"]
+    before = learned.statuses
+    answer: Any = Command(resume={question.id: {"decision": "confirm"}})
+    learned.graph.invoke(answer, CONFIG)
+
+    assert (before, learned.statuses) == ([], ["completed"])
+
+
+def test_what_was_stopped_on_purpose_is_not_handed_over() -> None:
+    """``interrupt_before`` looks at a run; going on ends it."""
+    learned = Learned()
+
+    learned.graph.invoke(REACT, CONFIG, interrupt_before=["settle"])
+    before = learned.statuses
+    learned.graph.invoke(None, CONFIG)
+
+    assert (before, learned.statuses) == ([], ["completed"])
+
+
+def test_chat_is_never_handed_over() -> None:
+    """MO-03."""
+    learned = Learned()
+
+    result = learned.graph.invoke({**REACT, "mode": "direct_chat"}, CONFIG)["result"]
+
+    assert result.completed
+    assert learned.graph.evolution.counts.accepted == 0
+
+
+def test_the_settings_of_the_run_count() -> None:
+    """One run may switch off what the graph has on."""
+    learned = Learned(scripted(say(), say()))
+    off = learned.graph.settings.model_copy(
+        update={"evolution": learned.graph.settings.evolution.model_copy(update={"enabled": False})}
+    )
+
+    learned.graph.invoke(REACT, CONFIG, context=off)
+    without = learned.graph.evolution.counts.accepted
+    learned.graph.invoke(REACT, CONFIG)
+
+    assert (without, learned.graph.evolution.counts.accepted) == (0, 1)
+
+
+def test_a_task_that_never_began_takes_nothing_from_the_one_before() -> None:
+    """What is broken off at intake has no task of its own yet; the earlier one is as it was."""
+    learned = Learned()
+    learned.graph.invoke(REACT, CONFIG)
+
+    parts: Any = learned.graph.stream(REACT, CONFIG, stream_mode="tasks")
+    next(parts)
+    parts.close()
+
+    assert learned.statuses == ["completed"]
+
+
+def test_steps_that_ran_out_are_a_failure() -> None:
+    """LangGraph's own limit raises; the thread can be gone on with, the run has failed."""
+    learned = Learned()
+
+    with pytest.raises(GraphRecursionError):
+        learned.graph.invoke(REACT, {**CONFIG, "recursion_limit": 2})
+
+    assert learned.statuses == ["failed"]
+
+
+class Handed(HandingOver):
+    """Keeps what it hands over; its newest node is main."""
+
+    def __init__(self) -> None:
+        self.kept: list[Ended] = []
+        super().__init__(self.kept.append)
+        self.entered("main", a_state(), a_context())
+
+    def end(self, error: BaseException | None) -> None:
+        def parts() -> Iterator[Any]:
+            yield {}
+            if error:
+                raise error
+
+        with suppress(BaseException):
+            list(self.over(parts()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StorageUnavailable("gone"), HoldLost("t"), WorkspaceBusy("taken"), None],
+)
+def test_what_can_be_gone_on_with_is_not_handed_over(error: BaseException | None) -> None:
+    """DU-04: a database that is lost says nothing of the task, and the thread is still there."""
+    handed = Handed()
+
+    handed.end(error)
+
+    assert handed.kept == []
+
+
+def test_an_exception_is_the_failure_of_the_state_that_it_left() -> None:
+    """The state that is at hand is the one from before; without it nobody knew what happened."""
+    handed = Handed()
+
+    handed.end(ValueError("it broke"))
+
+    (ended,) = handed.kept
+    assert ended.status == "failed"
+    assert ended.state.failure is not None
+    assert (ended.state.failure.node, ended.state.failure.code) == ("main", "internal_error")
+    assert "it broke" in ended.state.failure.message
+
+
+def test_a_run_is_handed_over_once() -> None:
+    """However often its end is looked at."""
+    handed = Handed()
+
+    handed.end(ValueError())
+    handed.end(ValueError())
+
+    assert len(handed.kept) == 1
+
+
+def test_a_node_after_the_result_takes_the_result_back(completed: Any) -> None:
+    """A rollback that is held goes on from finish: the task has not ended."""
+    handed = Handed()
+    handed.ended(a_state(), completed)
+
+    handed.entered("hold", a_state(), a_context())
+    handed.end(None)
+
+    assert handed.kept == []
+
+
+def test_a_run_without_any_node_has_nothing_to_hand_over() -> None:
+    """Nor one whose task has not begun."""
+    handed = Handed()
+
+    handed.entered("intake", a_state(), a_context())
+    handed.end(ValueError())
+
+    assert handed.kept == []
+
+
+def test_one_of_several_that_were_sent_out_is_not_the_task() -> None:
+    """What a tool is called with is no state."""
+    handed = Handed()
+
+    handed.entered("tool", object(), a_context())
+    handed.end(KeyboardInterrupt())
+
+    (ended,) = handed.kept
+    assert (ended.state.task, ended.status) == (a_task(), "cancelled")
+
+
+def test_a_member_has_nothing_to_hand_over() -> None:
+    """PL-06: its part is the task's."""
+    config = HandingOver([].append).noted(RunnableConfig())
+
+    assert HandingOver.of_the_task(config) is not None
+    assert HandingOver.of_the_task(Member("p1", print).noted(config)) is None
+
+
+@pytest.fixture
+def completed() -> Any:
+    """The result of a task that went well."""
+    return Learned().graph.invoke(REACT, CONFIG)["result"]
