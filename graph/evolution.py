@@ -26,7 +26,10 @@ def no_model(settings: Settings) -> AskText:  # noqa: ARG001 - under any setting
 
 
 class Evolution:
-    """What learns from the ended tasks of a graph. All of it may be called on any thread."""
+    """What learns from the ended tasks of a graph. All of it may be called on any thread.
+
+    ``ask_under`` gives what asks the auxiliary model under a run's settings.
+    """
 
     def __init__(
         self,
@@ -34,7 +37,7 @@ class Evolution:
         learn: Learn = learn,
         jobs: Jobs | None = None,
     ) -> None:
-        self._ask_under, self._learn = ask_under, learn
+        self.ask_under, self._learn = ask_under, learn
         self._jobs, self._tally = jobs or Jobs(), Tally()
 
     @property
@@ -89,7 +92,7 @@ class Evolution:
         if not is_sampled(experience, ended.settings.evolution.success_sample_rate):
             raise NotSampled
         if ended.store is not None:
-            ask = self._ask_under(ended.settings)
+            ask = self.ask_under(ended.settings)
             await self._learn(experience, Learning(ended.store, ended.settings, ask))
 
 

@@ -71,3 +71,15 @@ def graph_for(postgres: Postgres) -> GraphOf:
         return build_graph(kept.model, tools, settings, postgres, store=store)
 
     return make
+
+
+def learner_for(postgres: Postgres) -> GraphOf:
+    """Return what makes a graph that only learns, under the same settings: nothing is started."""
+
+    async def make(metadata: Mapping[str, Any], _workspace: str | None) -> Machine:
+        kept = Keepsake.of(metadata)
+        settings = kept.settings()
+        store = postgres.store_for(settings.llm)
+        return build_graph(kept.model, (), settings, postgres, store=store)
+
+    return make

@@ -53,7 +53,7 @@ def _say_lines() -> None:
 
 
 async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
-    from daruma.graph.command_line.submitting import graph_for
+    from daruma.graph.command_line.submitting import graph_for, learner_for
     from daruma.graph.storage.postgres import aopen_postgres
     from daruma.graph.workers.pace import Pace
     from daruma.graph.workers.reader import reader_on
@@ -62,7 +62,7 @@ async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
 
     async with aopen_postgres() as postgres:
         database = postgres.checkpointer.database
-        tasks = Tasks(
-            database, graph_for(postgres), reader_on(postgres), COMMANDS, Pace(grace=grace)
-        )
+        reader, pace = reader_on(postgres), Pace(grace=grace)
+        learner = learner_for(postgres)
+        tasks = Tasks(database, graph_for(postgres), reader, COMMANDS, pace, learner)
         await serve(tasks, concurrency=concurrency, wait=not once)

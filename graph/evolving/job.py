@@ -53,9 +53,15 @@ async def within(seconds: float, work: Awaitable[None]) -> None:
         await asyncio.wait([working], timeout=CLEANING_SECONDS)
         raise
     if not done:
+        _left_behind.add(working)
+        working.add_done_callback(_left_behind.discard)
         working.cancel()
         raise TimeoutError(f"it was not done within {seconds:g} s")
     working.result()
+
+
+_left_behind: set["asyncio.Future[None]"] = set()
+"""What was cancelled and has not ended: asyncio itself would forget it, and complain of that."""
 
 
 def _look_at(future: "asyncio.Future[None]") -> None:

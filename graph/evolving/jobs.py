@@ -26,7 +26,8 @@ SECONDS: Final = 60.0
 EXIT_SECONDS: Final = 5.0
 """How long what is pending is waited for, where its storage is closed or the process ends."""
 
-_LOOP: Final = "daruma-evolution"
+LOOP: Final = "daruma-evolution"
+"""The name of the background loop that all of it is done on."""
 
 _lock = threading.Lock()
 """Held for as long as it takes to look at a list."""
@@ -144,7 +145,7 @@ async def _left(futures: Iterable[End], seconds: float) -> bool:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    loop = background_loop(_LOOP)  # it stops at the exit, after what is registered from now on
+    loop = background_loop(LOOP)  # it stops at the exit, after what is registered from now on
     atexit.register(_drain_all)
     return loop
 

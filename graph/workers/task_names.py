@@ -8,6 +8,9 @@ CARRY_OUT: Final = "daruma.carry_out"
 PARK: Final = "daruma.park"
 """Parks a thread's review at its deadline."""
 
+EVOLVE: Final = "daruma.evolve"
+"""Learns from a task that has ended."""
+
 IS_THERE: Final = """
 SELECT EXISTS (
     SELECT FROM pg_class WHERE relname = 'procrastinate_jobs' AND pg_table_is_visible(oid)

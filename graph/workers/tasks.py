@@ -11,14 +11,23 @@ from daruma.graph.held import workspace_of
 from daruma.graph.storage.database import Database
 from daruma.graph.workers.carrying_out import carry_out
 from daruma.graph.workers.engine import Blueprint, JobContext
+from daruma.graph.workers.evolving import by_jobs, evolve
 from daruma.graph.workers.jobs import park_at
 from daruma.graph.workers.pace import Pace
 from daruma.graph.workers.putting_off import PuttingOff, is_later
 from daruma.graph.workers.rescue import rescue
 from daruma.graph.workers.submission import Submission
 from daruma.graph.workers.sweep import GraphOf, deadline_of, park_overdue, swept
-from daruma.graph.workers.task_names import CARRY_OUT, PARK
-from daruma.graph.workers.telling import ended, failed, parked, put_off
+from daruma.graph.workers.task_names import CARRY_OUT, EVOLVE, PARK
+from daruma.graph.workers.telling import (
+    ended,
+    failed,
+    learned_from,
+    not_learned,
+    parked,
+    put_off,
+)
+from daruma.state.errors import DarumaError
 
 LOG: Final = logging.getLogger("daruma.worker")
 
@@ -30,13 +39,17 @@ WHERE id = %(id)s
 
 @dataclass(frozen=True)
 class Tasks:
-    """The tasks on one queue. ``graph_of`` makes a thread's graph, ``reader`` only looks at it."""
+    """The tasks on one queue. ``graph_of`` makes a thread's graph, ``reader`` only looks at it.
+
+    ``learner_of`` makes one that learns from ended tasks, where that takes less.
+    """
 
     database: Database
     graph_of: GraphOf
     reader: Machine
     queue: str
     pace: Pace = field(default_factory=Pace)
+    learner_of: GraphOf | None = None
 
     def declare(self, tasks: Blueprint) -> None:
         """Declare them to procrastinate."""
@@ -44,6 +57,7 @@ class Tasks:
         task: Any = tasks.task
         task(name=CARRY_OUT, pass_context=True, **named)(self.carry_out)
         task(name=PARK, **named)(self.park)
+        task(name=EVOLVE, **named)(self.evolve)
         for name, cron, work in (
             ("daruma.rescue", self.pace.rescue, self.rescue),
             ("daruma.sweep", self.pace.sweep, self.sweep),
@@ -56,7 +70,9 @@ class Tasks:
         """Carry out what was submitted, and see to it that a review is parked in time."""
         given = Submission.of(submission)
         try:
-            snapshot = await carry_out(await self._graph(given), given)
+            graph = await self._graph(given)
+            graph = by_jobs(graph, self.database, self.queue, given.kept)
+            snapshot = await carry_out(graph, given)
         except BaseException as error:
             if is_later(error):
                 LOG.info(put_off(given.thread_id, error))
@@ -77,6 +93,24 @@ class Tasks:
         """Park a review whose time has come, if nobody answered it."""
         if await park_overdue(thread_id, self.reader, self.graph_of):
             LOG.info(parked(thread_id))
+
+    async def evolve(self, *, owner: str, key: str, kept: dict[str, Any]) -> None:
+        """Learn from a task that has ended. What goes wrong is said; it is no thread's failure."""
+        try:
+            learned = await evolve(await self._learner(kept), owner, key)
+        except Exception as error:
+            if is_later(error):
+                raise
+            LOG.warning(not_learned(owner, error))
+        else:
+            if learned:
+                LOG.info(learned_from(learned.task_id))
+
+    async def _learner(self, kept: dict[str, Any]) -> Machine:
+        try:
+            return await (self.learner_of or self.graph_of)(kept, None)
+        except DarumaError:  # what is learned by rule needs neither its model nor its settings
+            return self.reader
 
     async def rescue(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
         """Give others the jobs of workers that have died."""

@@ -28,6 +28,17 @@ def parked(thread_id: str) -> str:
     return f"thread {thread_id!r}: parked, as nobody confirmed its plan in time"
 
 
+def learned_from(task_id: str) -> str:
+    """Say that an ended task was learned from."""
+    return f"task {task_id!r}: learned from"
+
+
+def not_learned(owner: str, error: BaseException) -> str:
+    """Say that nothing could be learned from a task; it is on record all the same."""
+    reason = f"{type(error).__name__}: {reason_of(error)}"
+    return f"a task of {owner!r} could not be learned from: {reason}"
+
+
 def reason_of(error: BaseException) -> str:
     """Return an error's text in one line, without any key."""
     return " ".join(without_keys(str(error)).split())

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from daruma.graph.compiled import Machine
+from daruma.graph.evolving.jobs import adrain_place
 from daruma.graph.interruptible import Cancelled, run_interruptible
 from daruma.graph.workers.engine import (
     App,
@@ -20,7 +21,7 @@ from daruma.graph.workers.rescue import rescue
 from daruma.graph.workers.shared import shared_database
 from daruma.graph.workers.submit import QUEUE
 from daruma.graph.workers.sweep import always
-from daruma.graph.workers.task_names import CARRY_OUT
+from daruma.graph.workers.task_names import CARRY_OUT, EVOLVE
 from daruma.graph.workers.tasks import LOG, Tasks
 from daruma.state.storage import StorageUnavailable
 
@@ -95,6 +96,7 @@ class _Serving:
                 await self._worker(wait=False).run()
             except ConnectorException as error:
                 raise StorageUnavailable(f"the database was lost ({error.__cause__})") from error
+            await adrain_place(self._tasks.database)  # what has ended becomes a job by that
 
     async def for_ever(self) -> None:
         pause = _PAUSE
@@ -136,5 +138,5 @@ class _Serving:
         self, job: Callable[[], Awaitable[Any]], context: JobContext, _: Worker
     ) -> Any:
         result = await job()
-        self._carried_out += context.job.task_name == CARRY_OUT
+        self._carried_out += context.job.task_name in (CARRY_OUT, EVOLVE)
         return result

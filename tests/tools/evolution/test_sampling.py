@@ -30,7 +30,7 @@ def test_what_did_not_complete_is_always_learned_from(status: Status) -> None:
 
 
 def test_of_the_successes_a_part_is() -> None:
-    """EV-01: about a tenth of a thousand, at the rate that is the default; all or none at 1 and 0."""
+    """EV-01: about a tenth at the rate that is the default; all or none at 1 and 0."""
     tasks = [named(number) for number in range(1000)]
 
     assert 70 <= sum(is_sampled(each, 0.1) for each in tasks) <= 130
