@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.store.memory import InMemoryStore
 from tests.parts import Says, a_context, a_failure, a_recovery, a_state, a_task, settings, taken
 from tests.scripted_runs import against, shout
 
 from daruma.nodes.recovery import SAMPLING, recovery
 from daruma.state.channels import State
 from daruma.state.events import Event
+from daruma.state.experience import Experience, Tried
 from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed
-from daruma.state.recovery import RecoveryAction, Strategy
+from daruma.state.recovery import Strategy
 from daruma.tools.context import Answer, Context
+from daruma.tools.evolution.recovery_patterns import learn_recoveries
 
 FAILURE = a_failure(message="request 7 failed")
 
@@ -179,22 +182,44 @@ async def test_one_that_only_observes_does_nothing(confidence: float) -> None:
     assert update["steps"][0].recovery.carried == "observed"
 
 
+async def learned(context: Context, *failures: Failure, tasks: int = 3) -> Context:
+    """A context that feeds back what so many tasks have done against failures."""
+    store = InMemoryStore()
+    for number in range(tasks):
+        tried = tuple(
+            Tried(
+                actor="plan" if each.node == "plan" else "main",
+                signature=each.signature,
+                strategy="parameter-adjustment",
+                by="model",
+                worked=True,
+            )
+            for each in failures
+        )
+        experience = Experience(
+            task_id=f"t/{number}",
+            owner="default",
+            mode="react",
+            status="completed",
+            goal="g",
+            at=99.0,
+            tried=tried,
+        )
+        await learn_recoveries(experience, store)
+    given = settings(evolution={"observe_only": False}, memory={"enabled": False})
+    return replace(context, store=store, settings=given)
+
+
 async def test_what_was_learned_goes_first() -> None:
-    """RE-08: without a model call, when it is sure enough; and recovery is deaf to its faults."""
+    """RE-08: without a model call, when it is sure enough."""
     ask = Says(said("give-up"))
+    knowing = await learned(a_context(ask=ask), FAILURE)
+    unsure = await learned(a_context(ask=ask), FAILURE, tasks=2)
+    done: Any = await recovery(state(), knowing)
+    asked: Any = await recovery(state(), unsure)
 
-    def knowing(confidence: float) -> Context:
-        async def learned(signature: str, /) -> RecoveryAction | None:
-            assert signature == FAILURE.signature
-            return RecoveryAction(strategy="parameter-adjustment", confidence=confidence)
-
-        return replace(a_context(ask=ask), learned=learned)
-
-    sure: Any = await recovery(state(), knowing(0.9))
-    unsure: Any = await recovery(state(), knowing(0.7))
-
-    assert sure["steps"][0].recovery.by == "learned"
-    assert unsure["steps"][0].recovery.strategy == "give-up"
+    assert done["steps"][0].recovery.by == "learned"
+    assert asked["steps"][0].recovery.strategy == "give-up"
     assert len(ask.requests) == 1
 
 
@@ -266,17 +291,12 @@ async def test_a_bug_closes_what_was_opened() -> None:
 
 async def test_what_was_learned_keeps_to_the_same_limits() -> None:
     """RE-07: it was learned in another run, of other tools and other tries."""
-
-    async def learned(_: str, /) -> RecoveryAction | None:
-        return RecoveryAction(
-            strategy="parameter-adjustment", tool_name="shout", parameters={}, confidence=1.0
-        )
-
-    worn_out = state(steps=taken("recover", recovery=a_recovery("retry", tool="shout")) * 2)
-    planning = state(failure=a_failure(node="plan"))
-    context = replace(a_context(tools=[shout]), learned=learned)
-    again: Any = await recovery(worn_out, context)
-    planned: Any = await recovery(planning, context)
+    failure = replace(FAILURE, tool="shout")
+    worn = taken("recover", recovery=a_recovery("retry", tool="shout")) * 2
+    planning = a_failure(node="plan")
+    context = await learned(a_context(tools=[shout]), failure, planning)
+    again: Any = await recovery(state(failure=failure, steps=worn), context)
+    planned: Any = await recovery(state(failure=planning), context)
 
     assert (again["action"].strategy, again["action"].by) == ("escalate", "learned")
     assert planned["calls"] == ()

@@ -9,6 +9,8 @@ from daruma.state.failure import Failure
 from daruma.state.recovery import RecoveryAction
 from daruma.tools.context import Context
 from daruma.tools.evolution.recovery_patterns import Met, learned_action
+from daruma.tools.key_masking import without_keys
+from daruma.tools.results import clean
 
 LEARNED_SECONDS: Final = 2.0
 """Longer it is not waited for: a model is asked instead."""
@@ -25,7 +27,8 @@ async def learned_against(
     store, given, task = context.store, context.settings.evolution, state.task
     if store is None or task is None or not given.enabled or given.observe_only:
         return None
-    met = Met(task.experience_owner, actor_of(state, failure), failure.signature)
+    signature = without_keys(clean(failure.signature))  # as it is kept
+    met = Met(task.experience_owner, actor_of(state, failure), signature)
     with suppress(Exception):
         async with asyncio.timeout(seconds):
             return await learned_action(store, met, context.settings, context.now())
