@@ -206,7 +206,7 @@ async def learned(context: Context, *failures: Failure, tasks: int = 3) -> Conte
             tried=tried,
         )
         await learn_recoveries(experience, store)
-    given = settings(evolution={"observe_only": False}, memory={"enabled": False})
+    given = settings(evolution={"observe_only": False})
     return replace(context, store=store, settings=given)
 
 
@@ -298,7 +298,9 @@ async def test_what_was_learned_keeps_to_the_same_limits() -> None:
     again: Any = await recovery(state(failure=failure, steps=worn), context)
     planned: Any = await recovery(state(failure=planning), context)
 
-    assert (again["action"].strategy, again["action"].by) == ("escalate", "learned")
+    taken_ = again["steps"][0].recovery
+    assert (taken_.strategy, taken_.by) == ("alternative-tool", "learned")
+    assert planned["steps"][0].recovery.by == "learned"
     assert planned["calls"] == ()
 
 

@@ -1,0 +1,138 @@
+"""What is known against a failure is made of what tasks tried, whoever adds to it meanwhile."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from tests.interleaved_store import InterleavedStore
+from tests.parts import settings
+
+from daruma.graph.storage.postgres import aopen_postgres
+from daruma.state.experience import Experience, Tried
+from daruma.state.recovery import RecoveryAction
+from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.recovery_patterns import (
+    KEPT,
+    Met,
+    learn_recoveries,
+    learned_action,
+    would_recover,
+)
+
+MET = Met("o", "main", "main:timeout:#")
+SETTINGS = settings()
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[BaseStore]:
+    """Both stores that there are."""
+    if request.param == "memory":
+        yield InMemoryStore()
+        return
+    async with aopen_postgres(request.getfixturevalue("postgres_url")) as pg:
+        yield pg.store
+
+
+def task(number: int, *, worked: bool = True, owner: str = "o", **changes: Any) -> Experience:
+    """A task that tried another way, at the second of its number."""
+    tried = Tried(
+        actor=MET.actor,
+        signature=MET.signature,
+        strategy="parameter-adjustment",
+        by="model",
+        worked=worked,
+        reasoning=f"Way {number}.",
+    )
+    given: dict[str, Any] = {"mode": "react", "status": "completed", "goal": "g"} | changes
+    return Experience(task_id=f"t/{number}", owner=owner, at=float(number), tried=(tried,), **given)
+
+
+async def learned(store: BaseStore, tasks: Sequence[Experience]) -> RecoveryAction | None:
+    for each in tasks:
+        await learn_recoveries(each, store)
+    return await learned_action(store, MET, SETTINGS, 0.0)
+
+
+async def test_three_tasks_are_enough_and_a_failure_takes_it_back(store: BaseStore) -> None:
+    """RE-08: in any store, and the reasoning is the newest that worked."""
+    assert await learned(store, [task(1), task(2)]) is None
+
+    found = await learned(store, [task(3)])
+    assert found is not None
+    assert (found.strategy, found.reasoning, found.confidence) == (
+        "parameter-adjustment",
+        "Way 3.",
+        0.8,
+    )
+    assert await learned(store, [task(4, worked=False)]) is None
+
+
+async def test_a_task_that_is_learned_from_again_changes_nothing(store: BaseStore) -> None:
+    """A job may be done twice: after a crash, or by two workers at once."""
+    await learned(store, [task(1), task(2)])
+    await asyncio.gather(*(learn_recoveries(task(2), store) for _ in range(4)))
+
+    assert await learned(store, [task(1), task(2)]) is None
+
+
+async def test_many_at_once_end_as_one_after_the_other() -> None:
+    """Whatever their order."""
+    at_once, in_turn = InterleavedStore(), InMemoryStore()
+    tasks = [task(n, worked=n % 4 > 0) for n in range(20)]
+    shuffled = list(tasks)
+    random.Random(1).shuffle(shuffled)  # noqa: S311 - an order
+    await asyncio.gather(*(learn_recoveries(each, at_once) for each in shuffled))
+    await learned(in_turn, tasks)
+    place = shelf("o", "recoveries")
+    one, other = [
+        [i.value for i in await each.asearch(place, limit=100) if i.namespace == place]
+        for each in (at_once, in_turn)
+    ]
+
+    assert len(one) == 1
+    assert one == other
+
+
+async def test_what_is_kept_is_bounded() -> None:
+    """However often a failure comes."""
+    store = InMemoryStore()
+    await learned(store, [task(n) for n in range(KEPT + 10)])
+    await learned(store, [task(0)])
+    items = await store.asearch(shelf("o", "recoveries"), limit=1000)
+
+    assert len(items) == KEPT + 1
+
+
+async def test_another_owners_is_not_seen(store: BaseStore) -> None:
+    """EV-04: also where one owner's name begins with the other's."""
+    await learned(store, [task(n, owner="o2") for n in range(3)])
+
+    assert await learned(store, []) is None
+
+
+async def test_what_is_damaged_is_as_good_as_nothing() -> None:
+    """Older, foreign or damaged items are passed over, and mended by the next task."""
+    store = InMemoryStore()
+    await learned(store, [task(1), task(2), task(3)])
+    place = shelf("o", "recoveries")
+    (item,) = [i for i in await store.asearch(place) if i.namespace == place]
+    await store.aput(place, item.key, {"actions": "?"})
+    damaged = await learned_action(store, MET, SETTINGS, 0.0)
+    mended = await learned(store, [task(3)])
+
+    assert damaged is None
+    assert mended is not None
+
+
+async def test_who_looks_on_is_told_what_would_have_been_done() -> None:
+    """EV-03: by signature, of what the task had met."""
+    store = InMemoryStore()
+    await learned(store, [task(1), task(2), task(3)])
+
+    found = await would_recover(task(4), store, SETTINGS)
+    assert [(s, a.strategy) for s, a in found.items()] == [(MET.signature, "parameter-adjustment")]
+    assert await would_recover(task(4, owner="p"), store, SETTINGS) == {}
