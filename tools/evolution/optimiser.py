@@ -20,6 +20,7 @@ from daruma.tools.evolution.variant import (
     Variant,
     oldest_first,
     place_of,
+    taken_back,
     variant_id,
 )
 from daruma.tools.evolution.variants import MOST_IN_USE, Variants
@@ -99,10 +100,12 @@ async def one_test(actor: str, variants: Variants, store: BaseStore) -> None:
     waiting = [v for v in await variants.all() if v.actor == actor and v.status in OPEN]
     waiting.sort(key=lambda each: (each.status != "testing", oldest_first(each)))
     for number, each in enumerate(waiting):
-        why = await withdrawn(store, each.owner, each.id)
-        status: Status = "withdrawn" if why else "testing" if number == 0 else "proposed"
+        if gone := await withdrawn(store, each.owner, each.id):
+            await variants.put(taken_back(each, gone))
+            continue
+        status: Status = "testing" if number == 0 else "proposed"
         if each.status != status:
-            await variants.put(replace(each, status=status, why=why))
+            await variants.put(replace(each, status=status))
 
 
 async def _made_of(pitfall: Pitfall, at: float, ask: Ask) -> Variant:

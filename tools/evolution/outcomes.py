@@ -12,7 +12,7 @@ from daruma.state.experience import Experience
 from daruma.tools.evolution.ab_test import Decision, Outcome, Verdict, decision, setback_in_use
 from daruma.tools.evolution.kept import Namespace, all_in, plain
 from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.variant import Status, Variant
+from daruma.tools.evolution.variant import Status, Variant, taken_back
 from daruma.tools.evolution.variants import Variants
 from daruma.tools.evolution.withdrawal import withdrawn
 
@@ -58,22 +58,21 @@ async def decide(variant: Variant, store: BaseStore) -> None:
     before, variants = None, Variants(store, variant.owner)
     for _ in range(_ROUNDS):
         outcomes = await all_in(store, _OUTCOME, _place(variant), _MOST)
-        facts = sorted(map(repr, outcomes)), await withdrawn(store, variant.owner, variant.id)
-        found = decided(variant, outcomes, facts[1])
+        gone = await withdrawn(store, variant.owner, variant.id)
+        facts = sorted(map(repr, outcomes)), gone
+        found = taken_back(variant, gone) if gone else decided(variant, outcomes)
         if facts == before or found == variant:
             return
         now = await variants.get(variant.id)
-        if now is None or now.review > found.review:
+        if now is None or (not gone and now.review > found.review):
             return  # removed, or others are further on
         await variants.put(found)
         _LOG.info("instruction %s of %s: %s, %s", found.id, found.actor, found.status, found.why)
         before = facts
 
 
-def decided(variant: Variant, outcomes: list[Outcome], withdrawn_why: str = "") -> Variant:
+def decided(variant: Variant, outcomes: list[Outcome]) -> Variant:
     """Return a variant as its outcomes leave it. Pure."""
-    if withdrawn_why:
-        return replace(variant, status="withdrawn", why=withdrawn_why)
     in_use = variant.status == "promoted"
     found = setback_in_use(outcomes) if in_use else decision(outcomes)
     if found is None:

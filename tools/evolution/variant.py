@@ -1,5 +1,6 @@
 """A variant: one learned addition to the prompt of one actor, and how far it has come (EV-03)."""
 
+from dataclasses import replace
 from typing import Final, Literal
 
 from pydantic import TypeAdapter
@@ -8,13 +9,13 @@ from daruma.state.digest import digest
 from daruma.state.lessons import Place
 from daruma.state.record import record
 from daruma.tools.evolution.instruction_gate import words
+from daruma.tools.evolution.withdrawal import Withdrawal
 
 Status = Literal["proposed", "testing", "promoted", "rejected", "withdrawn"]
 """Waits while others only look on; is compared with none; is in use; did not help; was taken back.
 """
 
 OPEN: Final = ("proposed", "testing")
-GONE: Final = ("rejected", "withdrawn")
 
 
 @record
@@ -56,6 +57,11 @@ def variant_id(owner: str, actor: str, advice: str) -> str:
 def place_of(actor: str) -> Place:
     """Return where an actor reads what it has learned."""
     return "plan" if actor == "plan" else "system"
+
+
+def taken_back(variant: Variant, given: Withdrawal) -> Variant:
+    """Return a variant as it is once it was withdrawn."""
+    return replace(variant, status="withdrawn", why=given.why, decided_at=given.at)
 
 
 def oldest_first(variant: Variant) -> tuple[float, str]:

@@ -1,7 +1,6 @@
 """The variants of an owner's prompts in a store, and which of them a task is given."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from langgraph.store.base import BaseStore, Item, SearchOp
@@ -10,8 +9,8 @@ from daruma.state.lessons import Instruction
 from daruma.tools.evolution.ab_test import arm_of
 from daruma.tools.evolution.kept import all_in, plain, valid, valid_in
 from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.variant import OPEN, VARIANT, Status, Variant, oldest_first
-from daruma.tools.evolution.withdrawal import withdraw
+from daruma.tools.evolution.variant import OPEN, VARIANT, Status, Variant, oldest_first, taken_back
+from daruma.tools.evolution.withdrawal import Withdrawal, withdraw
 
 LIVE: Final[tuple[Status, ...]] = ("proposed", "testing", "promoted")
 MOST_IN_USE: Final = 3
@@ -49,8 +48,9 @@ class Variants:
         variant = await self.get(id_)
         if variant is None:
             return False
-        await withdraw(self._store, self._owner, id_, why)
-        await self.put(replace(variant, status="withdrawn", why=why, decided_at=at))
+        given = Withdrawal(why=why, at=at)
+        await withdraw(self._store, self._owner, id_, given)
+        await self.put(taken_back(variant, given))
         return True
 
 
