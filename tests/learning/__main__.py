@@ -1,18 +1,23 @@
-"""Whether learning helps, and whether it does harm: ``python -m tests.learning``.
+"""Whether learning helps, and whether it does harm: ``python -m tests.learning [noise]``.
 
 The tasks are carried out twice, on an embedded Postgres of its own: with learning on, with the
-block of pitfalls cut out of each request, observing only, and switched off.
+block of pitfalls cut out of each request, observing only, and switched off. With
+``noise`` they are tasks that fail once of what teaches nothing, with learning on and off; and such
+of which what they fell to has become wrong since: what learning costs then.
 """
 
 import asyncio
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from langgraph.store.base import BaseStore
 from tests.learning.arms import ARMS
 from tests.learning.families import tasks
+from tests.learning.misleading import misleading, stale
+from tests.learning.noise import report
 from tests.learning.passes import learning_settings, twice
 
 from daruma.graph.storage.embedded import embedded_postgres
@@ -20,10 +25,20 @@ from daruma.graph.storage.postgres import open_postgres
 from daruma.tools.evolution.would_have import would_have_been
 
 
-def main() -> None:
+def main(args: Sequence[str]) -> None:
     """Print one table."""
     with _ground() as (store, folder):
-        _help(store, folder)
+        if args[:1] == ["noise"]:
+            _noise(store, folder)
+        else:
+            _help(store, folder)
+
+
+def _noise(store: BaseStore, folder: Path) -> None:
+    print("| tasks | learning | number | failed first | failed again | told |")  # noqa: T201
+    print("|---|---|---|---|---|---|")  # noqa: T201
+    report(list(misleading()), store, folder)
+    report(list(stale()), store, folder, "stale")
 
 
 def _help(store: BaseStore, folder: Path) -> None:
@@ -54,4 +69,4 @@ def _ground() -> Iterator[tuple[BaseStore, Path]]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -3,23 +3,34 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from langgraph.store.base import BaseStore
-from tests.learning.families import ATask
-from tests.learning.student import TOOLS, Student
+from tests.learning.student import TOOLS
 from tests.parts import memory, settings
+from tests.scripted_runs import RecordingModel
 
 from daruma.graph.build import build_graph
 from daruma.state.lessons import Lessons
 from daruma.state.settings import Settings
 
 
+class Replayable(Protocol):
+    """A task that can be carried out again as it was."""
+
+    @property
+    def request(self) -> str:
+        """What is sent."""
+
+    def prepare(self, folder: Path) -> None:
+        """Make its workspace."""
+
+
 @dataclass(frozen=True)
 class Done:
     """One task that was carried out: whether it failed, what it was given, what was asked for."""
 
-    task: ATask
+    task: Replayable
     failed: bool
     requests: int
     lessons: Lessons | None
@@ -67,7 +78,11 @@ def learning_settings(name: str, **evolution: Any) -> Settings:
 
 
 def twice(
-    model: Student, tasks: Iterable[ATask], given: Settings, store: BaseStore, folder: Path
+    model: RecordingModel,
+    tasks: Iterable[Replayable],
+    given: Settings,
+    store: BaseStore,
+    folder: Path,
 ) -> Twice:
     """Carry tasks out twice, each on a thread and in a workspace of its own.
 
@@ -82,7 +97,7 @@ def twice(
     return Twice(*passes)
 
 
-def _done(graph: Any, model: Student, task: ATask, folder: Path) -> Done:
+def _done(graph: Any, model: RecordingModel, task: Replayable, folder: Path) -> Done:
     task.prepare(folder)
     before = len(model.requests)
     request = {"messages": [("user", task.request)], "workspace": str(folder)}

@@ -1,8 +1,9 @@
 """Looking up what earlier tasks have taught of one like this: one call of the store (EV-05)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from langgraph.store.base import BaseStore, Item, Result, SearchItem
 
@@ -16,6 +17,8 @@ from daruma.tools.evolution.skills_about import skills_about
 from daruma.tools.evolution.variants import instructions_of
 from daruma.tools.evolution.variants import ops as variant_ops
 from daruma.tools.files.threads import in_thread
+
+T = TypeVar("T")
 
 MOST: Final = 3
 """Pitfalls that a task is told of."""
@@ -46,11 +49,11 @@ class About:
 async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lessons:
     """Return the lessons for a task, be they none. Raises what the store raises."""
     given = settings.evolution
-    skills = await in_thread(skills_about, about.goal, settings.skills.folders)
+    skills = await _beside(about, partial(skills_about, about.goal, settings.skills.folders))
     pitfalls = Pitfalls(store, about.owner, shared=given.shared)
     ops = pitfalls.similar_ops(about.goal, skills)
     results = await store.abatch([*ops, *variant_ops(about.owner)])
-    similar = await in_thread(
+    alike = partial(
         pitfalls.similar_of,
         results[: len(ops)],
         about.goal,
@@ -59,6 +62,7 @@ async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lesso
         limit=MOST,
         skills=skills,
     )
+    similar = await _beside(about, alike)
     return Lessons(
         task_id=about.task_id,
         pitfalls=tuple(_known(each) for each in similar),
@@ -70,6 +74,14 @@ async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lesso
             observing=about.observing,
         ),
     )
+
+
+async def _beside(about: About, work: Callable[[], T]) -> T:
+    """Do what takes time off the run's loop; who observes has a loop of its own.
+
+    It may do so until the process ends, when there are no threads any more.
+    """
+    return work() if about.observing else await in_thread(work)
 
 
 def _items(results: Iterable[Result]) -> Iterator[Item]:
