@@ -74,6 +74,7 @@ def learning_settings(name: str, **evolution: Any) -> Settings:
         spec_review={"enabled": False},
         budgets={"max_steps": 5},
         memory={"enabled": False},
+        llm={"requests": {"per_model": 1, "per_call": 1}},
     )
 
 
