@@ -30,6 +30,11 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 """
 """What the planner knows of a word may let it read the whole table, or compile what takes 1 ms."""
 
+_OF_OTHERS: Final = 300
+"""Items that are ranked though they have some of the common words alone, which tells less."""
+_RAREST: Final = 2
+"""Of the common words, so many are looked for alone: what has none of these ranks low anyway."""
+
 Ranked = list[tuple[int, float]]
 """Items by their number, the best first, each with its score."""
 
@@ -48,8 +53,8 @@ async def best_by_words(
 
     ``wanted`` are plain values that they have to have; those whose words weigh less than the share
     ``least`` of the query's are left out. Of words that more than 1,000 items have,
-    those are ranked that have all, and if they are too few, 1,000 of those that have some. Within
-    a transaction.
+    those are ranked that have all, and 300 of those that have several; if they are too few, 300 of
+    those that have one of the two rarest. Within a transaction.
     """
     looked_for = index.of_query(query)
     if not looked_for:
@@ -62,10 +67,13 @@ async def best_by_words(
     if not words:
         return []
     worth = {word: rarity(count, max(every, count)) for word, count in words.items()}
-    asked = [all_of([among, query]) for query in _candidates(words)]
+    asked = {all_of([among, query]): CANDIDATES for query in _candidates(words)}
+    if some := _some(words, every):
+        asked[all_of([among, some])] = _OF_OTHERS
     found = await _ranked(connection, asked, worth, most)
     if len(found) < most and max(words.values()) >= CANDIDATES:
-        found = await _ranked(connection, [*asked, _others(among, words)], worth, most)
+        asked[_others(among, words)] = max(most, _OF_OTHERS)
+        found = await _ranked(connection, asked, worth, most)
     whole = sum(rarity(count, max(every, count)) for count in having.values())
     return [(item, score) for item, score in found if score >= least * whole]
 
@@ -82,11 +90,33 @@ def _candidates(words: Mapping[str, int]) -> list[str]:
     return [either(rare), f"({together}) & !({either(rare)})"] if rare else [together]
 
 
+def _some(words: Mapping[str, int], every: int) -> str:
+    """Return the query for what has several of the common words; empty where all have to be had.
+
+    The rarest are asked for, so many that about 300 items are to be expected, were words to come
+    without regard to each other. It finds what is nearly alike, without reading much.
+    """
+    rare, common = _rare_and_common(words)
+    expected, several = float(every), list[str]()
+    for word in common:
+        if expected <= _OF_OTHERS:
+            break
+        expected *= min(1.0, words[word] / max(1, every))
+        several.append(word)
+    if len(several) == len(common):
+        return ""
+    without = [f"!({either(rare)})"] if rare else []
+    return all_of([*several, f"!({all_of(common)})", *without])
+
+
 def _others(among: str, words: Mapping[str, int]) -> str:
-    """Return the query for what has some of the common words, and is no candidate yet."""
+    """Return the query for what has one of the rarest common words, and is no candidate yet.
+
+    To look for any of the common ones would read nearly all that there is.
+    """
     rare, common = _rare_and_common(words)
     without = [f"!({either(rare)})"] if rare else []
-    return all_of([among, either(common), f"!({all_of(common)})", *without])
+    return all_of([among, either(common[:_RAREST]), f"!({all_of(common)})", *without])
 
 
 def _rare_and_common(words: Mapping[str, int]) -> tuple[list[str], list[str]]:
@@ -99,9 +129,9 @@ def _rare_and_common(words: Mapping[str, int]) -> tuple[list[str], list[str]]:
 
 
 async def _ranked(
-    connection: Connection, asked: Sequence[str], worth: Mapping[str, float], most: int
+    connection: Connection, asked: Mapping[str, int], worth: Mapping[str, float], most: int
 ) -> Ranked:
-    """Rank what queries find by BM25; ``worth`` says how much each word tells.
+    """Rank what queries find, so many of each, by BM25; ``worth`` says how much each word tells.
 
     ``ts_rank`` of one word that stands n times is ``(1 + 1/4 + ... + 1/n²) / 1.644934``: that is
     turned back into n, to a twentieth.
@@ -117,7 +147,7 @@ async def _ranked(
     statement = _FOUND.format(
         candidates=candidates, ranks=", ".join(ranks), score=" + ".join(scores)
     )
-    bounded = [value for query in asked for value in (query, CANDIDATES)]
+    bounded = [value for each in asked.items() for value in each]
     values = [*bounded, *worth, *worth.values(), most]
     found = await connection.execute(statement.encode(), values)
     return [(int(row["id"]), float(row["score"])) for row in await found.fetchall()]
