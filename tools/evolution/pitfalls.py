@@ -1,5 +1,6 @@
 """An owner's pitfalls in any of LangGraph's stores: observed, read, marked and forgotten."""
 
+from dataclasses import replace
 from typing import Final
 
 from langgraph.store.base import Item, Op, PutOp
@@ -35,7 +36,7 @@ class Pitfalls(PitfallLookup):
         fact = seen_in(setback, experience)
         for each in await self.record(fact, min_confidence):
             if any(other.task == fact.task for other in each.facts):
-                return each.pitfall
+                return replace(each.pitfall, shared=self.shared)
         raise LookupError(f"what the task {fact.task!r} met was forgotten meanwhile")
 
     async def record(self, fact: Evidence, min_confidence: float) -> list[Summary]:

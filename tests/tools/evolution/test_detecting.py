@@ -1,0 +1,159 @@
+"""What a task says of pitfalls: those it met, and those it did not meet."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.store.memory import InMemoryStore
+from tests.tools.evolution.ended_tasks import (
+    PARSER,
+    ROUNDING,
+    a_setback,
+    an_experience,
+    told_of,
+)
+
+from daruma.state.experience import Experience
+from daruma.state.pitfall import Pitfall
+from daruma.tools.evolution.detecting import detect
+from daruma.tools.evolution.evidence import Evidence
+from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution.summing_up import summed_up
+
+LEAST = 0.5
+MET = (a_setback(),)
+
+
+def done(number: int, goal: str = ROUNDING, *told: str) -> Experience:
+    """A task that was completed, and told of those pitfalls."""
+    lessons = told_of(*told, task=f"t{number}/1")
+    return an_experience(number, goal=goal, status="completed", lessons=lessons)
+
+
+async def after(*experiences: Experience) -> list[Pitfall]:
+    """What is kept after tasks."""
+    pitfalls = Pitfalls(InMemoryStore(), "o")
+    for experience in experiences:
+        await detect(experience, pitfalls, LEAST)
+    return await pitfalls.all()
+
+
+async def test_what_a_task_met_becomes_a_pitfall() -> None:
+    """EV-03: each setback, for its actor; what is passing makes none."""
+    outage = a_setback("main:llm_failure:APIError", passing=True)
+    (found,) = await after(an_experience(setbacks=(*MET, outage)))
+
+    assert (found.signature, found.tasks, found.level) == (MET[0].signature, 1, "high")
+
+
+async def test_a_task_alike_that_went_well_speaks_against_it() -> None:
+    """Untold, it is clear: one of two is not sure enough."""
+    (found,) = await after(an_experience(1, setbacks=MET), done(2))
+
+    assert (found.clear, found.avoided, found.level) == (1, 0, "low")
+    assert found.confidence == pytest.approx(1.5 / 3.5)
+
+
+async def test_a_task_that_was_told_and_went_well_does_not() -> None:
+    """It avoided it: telling helps, and goes on."""
+    (first,) = await after(an_experience(1, setbacks=MET))
+    (found,) = await after(an_experience(1, setbacks=MET), done(2, ROUNDING, first.id))
+
+    assert (found.clear, found.avoided, found.level) == (0, 1, "high")
+    assert found.confidence == first.confidence
+
+
+async def test_a_task_that_was_told_and_met_it_counts_as_both() -> None:
+    """It was seen in two tasks, once though told."""
+    (first,) = await after(an_experience(1, setbacks=MET))
+    again = an_experience(2, setbacks=MET, lessons=told_of(first.id))
+    (found,) = await after(an_experience(1, setbacks=MET), again)
+
+    assert (found.tasks, found.repeated, found.avoided) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        done(2, PARSER),
+        replace(done(2), status="failed"),
+        replace(done(2), setbacks=MET),
+        done(0),
+    ],
+    ids=["another goal", "failed", "met it too", "before it"],
+)
+async def test_others_say_nothing_against_it(other: Experience) -> None:
+    """Only a task alike that went well without it, and later, does."""
+    found = await after(an_experience(1, setbacks=MET), other)
+
+    assert all(each.clear == each.avoided == 0 for each in found)
+
+
+async def test_a_job_that_is_done_twice_changes_nothing() -> None:
+    """EV-03: by the id of the task."""
+    tasks = (an_experience(1, setbacks=MET), done(2), an_experience(3, setbacks=MET))
+
+    assert await after(*tasks, *tasks) == await after(*tasks)
+
+
+async def test_what_was_met_stays_met_though_the_task_went_well_later() -> None:
+    """A task that was taken up again is one task."""
+    failed = an_experience(1, setbacks=MET)
+    (found,) = await after(failed, an_experience(2, setbacks=MET), done(3), replace(done(1), at=9))
+
+    assert (found.tasks, found.clear) == (2, 1)
+
+
+async def test_anothers_pitfall_is_never_written_to() -> None:
+    """EV-04: though a task was told of it, as both share."""
+    store = InMemoryStore()
+    theirs = Pitfalls(store, "p", shared=True)
+    made = await theirs.observe(a_setback(), an_experience(1, owner="p"), LEAST)
+    told = replace(done(2, ROUNDING, made.id), at=5)
+
+    await detect(told, Pitfalls(store, "o", shared=True), LEAST)
+    await detect(replace(told, setbacks=MET), Pitfalls(store, "o", shared=True), LEAST)
+
+    assert await theirs.all() == [made]
+    (own,) = await Pitfalls(store, "o").all()
+    assert (own.owner, own.tasks, own.repeated) == ("o", 1, 0)
+
+
+FACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["failed", "clear", "avoided", "repeated"]),
+        st.sampled_from([ROUNDING, PARSER, "Fix how invoices are rounded in bill/split.py", ""]),
+        st.integers(0, 5),
+    ),
+    max_size=12,
+)
+
+
+@given(FACTS, st.randoms())
+def test_pitfalls_are_made_of_the_facts_alone(
+    facts: list[tuple[str, str, int]], draw: object
+) -> None:
+    """In any order; each task that met something belongs to one pitfall."""
+    made = [
+        Evidence(
+            task=f"t{n}",
+            how=how,  # type: ignore[arg-type]
+            at=float(at),
+            owner="o",
+            actor="main",
+            signature="s",
+            goal=goal,
+            kind="check",
+        )
+        for n, (how, goal, at) in enumerate(facts)
+    ]
+    shuffled = list(made)
+    draw.shuffle(shuffled)  # type: ignore[attr-defined]
+
+    found = summed_up(made, LEAST)
+
+    assert found == summed_up(shuffled, LEAST)
+    assert sum(each.pitfall.tasks for each in found) == sum(each.seen for each in made)
+    assert all(0 <= each.pitfall.confidence <= 1 for each in found)
+    assert len({each.pitfall.id for each in found}) == len(found)
