@@ -21,10 +21,11 @@ from typing_extensions import override
 
 from daruma.graph.bridge import run
 from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.searching import Search
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.sealing import Checked
-from daruma.graph.storage.store import IndexWords, PostgresStore
+from daruma.graph.storage.store import PostgresStore
 from daruma.state.experience import Experience, Setback
 from daruma.tools.evolution.evidence import seen_in
 from daruma.tools.evolution.pitfall_items import put_of

@@ -68,9 +68,9 @@ def errors_of_members(state: State) -> Iterator[Setback]:
                 tool = "+".join(tools_in(before.signature))
                 said = telling_line(blocker)
                 seen[actor, tool, signed("tool", tool, said)].append(said)
-    for (actor, tool, signature), said in seen.items():
-        if len(said) > 1:
-            text = kept_line(f"{tool}: {said[0]}")
+    for (actor, tool, signature), errors in seen.items():
+        if len(errors) > 1:
+            text = kept_line(f"{tool}: {errors[0]}")
             yield Setback(kind="tool", actor=actor, signature=signature, text=text, tool=tool)
 
 

@@ -33,6 +33,7 @@ OWNERS = st.sampled_from(
     ]
 )
 Doing = Literal["observe", "share", "unshare", "forget", "get", "similar", "evidence"]
+READINGS: tuple[Doing, ...] = ("get", "similar", "evidence")
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 2),
@@ -108,9 +109,9 @@ async def lived(store: BaseStore, owners: Sequence[str], steps: Sequence[Any]) -
         await world.do(owners[who], what, number)
         await world.check()
     for owner in owners:
-        for what in ("get", "similar", "evidence"):
+        for reading in READINGS:
             for number in range(4):
-                await world.do(owner, what, number)
+                await world.do(owner, reading, number)
 
 
 @settings(max_examples=60)

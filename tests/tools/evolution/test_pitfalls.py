@@ -121,7 +121,7 @@ def test_two_at_once_end_alike(order: list[Any]) -> None:
 
     async def at_once() -> list[Pitfall]:
         pitfalls = Pitfalls(Slow(), "o")
-        await asyncio.gather(*(pitfalls.observe(*fact, LEAST) for fact in order))
+        await asyncio.gather(*(pitfalls.observe(met, task, LEAST) for met, task in order))
         return await pitfalls.all()
 
     assert asyncio.run(at_once()) == asyncio.run(observed(InMemoryStore()))
@@ -267,7 +267,8 @@ async def test_what_fits_no_record_is_skipped() -> None:
     place, group = shelf("o", "pitfalls"), before.id.partition("-")[0]
     item = await store.aget(place, before.id)
     assert item
-    for n, value in enumerate([{}, {"pitfall": 1, "grave": True}, {"about": ROUNDING}, item.value]):
+    values: list[dict[str, Any]] = [{}, {"pitfall": 1, "grave": True}, {"about": ROUNDING}]
+    for n, value in enumerate([*values, item.value]):
         await store.aput(place, f"x{n}", value)
     await store.aput(shelf("o", "evidence", group), "x", {"task": 3})
 
