@@ -17,18 +17,23 @@ _SERVING: Final = "daruma"
 _starting = threading.Lock()
 
 
-def background_loop(name: str = _SERVING) -> asyncio.AbstractEventLoop:
-    """Return the one background loop of a name, started in a daemon thread on first use."""
+def background_loop(
+    name: str = _SERVING, exit_seconds: float = _EXIT_SECONDS
+) -> asyncio.AbstractEventLoop:
+    """Return the one background loop of a name, started in a daemon thread on first use.
+
+    At the exit, what is under way there is cancelled, and has so many seconds to clean up.
+    """
     with _starting:
-        return _background_loop(name)
+        return _background_loop(name, exit_seconds)
 
 
 @cache
-def _background_loop(name: str) -> asyncio.AbstractEventLoop:
+def _background_loop(name: str, exit_seconds: float) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_keep_running, args=[loop], name=name, daemon=True)
     thread.start()
-    atexit.register(_stop, loop, thread)
+    atexit.register(_stop, loop, thread, exit_seconds)
     return loop
 
 
@@ -46,15 +51,15 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, seconds: float) -> None:
     """Cancel what is under way, so that it can clean up; leave behind what does not end."""
     if not thread.is_alive():  # this is a fork of the process that had it
         return
     ended = asyncio.run_coroutine_threadsafe(_cancel_all(), loop)
     with suppress(TimeoutError):
-        ended.result(_EXIT_SECONDS)
+        ended.result(seconds)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(_EXIT_SECONDS)
+        thread.join(seconds)
 
 
 async def _cancel_all() -> None:

@@ -26,8 +26,7 @@ SECONDS: Final = 60.0
 EXIT_SECONDS: Final = 5.0
 """How long what is pending is waited for, where its storage is closed or the process ends."""
 
-LOOP: Final = "daruma-evolution"
-"""The name of the background loop that all of it is done on."""
+_LOOP: Final = "daruma-evolution"
 
 _lock = threading.Lock()
 """Held for as long as it takes to look at a list."""
@@ -48,7 +47,7 @@ class Jobs:
 
     def take(self, job: Job, most: int) -> bool:
         """Take a job on if fewer than ``most`` are pending; return at once whether it was."""
-        loop = _loop()
+        loop = evolution_loop()
         with _lock:
             if len(self._pending) >= most:
                 return False
@@ -90,7 +89,7 @@ class Jobs:
         with suppress(RuntimeError):  # the loop is closed, and all of it cancelled
             for each in left:
                 if each.task:
-                    _loop().call_soon_threadsafe(each.task.cancel)
+                    evolution_loop().call_soon_threadsafe(each.task.cancel)
         return [each for each in left if each.task]
 
     def _begin(self) -> None:
@@ -144,8 +143,11 @@ async def _left(futures: Iterable[End], seconds: float) -> bool:
 
 
 @cache
-def _loop() -> asyncio.AbstractEventLoop:
-    loop = background_loop(LOOP)  # it stops at the exit, after what is registered from now on
+def evolution_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop that all of it is done on, in this process."""
+    loop = background_loop(
+        _LOOP, CLEANING_SECONDS
+    )  # it stops at the exit, after what is registered from now on
     atexit.register(_drain_all)
     return loop
 
@@ -160,7 +162,7 @@ def _begin_anew() -> None:
     global _lock  # noqa: PLW0603 - another thread may have held it in the fork's parent
     _lock = threading.Lock()
     _busy.clear()
-    _loop.cache_clear()
+    evolution_loop.cache_clear()
     for each in _all:
         each.forget()
 

@@ -5,11 +5,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from daruma.graph.background import background_loop
 from daruma.graph.bridge import on
 from daruma.graph.compiled import Machine
 from daruma.graph.evolving.job import within
-from daruma.graph.evolving.jobs import LOOP, SECONDS
+from daruma.graph.evolving.jobs import SECONDS, evolution_loop
 from daruma.graph.evolving.tally import NotTaken
 from daruma.graph.storage.database import Database
 from daruma.graph.workers.jobs import evolve_later
@@ -54,7 +53,7 @@ async def evolve(graph: Machine, owner: str, key: str) -> Experience | None:
     experience = _read(found.value) if found else None
     if store and experience:
         learning = Learning(store, graph.settings, graph.evolution.ask_under(graph.settings))
-        await on(background_loop(LOOP), within(SECONDS, learn(experience, learning)))
+        await on(evolution_loop(), within(SECONDS, learn(experience, learning)))
     return experience
 
 

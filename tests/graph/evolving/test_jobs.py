@@ -1,0 +1,158 @@
+"""Jobs beside runs: bounded, and gone with the process that has them."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from daruma.graph.evolving.job import Job, LeftUndone
+from daruma.graph.evolving.jobs import Jobs, adrain_place, busy
+
+
+def a_job(place: object = None, waits_for: threading.Event | None = None) -> Job:
+    """A job that notes its end; one that waits holds the thread that all of them have."""
+
+    async def work() -> None:
+        if waits_for:
+            waits_for.wait()
+
+    return Job(work=work, told=lambda _: None, at_once=2, place=place)
+
+
+async def test_closing_a_place_waits_for_what_needs_it_and_nothing_else() -> None:
+    """The jobs of another database are its own concern."""
+    jobs, here, elsewhere = Jobs(), object(), object()
+    other = Job(_never, lambda _: None, 2, elsewhere)
+    assert jobs.take(other, 2)
+    needed = a_job(here)
+    assert jobs.take(needed, 2)
+
+    await adrain_place(here)
+    pending = [jobs in busy(), other.over.done(), needed.over.done()]
+    await adrain_place(elsewhere, 0.0)
+
+    assert pending == [True, False, True]
+    assert (jobs in busy(), other.over.done()) == (False, True)
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
+def test_what_was_given_up_is_told_so_once() -> None:
+    """Also where it holds its thread: nobody waits for that, and its own end is no second one."""
+    release, told = threading.Event(), list[BaseException | None]()
+    began = threading.Event()
+
+    async def work() -> None:
+        began.set()
+        release.wait()
+
+    jobs, job = Jobs(), Job(work, told.append, 2)
+    assert jobs.take(job, 2)
+    assert began.wait(20)
+
+    assert not jobs.drain(0.0)
+    release.set()
+    job.gone.result(20)
+
+    assert [type(each) for each in told] == [LeftUndone]
+
+
+ALONE = """
+import os, threading
+from daruma.graph.evolving.job import Job
+from daruma.graph.evolving.jobs import Jobs
+{body}
+"""
+
+AT_EXIT = """
+import asyncio
+async def work():
+    await asyncio.sleep(0.05)
+    print("learned", flush=True)
+jobs = Jobs()
+jobs.take(Job(work, lambda error: print("told", error), 1), 2)
+"""
+
+BLOCKED = """
+began = threading.Event()
+async def work():
+    began.set()
+    threading.Event().wait()
+jobs = Jobs()
+jobs.take(Job(work, lambda error: print("told", error), 1), 2)
+began.wait()
+jobs.drain(0.0)
+"""
+
+FORKED = """
+release = threading.Event()
+async def held():
+    release.wait()
+async def quick():
+    pass
+jobs = Jobs()
+jobs.take(Job(held, lambda _: None, 1), 2)
+child = os.fork()
+if child == 0:
+    taken = jobs.take(Job(quick, lambda _: None, 1), 1)
+    done = jobs.drain(20)
+    print("child", taken, done, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+release.set()
+print("parent", jobs.drain(20))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (AT_EXIT, ["learned", "told None"]),
+        (BLOCKED, ["told it took too long"]),
+        (FORKED, ["child True True", "parent True"]),
+    ],
+)
+def test_a_process_ends_with_its_jobs(body: str, lines: list[str]) -> None:
+    """Waiting for what can be done, past what can not; a fork has jobs of its own."""
+    ran = subprocess.run(
+        [sys.executable, "-c", ALONE.format(body=body)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+
+    assert (ran.returncode, ran.stdout.splitlines(), ran.stderr) == (0, lines, "")
+
+
+QUIET = """
+import threading
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from daruma.graph.build import build_graph
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.settings import Settings
+for mode, enabled, store in (
+    ("react", False, InMemoryStore()), ("react", True, None), ("direct_chat", True, InMemoryStore())
+):
+    settings = Settings.model_validate({"evolution": {"enabled": enabled}})
+    model = ScriptedChatModel(script=[{"say": "Done."}])
+    graph = build_graph(model, (), settings, store=store)
+    graph.invoke({"messages": [("user", "Do it")], "mode": mode})
+print(sorted(t.name for t in threading.enumerate() if t.name.startswith("daruma")))
+"""
+
+
+def test_without_evolution_there_is_not_even_a_thread() -> None:
+    """Switched off, without a store, and for mere chat: nothing at all happens."""
+    ran = subprocess.run(
+        [sys.executable, "-c", QUIET], check=False, capture_output=True, text=True, timeout=60
+    )
+
+    assert ran.stdout.splitlines()[-1:] == ["['daruma']"], ran.stderr
