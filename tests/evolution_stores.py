@@ -31,12 +31,14 @@ class IllStore(InMemoryStore):
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         given = list(ops)
-        if any(_is_evolution_s(op) for op in given):
-            self.asked.set()
-            await self._suffer()
+        await self.suffer(given)
         return await super().abatch(given)
 
-    async def _suffer(self) -> None:
+    async def suffer(self, ops: Iterable[Op]) -> None:
+        """Do what is wrong with it, if evolution is about to write."""
+        if not any(_is_evolution_s(op) for op in ops):
+            return
+        self.asked.set()
         if self.ill == "raises":
             raise ConnectionError("the store is gone, with sk-abcdefghijklmnop")
         if self.ill == "full":

@@ -48,15 +48,19 @@ class Conversation:
         self.paper = Paper(Console(stderr=self.json, highlight=False))
         self._plan_known = self._asked = False
         self._told: TaskResult | None = None
+        self._ended: Stop | None = None
 
     def hold(self, session: Session, start: Start) -> int:
         """Run a thread until it ends or waits, and return the exit code."""
         try:
             stop = self._until_waiting(session, start)
         except (Cancelled, KeyboardInterrupt) as end:
+            if self._ended:  # only what is learned of it was called off
+                return exit_code(self._ended)
             self._tell_cancelled(session)
             return end.exit_code if isinstance(end, Cancelled) else 130
-        self._tell(stop)
+        if not self._ended:
+            self._tell(stop)
         return exit_code(stop)
 
     def _until_waiting(self, session: Session, start: Start) -> Stop:
@@ -64,13 +68,19 @@ class Conversation:
         while True:
             with progress:
                 stop = run_interruptible(
-                    progress.over(session.advance(start, progress, self._by_itself))
+                    progress.over(session.advance(start, progress, self._by_itself, self._end))
                 )
             self._plan_known |= progress.plan_shown
             replies = self._ask(stop)
             if not replies:
                 return stop
             start = _going(replies)
+
+    def _end(self, stop: Stop) -> None:
+        """Tell an answer at once; what is learned of it comes after (EV-01)."""
+        if stop.result and not stop.questions:
+            self._ended = stop
+            self._tell(stop)
 
     def _by_itself(self, stop: Stop) -> Replies:
         if self.automatic:

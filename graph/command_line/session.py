@@ -103,11 +103,16 @@ class Session:
     start: str | None = None
 
     async def advance(
-        self, start: Start, watcher: Watcher, automatic: Callable[[Stop], Replies]
+        self,
+        start: Start,
+        watcher: Watcher,
+        automatic: Callable[[Stop], Replies],
+        tell: Callable[[Stop], None],
     ) -> Stop:
         """Run until the task ends or a question is open that ``automatic`` has no reply to.
 
-        Storage is open only meanwhile: a person's wait costs nothing (DU-02).
+        Storage is open only meanwhile: a person's wait costs nothing (DU-02). Before it is closed,
+        what is learned of the task is waited for; ``tell`` is called before that (EV-01).
         """
         async with aopen_postgres() as postgres:
             kept = await self.keepsake(postgres)  # checked before any setting is used
@@ -127,7 +132,9 @@ class Session:
             while going:
                 await self._stream(graph, going, kept, watcher)
                 going = await self._answered(graph, automatic)
-            return await self._stop(graph)
+            stop = await self._stop(graph)
+            tell(stop)
+            return stop
 
     async def keepsake(self, postgres: Postgres) -> Keepsake:
         """Return what the thread keeps, once its settings were checked."""

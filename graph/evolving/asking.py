@@ -24,7 +24,7 @@ def ask_with(asker: Asker, settings: Settings) -> AskText:
 
     async def ask(prompt: str, text: str) -> str:
         messages = [SystemMessage(prompt), HumanMessage(text)]
-        asking = asker("evolution", messages, call=1, role="auxiliary", emit=_unheard)
+        asking = asker("evolution", messages, call=0, role="auxiliary", emit=_unheard)
         try:
             answer = await asyncio.wait_for(asking, AUXILIARY_SECONDS)
         except Exception as error:  # noqa: BLE001 - any provider's; what is learned by rule stands

@@ -191,7 +191,8 @@ def test_chat_is_never_handed_over() -> None:
     """MO-03."""
     learned = Learned()
 
-    result = learned.graph.invoke({**REACT, "mode": "direct_chat"}, CONFIG)["result"]
+    chat: Any = {**REACT, "mode": "direct_chat"}
+    result = learned.graph.invoke(chat, CONFIG)["result"]
 
     assert result.completed
     assert learned.graph.evolution.counts.accepted == 0
@@ -227,8 +228,9 @@ def test_steps_that_ran_out_are_a_failure() -> None:
     """LangGraph's own limit raises; the thread can be gone on with, the run has failed."""
     learned = Learned()
 
+    short: Any = {**CONFIG, "recursion_limit": 2}
     with pytest.raises(GraphRecursionError):
-        learned.graph.invoke(REACT, {**CONFIG, "recursion_limit": 2})
+        learned.graph.invoke(REACT, short)
 
     assert learned.statuses == ["failed"]
 
@@ -321,7 +323,8 @@ def test_one_of_several_that_were_sent_out_is_not_the_task() -> None:
 
 def test_a_member_has_nothing_to_hand_over() -> None:
     """PL-06: its part is the task's."""
-    config = HandingOver([].append).noted(RunnableConfig())
+    kept: list[Ended] = []
+    config = HandingOver(kept.append).noted(RunnableConfig())
 
     assert HandingOver.of_the_task(config) is not None
     assert HandingOver.of_the_task(Member("p1", print).noted(config)) is None

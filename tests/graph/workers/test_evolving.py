@@ -16,7 +16,7 @@ from daruma.graph.workers.standing import standings
 from daruma.graph.workers.submit import asubmit
 from daruma.graph.workers.work import awork
 
-ASKED = {"messages": [("user", "Do it")], "mode": "react"}
+ASKED: Any = {"messages": [("user", "Do it")], "mode": "react"}
 ROOT = ("daruma", "evolution")
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -86,7 +86,8 @@ async def test_of_too_many_that_wait_the_rest_is_dropped(postgres_url: str) -> N
         graph = by_jobs(graph_on(pg), pg.checkpointer.database, "daruma", {}, most=2)
 
         for number in range(3):
-            await graph.ainvoke(ASKED, {"configurable": {"thread_id": f"t{number}"}})
+            config: Any = {"configurable": {"thread_id": f"t{number}"}}
+            await graph.ainvoke(ASKED, config)
         assert await graph.evolution.adrain()
 
         counts = graph.evolution.counts
