@@ -10,11 +10,13 @@ from langgraph.types import StateSnapshot
 
 from daruma.graph.compiled import Machine
 from daruma.graph.door import open_questions
+from daruma.graph.handing_over import Ended
 from daruma.graph.held import athread_held
 from daruma.graph.parking import PARK, overdue, stale_ids
 from daruma.graph.replies import replies_of
 from daruma.graph.unfinished import is_unfinished
 from daruma.graph.workers.submission import SUBMISSION, Submission
+from daruma.state.channels import State
 from daruma.state.interrupts import ReplyRefused
 
 DONE: Final = object()
@@ -34,7 +36,16 @@ async def carry_out(graph: Machine, submission: Submission) -> StateSnapshot:
         given = rest_of(submission, snapshot, known, time.time())
         if given is not DONE:
             await own.ainvoke(given, config | {"metadata": submission.metadata})
+        else:
+            _hand_over(graph, snapshot)
         return await own.aget_state(config)
+
+
+def _hand_over(graph: Machine, snapshot: StateSnapshot) -> None:
+    """Have an ended task learned from, as nobody can tell whether whoever ended it came to that."""
+    state = State(**snapshot.values)
+    if state.result and state.result.task_id == state.task_id:
+        graph.evolution.hand_over(Ended(state, state.result.status, graph.settings, graph.store))
 
 
 def rest_of(

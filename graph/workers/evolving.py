@@ -9,7 +9,7 @@ from daruma.graph.bridge import on
 from daruma.graph.compiled import Machine
 from daruma.graph.evolving.job import within
 from daruma.graph.evolving.jobs import SECONDS, evolution_loop
-from daruma.graph.evolving.tally import NotTaken
+from daruma.graph.evolving.tally import NotSampled, NotTaken
 from daruma.graph.storage.database import Database
 from daruma.graph.workers.jobs import evolve_later
 from daruma.state.digest import digest
@@ -33,6 +33,8 @@ def by_jobs(
         return graph
 
     async def put_off(experience: Experience, learning: Learning) -> None:
+        if experience.status == "cancelled":  # its job goes back into the queue, and then on
+            raise NotSampled
         key = digest(experience.task_id)
         place = shelf(experience.owner, "experiences")
         await learning.store.aput(place, key, as_value(experience), index=["goal"])

@@ -17,7 +17,6 @@ from tests.scripted_runs import calls, phases, say, shout
 from daruma.graph.handing_over import Ended, HandingOver
 from daruma.graph.members import Member
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.experience import Experience
 from daruma.state.storage import HoldLost, StorageUnavailable, WorkspaceBusy
 
 
@@ -58,15 +57,10 @@ def test_all_four_ways_hand_over_the_same(way: Any, turns: list[Any], status: An
 
     way(learned, REACT)
 
-    same = Experience(
-        task_id="t/1", owner="default", mode="react", status=status, goal="Do it", at=0.0
-    )
-    (experience,) = learned.experiences
-    assert (experience.task_id, experience.status, experience.goal) == (
-        same.task_id,
-        same.status,
-        same.goal,
-    )
+    invoked = Learned(scripted(*turns), [shout], budgets={"max_steps": len(turns)})
+    by_invoke(invoked, REACT)
+    assert learned.experiences == invoked.experiences
+    assert learned.statuses == [status]
 
 
 @pytest.mark.parametrize("way", WAYS)

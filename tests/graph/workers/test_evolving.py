@@ -1,18 +1,24 @@
 """Ended tasks that one worker carried out are learned from by any, and once (EV-01)."""
 
+import asyncio
 from typing import Any
 
+from langchain_core.messages import HumanMessage
+from langgraph.store.memory import InMemoryStore
 from tests.parts import settings
-from tests.scripted_runs import say
+from tests.scripted_runs import calls, say
 from tests.worker_kill import QUICK
 from tests.worker_lines import WorkerLines
 
 from daruma.graph.build import build_graph
 from daruma.graph.compiled import Machine
+from daruma.graph.evolving.tally import Counts
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
+from daruma.graph.workers.carrying_out import carry_out
 from daruma.graph.workers.evolving import by_jobs, evolve
 from daruma.graph.workers.standing import standings
+from daruma.graph.workers.submission import Submission
 from daruma.graph.workers.submit import asubmit
 from daruma.graph.workers.work import awork
 
@@ -120,3 +126,67 @@ async def test_what_is_on_record_no_more_is_nothing_to_learn_from(postgres_url: 
 
         assert await evolve(graph, "default", "none") is None
         assert await evolve(graph, "default", "odd") is None
+
+
+async def test_what_a_dead_worker_ended_is_learned_from_all_the_same(postgres_url: str) -> None:
+    """Its job comes again, there is nothing to do, and what it had not come to is done."""
+    async with aopen_postgres(postgres_url) as pg:
+        asked = {"messages": [HumanMessage("Do it", id="m")], "mode": "react"}
+        submission = Submission("t", asked)
+        await carry_out(graph_on(pg, enabled=False), submission)
+        other = graph_on(pg)
+
+        await carry_out(other, submission)
+
+        assert await other.evolution.adrain()
+        assert await kept_on(pg) == ["t/1"]
+
+
+async def test_a_job_that_a_dead_worker_had_begun_is_another_s(postgres_url: str) -> None:
+    """As any job of the queue."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        queued = by_jobs(graph, pg.checkpointer.database, "daruma", {})
+        await queued.ainvoke(ASKED, CONFIG)
+        assert await queued.evolution.adrain()
+        async with pg.pool.connection() as connection:  # begun by one of whom nothing is known
+            await connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
+
+        with WorkerLines.heard() as lines:
+            await awork(graph, wait=False, pace=QUICK)
+
+        assert "task 't/1': learned from" in lines.lines
+        assert await jobs_on(pg) == []
+
+
+async def test_what_goes_back_into_the_queue_has_not_ended(postgres_url: str) -> None:
+    """A worker that is stopped breaks nothing off: another one goes on with it."""
+    reached = asyncio.Event()
+
+    async def hang(text: str) -> str:
+        """Take for ever."""
+        reached.set()
+        await asyncio.Event().wait()
+        return text
+
+    async with aopen_postgres(postgres_url) as pg:
+        model = ScriptedChatModel(script=[calls("hang")])
+        own = build_graph(model, [hang], settings(), persistence=pg)
+        graph = by_jobs(own, pg.checkpointer.database, "daruma", {})
+        running = asyncio.create_task(graph.ainvoke(ASKED, CONFIG))
+        await reached.wait()
+
+        running.cancel()
+        await asyncio.wait([running])
+
+        assert await graph.evolution.adrain()
+        assert graph.evolution.counts == Counts(accepted=1, skipped=1)
+        assert await kept_on(pg) == []
+
+
+async def test_a_store_of_one_s_own_is_learned_into_at_once(postgres_url: str) -> None:
+    """No other worker has it."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg).copy({"store": InMemoryStore()})
+
+        assert by_jobs(graph, pg.checkpointer.database, "daruma", {}) is graph
