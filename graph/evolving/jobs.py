@@ -70,7 +70,11 @@ class Jobs:
     async def adrain(self, seconds: float, place: object = None) -> bool:
         """Do the same, asynchronously."""
         jobs = self._found(place)
-        left = await _left([each.over for each in jobs], seconds)
+        try:
+            left = await _left([each.over for each in jobs], seconds)
+        except asyncio.CancelledError:  # a second Ctrl-C: there is no more time at all
+            self._give_up(jobs)
+            raise
         gone = [each.gone for each in self._give_up(jobs)] if left else []
         await _left(gone, CLEANING_SECONDS)
         return not left

@@ -156,3 +156,16 @@ def test_without_evolution_there_is_not_even_a_thread() -> None:
     )
 
     assert ran.stdout.splitlines()[-1:] == ["['daruma']"], ran.stderr
+
+
+async def test_who_is_called_off_while_waiting_leaves_nothing_pending() -> None:
+    """A second Ctrl-C ends what the first one waits for."""
+    jobs = Jobs()
+    assert jobs.take(Job(_never, lambda _: None, 2), 2)
+    waiting = asyncio.create_task(jobs.adrain(60.0))
+    await asyncio.sleep(0)
+
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+    assert (waiting.cancelled(), jobs in busy()) == (True, False)
