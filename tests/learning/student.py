@@ -70,7 +70,11 @@ def _family(told: str) -> Family:
 def _plan(family: Family, told: str) -> dict[str, Any]:
     """Plan one phase that says what to look out for, as far as it was told."""
     warned = [unescape(each) for block in BLOCK.findall(told) for each in _WHAT.findall(block)]
-    phase = {"id": "p1", "title": family.name, "instructions": "\n".join(("Do it.", *warned))}
+    phase: dict[str, Any] = {
+        "id": "p1",
+        "title": family.name,
+        "instructions": "\n".join(("Do it.", *warned)),
+    }
     if family.way == "plan" and family.clue not in told:
         phase |= {"depends_on": ["p1"]}
     return {"phases": [phase]}
