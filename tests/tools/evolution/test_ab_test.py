@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,16 @@ def test_it_is_decided_at_fixed_sizes_only(
     found = decision([*outcomes("variant", *variant), *outcomes("control", *control)])
 
     assert (found.verdict if found else None) == verdict
+
+
+def test_what_comes_after_a_look_does_not_change_it() -> None:
+    """Who decides late decides as who was there at once."""
+    at_the_look = [*outcomes("variant", 20, 0), *outcomes("control", 5, 15)]
+    later = [
+        replace(o, task_id=f"{o.task_id} later", at=o.at + 99) for o in outcomes("variant", 1, 14)
+    ]
+
+    assert decision([*at_the_look, *later]) == decision(at_the_look)
 
 
 def test_two_thousand_comparisons_of_equals_promote_five_in_a_hundred_at_most() -> None:

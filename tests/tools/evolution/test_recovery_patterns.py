@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from tests.interleaved_store import InterleavedStore
@@ -79,20 +82,23 @@ async def test_a_task_that_is_learned_from_again_changes_nothing(store: BaseStor
     assert await learned(store, [task(1), task(2)]) is None
 
 
-async def test_many_at_once_end_as_one_after_the_other() -> None:
-    """Whatever their order."""
-    at_once, in_turn = InterleavedStore(), InMemoryStore()
-    tasks = [task(n, worked=n % 4 > 0) for n in range(20)]
+@given(st.integers(0, 1000))
+@hypothesis_settings(max_examples=20)
+def test_many_at_once_end_as_one_after_the_other(seed: int) -> None:
+    """Whatever their order, and whoever sums up while others add to it."""
+    tasks = [task(n, worked=n % 4 > 0) for n in range(5)]
     shuffled = list(tasks)
-    random.Random(1).shuffle(shuffled)  # noqa: S311 - an order
-    await asyncio.gather(*(learn_recoveries(each, at_once) for each in shuffled))
-    await learned(in_turn, tasks)
-    place = shelf("o", "recoveries")
-    one, other = [
-        [i.value for i in await each.asearch(place, limit=100) if i.namespace == place]
-        for each in (at_once, in_turn)
-    ]
+    random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order
 
+    async def both() -> list[Any]:
+        at_once, in_turn = InterleavedStore(seed), InMemoryStore()
+        await asyncio.gather(*(learn_recoveries(each, at_once) for each in shuffled))
+        await learned(in_turn, tasks)
+        place = shelf("o", "recoveries")
+        found = [await each.asearch(place, limit=100) for each in (at_once, in_turn)]
+        return [[i.value for i in items if i.namespace == place] for items in found]
+
+    one, other = asyncio.run(both())
     assert len(one) == 1
     assert one == other
 
