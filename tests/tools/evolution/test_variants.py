@@ -108,7 +108,7 @@ async def test_what_is_foreign_or_damaged_is_passed_over() -> None:
     store = await kept(a_variant())
     await store.aput(shelf("o", "variants"), "bad", {"status": "testing", "text": 1})
     (item,) = [i for i in await items(store) if i.key == "v"]
-    await store.aput(shelf("o", "variants"), "v2", item.value | {"owner": "p", "id": "v2"})
+    await store.aput(shelf("o", "variants"), "a", item.value | {"owner": "p", "id": "a"})
 
     assert [each.variant for each in await given(store)] == ["v"]
 
