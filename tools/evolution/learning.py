@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from langgraph.store.base import BaseStore
-from pydantic import TypeAdapter
+from langgraph.store.base import BaseStore, Item
+from pydantic import TypeAdapter, ValidationError
 
 from daruma.state.digest import digest
 from daruma.state.experience import Experience
@@ -41,10 +41,13 @@ async def learn(experience: Experience, learning: Learning) -> None:
     """Put a task on record, and learn from it. Done twice, it changes nothing the second time."""
     evolution = learning.settings.evolution
     pitfalls = Pitfalls(learning.store, experience.owner, shared=evolution.shared)
-    experience = await advised(experience, learning.ask)
-    value = as_value(experience)
-    place = shelf(experience.owner, "experiences")
-    await learning.store.aput(place, digest(experience.task_id), value, index=["goal"])
+    place, key = shelf(experience.owner, "experiences"), digest(experience.task_id)
+    before = experience_in(await learning.store.aget(place, key))
+    if before and before.at == experience.at:  # done before: a model is not asked again
+        experience = before
+    else:
+        experience = await advised(experience, learning.ask)
+    await learning.store.aput(place, key, as_value(experience), index=["goal"])
     await pitfalls.settle_sharing()
     await detect(experience, pitfalls, evolution.min_confidence)
     await let_go(pitfalls, evolution.keep_days, experience.at)
@@ -54,3 +57,11 @@ def as_value(experience: Experience) -> dict[str, Any]:
     """Return an experience as the JSON-able value that a store keeps."""
     value: dict[str, Any] = EXPERIENCE.dump_python(experience, mode="json")
     return value
+
+
+def experience_in(item: Item | None) -> Experience | None:
+    """Return the experience that an item of a store holds; None for what holds none."""
+    try:
+        return EXPERIENCE.validate_python(item.value) if item else None
+    except ValidationError:
+        return None

@@ -1,5 +1,7 @@
 """Learning from an ended task: its pitfalls are there afterwards, marked as the settings say."""
 
+import json
+
 from langgraph.store.memory import InMemoryStore
 from tests.parts import settings
 from tests.tools.evolution.ended_tasks import ROUNDING, a_setback, an_experience
@@ -11,24 +13,30 @@ from daruma.tools.evolution.places import shelf
 FAILED = an_experience(setbacks=(a_setback(),))
 
 
-async def advice(prompt: str, text: str) -> str:
-    """Word an advice."""
-    assert "JSON" in prompt
-    assert ROUNDING in text
-    return '{"1": "Round last."}'
+class Asked:
+    """A model that words another advice each time."""
+
+    times = 0
+
+    async def __call__(self, prompt: str, text: str) -> str:
+        assert "JSON" in prompt
+        assert ROUNDING in text
+        self.times += 1
+        return json.dumps({"1": f"Advice {self.times}."})
 
 
 async def test_a_failed_task_leaves_a_pitfall_and_its_experience() -> None:
-    """EV-03: with the advice that a model worded, in both."""
-    store = InMemoryStore()
+    """EV-03: with the advice that a model worded, in both; done twice, it is asked once."""
+    store, asked = InMemoryStore(), Asked()
 
     for _ in range(2):
-        await learn(FAILED, Learning(store, settings(), advice))
+        await learn(FAILED, Learning(store, settings(), asked))
 
     (found,) = await Pitfalls(store, "o").all()
     (kept,) = await store.asearch(shelf("o", "experiences"))
-    assert (found.advice, found.tasks) == ("Round last.", 1)
-    assert kept.value["setbacks"][0]["advice"] == "Round last."
+    assert (found.advice, found.tasks) == ("Advice 1.", 1)
+    assert asked.times == 1
+    assert kept.value["setbacks"][0]["advice"] == "Advice 1."
 
 
 async def test_a_setting_that_was_taken_back_takes_all_marks_off() -> None:

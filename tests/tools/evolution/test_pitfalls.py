@@ -1,8 +1,9 @@
 """Pitfalls in a store: the same, whatever the order, and whoever does the same meanwhile."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -49,11 +50,16 @@ class Counting(InMemoryStore):
 
 
 class Slow(InMemoryStore):
-    """A store that lets others in before each of its operations."""
+    """A store that lets others in before each of its operations, so many times as it is told."""
+
+    def __init__(self, turns: Sequence[int]) -> None:
+        super().__init__()
+        self.turns = cycle(turns)
 
     @override
     async def abatch(self, ops: Any) -> list[Result]:
-        await asyncio.sleep(0)
+        for _ in range(next(self.turns)):
+            await asyncio.sleep(0)
         return await super().abatch(ops)
 
 
@@ -114,13 +120,13 @@ def test_order_and_repetition_make_no_difference(again: list[int], order: list[A
     assert one == other
 
 
-@settings(max_examples=20)
-@given(st.permutations(FACTS * 2))
-def test_two_at_once_end_alike(order: list[Any]) -> None:
+@settings(max_examples=40)
+@given(st.permutations(FACTS * 2), st.lists(st.integers(0, 9), min_size=5, max_size=20))
+def test_many_at_once_end_alike(order: list[Any], turns: list[int]) -> None:
     """Stores have no compare-and-set: who was late looks again."""
 
     async def at_once() -> list[Pitfall]:
-        pitfalls = Pitfalls(Slow(), "o")
+        pitfalls = Pitfalls(Slow(turns), "o")
         await asyncio.gather(*(pitfalls.observe(met, task, LEAST) for met, task in order))
         return await pitfalls.all()
 
