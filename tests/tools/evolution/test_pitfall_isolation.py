@@ -114,14 +114,14 @@ async def lived(store: BaseStore, owners: Sequence[str], steps: Sequence[Any]) -
                 await world.do(owner, reading, number)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(OWNERS, STEPS)
 def test_what_others_have_is_not_there(owners: Sequence[str], steps: Sequence[Any]) -> None:
     """Whatever three workspaces do, with names that are beginnings of each other."""
     asyncio.run(lived(InMemoryStore(), owners, steps))
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(OWNERS, STEPS)
 def test_nor_on_postgres(postgres_url: str, owners: Sequence[str], steps: Sequence[Any]) -> None:
     """The same, in a store that ranks, filters by an index, and is another's as well."""

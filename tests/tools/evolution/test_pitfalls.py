@@ -120,7 +120,7 @@ def test_order_and_repetition_make_no_difference(again: list[int], order: list[A
     assert one == other
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.permutations(FACTS * 2), st.lists(st.integers(0, 9), min_size=5, max_size=20))
 def test_many_at_once_end_alike(order: list[Any], turns: list[int]) -> None:
     """Stores have no compare-and-set: who was late looks again."""

@@ -1,5 +1,6 @@
 """Search by words in Postgres: rare words first, one namespace, no larger for what it can hold."""
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,6 +102,18 @@ def test_common_words_alone_find_something_and_rare_ones_go_first(postgres_url: 
 async def analyze(connection: Any) -> None:
     """Let Postgres know by its statistics which words are common."""
     await connection.execute("ANALYZE daruma_items")
+
+
+def test_what_has_most_of_many_common_words_is_found(postgres_url: str) -> None:
+    """No item has all, and more than are ranked have some: the one that is most alike is first."""
+    letters = [letter * 3 for letter in "bcdfghkm"]
+    draw = random.Random(1)  # noqa: S311 - no secret
+    few = [" ".join(draw.sample(letters, 4)) for _ in range(3 * CANDIDATES)]
+    with open_postgres(postgres_url) as pg:
+        filled(pg.store, [*few, " ".join(letters[:-1])])
+        pg.store.database.transact_waiting(analyze)
+
+        assert numbers(pg.store, " ".join(letters), limit=3)[0] == len(few)
 
 
 def test_a_filter_goes_before_the_limit(store: PostgresStore) -> None:
