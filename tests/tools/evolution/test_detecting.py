@@ -19,6 +19,7 @@ from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.detecting import detect
 from daruma.tools.evolution.evidence import Evidence
 from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.summing_up import summed_up
 
 LEAST = 0.5
@@ -113,6 +114,7 @@ async def test_anothers_pitfall_is_never_written_to() -> None:
     told = replace(done(2, ROUNDING, made.id), at=5)
 
     await detect(told, Pitfalls(store, "o", shared=True), LEAST)
+    assert await store.asearch(shelf("o", "evidence")) == []
     await detect(replace(told, setbacks=MET), Pitfalls(store, "o", shared=True), LEAST)
 
     assert await theirs.all() == [made]
