@@ -37,9 +37,13 @@ def without_noise(text: str) -> str:
 
 def without_numbers(text: str) -> str:
     """Return an error's text without what is new each time it comes: numbers and identifiers."""
+    return " ".join(re.sub(r"\d+", "#", without_ids(text)).split())
+
+
+def without_ids(text: str) -> str:
+    """Return a text without noise and without identifiers, such as hashes; other numbers stay."""
     # A look ahead for the digit would take quadratic time: seconds for one result.
-    text = _IDENTIFIER.sub(_unless_a_word, without_noise(text))
-    return " ".join(re.sub(r"\d+", "#", text).split())
+    return _IDENTIFIER.sub(_unless_a_word, without_noise(text))
 
 
 def _unless_a_word(found: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.evidence import Evidence, goal_of, told_of
-from daruma.tools.evolution.likeness import SAME_KIND, likeness_to_any
+from daruma.tools.evolution.likeness import SAME_TASK, likeness_to_any
 from daruma.tools.evolution.pitfalls import Pitfalls
 
 
@@ -25,8 +25,8 @@ async def detect(experience: Experience, pitfalls: Pitfalls, min_confidence: flo
 def not_met(experience: Experience, known: list[Pitfall]) -> Iterator[Evidence]:
     """Yield a fact for each group of pitfalls that a completed task did not meet.
 
-    Of those that it was told of, that they were avoided; of those that tasks alike had met before,
-    that it went well without.
+    Of those that it was told of, that they were avoided; of those that nearly the same tasks had
+    met before, that it went well without, where it was told of none at all.
     """
     met = {(each.actor, each.signature) for each in experience.setbacks}
     told = {each.id for each in told_of(experience)}
@@ -34,7 +34,7 @@ def not_met(experience: Experience, known: list[Pitfall]) -> Iterator[Evidence]:
     facts: dict[str, Evidence] = {}
     for pitfall in sorted(ours, key=lambda each: (each.id not in told, each.id)):
         fact = _fact(experience, pitfall, told=pitfall.id in told)
-        alike = likeness_to_any(experience.goal, pitfall.goals) >= SAME_KIND
+        alike = not told and likeness_to_any(experience.goal, pitfall.goals) >= SAME_TASK
         if pitfall.id in told or (alike and pitfall.first_at < experience.at):
             facts.setdefault(fact.group, fact)
     yield from facts.values()

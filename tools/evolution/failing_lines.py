@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from daruma.state.noise import without_numbers
+from daruma.state.noise import without_ids
 from daruma.tools.evolution.kept_text import kept_line
 
 _MOST_LINES: Final = 2000
@@ -19,6 +19,9 @@ _TOLD: Final = re.compile(
     r"\b(?:error|fail(?:ed|ure)?|fatal|panicked|denied|not found)\b", re.IGNORECASE
 )
 _COUNTED: Final = re.compile(r"^[=\-_. ]*\d+ (?:failed|passed|errors?)\b|^[\W_]*$")
+_NUMBER: Final = re.compile(r"\d+")
+_NUMBERED: Final = re.compile(r"\w*\d\w*")
+_NAME: Final = re.compile(r"(?:[^\W\d]|(?<=[^\W\d])\d{1,3}(?!\d)|_)+")
 _ROOT: Final = re.compile(r"(?<![\w.])(?:/[\w.@+~-]+)+/(?=[\w.@+~-])")
 
 
@@ -59,9 +62,17 @@ def telling_line(output: str) -> str:
 
 
 def signed(*parts: str) -> str:
-    """Return parts as a signature: without numbers, times, ids, and where a workspace lies."""
-    bare = without_numbers(" ".join(_rootless(":".join(parts))[:_LONGEST_LINE].split()))
+    """Return parts as a signature: without numbers, times, ids, and where a workspace lies.
+
+    A short number that is part of a name stays, as in ``test_7`` and ``E501``.
+    """
+    line = " ".join(_rootless(":".join(parts))[:_LONGEST_LINE].split())
+    bare = _NUMBERED.sub(_unless_a_name, without_ids(line))
     return kept_line(bare, _LONGEST_SIGNATURE)
+
+
+def _unless_a_name(found: re.Match[str]) -> str:
+    return found[0] if _NAME.fullmatch(found[0]) else _NUMBER.sub("#", found[0])
 
 
 def _summarised(line: str) -> str:

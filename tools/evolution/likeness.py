@@ -11,6 +11,9 @@ SAME_KIND: Final = 0.5
 """Goals that are at least so alike are of one kind of task, and their failures one pitfall. Half of
 the words is our own choice: less joins what only happens in the same repository."""
 
+SAME_TASK: Final = 0.8
+"""Goals that are at least so alike ask for the same, but for a word in five; our own choice."""
+
 NEEDED: Final = {1: 0.6, 2: 0.5}
 """How alike a goal has to be to those of a pitfall that was seen in so many tasks."""
 NEEDED_OF_MORE: Final = 0.4
@@ -40,4 +43,7 @@ def needed(tasks: int) -> float:
 
 @lru_cache(maxsize=20_000)
 def _words(goal: str) -> frozenset[str]:
-    return telling_words(goal) or frozenset(terms(goal))
+    """Numbers tell tasks apart however short they are: ``fix issue 7``."""
+    found = frozenset(terms(goal))
+    numbers = frozenset(word for word in found if word.isdigit())
+    return telling_words(goal) | numbers or found

@@ -1,5 +1,6 @@
 """What a task's record says of how it went: pure, by rule (EV-03)."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
@@ -19,6 +20,8 @@ from daruma.tools.evolution.of_steps import errors_of_members, recovered_from, t
 from daruma.tools.key_masking import without_keys
 from daruma.tools.results import clean
 
+_NUMBER: Final = re.compile(r"\d+")
+
 LONGEST_GOAL: Final = 2000
 """Characters of a goal that are kept."""
 
@@ -26,6 +29,8 @@ MOST_SETBACKS: Final = 20
 """Setbacks of one task that are kept; those that it ended with before others."""
 MOST_TRIED: Final = 50
 """Recoveries of one task that are kept."""
+MOST_NUMBERS: Final = 5
+"""Numbers of a goal that a signature has."""
 MOST_SKILLS: Final = 10
 """Skills of one task that are kept."""
 
@@ -47,10 +52,23 @@ def experience_of(state: State, status: Status, at: float) -> Experience:
         goal=without_keys(clean(task.goal))[:LONGEST_GOAL],
         at=at,
         skills=skills_loaded(state)[:MOST_SKILLS],
-        setbacks=setbacks_of(state, status),
+        setbacks=tuple(about(each, task.goal) for each in setbacks_of(state, status)),
         tried=tuple(tried_in(state))[:MOST_TRIED],
         lessons=state.lessons,
     )
+
+
+def about(setback: Setback, goal: str) -> Setback:
+    """Return a setback whose signature has the numbers that its task was about.
+
+    Signatures have no numbers, as these are new each time; but what failed in the seventh module is
+    not what failed in the eighth one.
+    """
+    of_goal = set(_NUMBER.findall(goal[:LONGEST_GOAL]))
+    shared = sorted(of_goal.intersection(_NUMBER.findall(setback.text)))[:MOST_NUMBERS]
+    if not shared:
+        return setback
+    return replace(setback, signature=f"{setback.signature} [{', '.join(shared)}]")
 
 
 def setbacks_of(state: State, status: Status) -> tuple[Setback, ...]:
