@@ -43,8 +43,9 @@ def checks_in(excerpt: str) -> Iterator[Failing]:
 def check_failed(command: str, outcome: str, output: str) -> Failing:
     """Return what a check that is red says: by its failing lines, else by its outcome."""
     name = kept_line(_rootless(command[:_LONGEST_LINE]), 80)
-    said = telling_line(output) or outcome
-    return Failing(signed("check", name, said), kept_line(f"{name} failed: {said}"))
+    said = telling_line(output)
+    text = f"{name} failed: {said}" if said else f"{name}: {outcome}"
+    return Failing(signed("check", name, said or outcome), kept_line(text))
 
 
 def telling_line(output: str) -> str:

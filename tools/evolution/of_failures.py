@@ -60,13 +60,11 @@ def _of(failure: Failure, actor: str, steps: Sequence[Step]) -> Iterator[Setback
             kind="check", actor=actor, signature=check.signature, text=check.text, ended=True
         )
     if not checks:
-        said = _in_the_way(failure, steps)
-        # The limit alone tells nothing; a loop is told apart by its calls.
-        named = said if failure.code == "max_steps_exceeded" else ()
+        said = in_the_way(failure.code, steps)
         yield Setback(
             kind=kind_of(failure.code),
             actor="plan" if failure.node in ("plan", "spec_review") else actor,
-            signature=signed(failure.signature, *named),
+            signature=signed(failure.signature, *said),
             text=kept_line(
                 ": ".join((f"{failure.code} in {failure.node}", failure.message, *said))
             ),
@@ -76,9 +74,9 @@ def _of(failure: Failure, actor: str, steps: Sequence[Step]) -> Iterator[Setback
         )
 
 
-def _in_the_way(failure: Failure, steps: Sequence[Step]) -> tuple[str, ...]:
+def in_the_way(code: str, steps: Sequence[Step]) -> tuple[str, ...]:
     """Return the error that stood in the way when the steps ran out, or led no further."""
-    if failure.code not in ("max_steps_exceeded", "loop_detected"):
+    if code not in ("max_steps_exceeded", "loop_detected"):
         return ()
     told = (text for step in reversed(steps) for text in step.blockers)
     errors = [text for text in told if not text.startswith(NOT_RUN)]

@@ -13,7 +13,7 @@ from daruma.state.recovery import DONE
 from daruma.state.step import Step
 from daruma.tools.evolution.failing_lines import signed, telling_line
 from daruma.tools.evolution.kept_text import kept_line
-from daruma.tools.evolution.of_failures import NOT_RUN, PASSING, actor_of, kind_of
+from daruma.tools.evolution.of_failures import NOT_RUN, PASSING, actor_of, in_the_way, kind_of
 from daruma.tools.key_masking import without_keys
 from daruma.tools.results import clean
 
@@ -41,16 +41,18 @@ def tried_in(state: State) -> Iterator[Tried]:
 def recovered_from(state: State) -> Iterator[Setback]:
     """Yield the failures that recovery dealt with; what worked against them is the advice."""
     worked = {each.signature: _advice(each) for each in tried_in(state) if each.worked}
-    for step in of_task(state):
+    steps = of_task(state)
+    for number, step in enumerate(steps):
         if step.recovery is None or step.signature.count(":") < 2:
             continue
         node, code, told = step.signature.split(":", 2)
+        said = in_the_way(code, [s for s in steps[:number] if s.phase_id == step.phase_id])
         unheard = code in ("timeout", "llm_failure") and not told.startswith(_UNUSABLE)
         yield Setback(
             kind=kind_of(code),
             actor=_actor(state, step),
-            signature=signed(step.signature),
-            text=kept_line(f"{code} in {node}: {told}"),
+            signature=signed(step.signature, *said),
+            text=kept_line(": ".join((f"{code} in {node}", told, *said))),
             advice=worked.get(_signature(step), ""),
             tool=step.recovery.tool or step.recovery.hides,
             passing=unheard or code in PASSING or node == "intake",

@@ -65,6 +65,21 @@ async def test_a_task_that_was_told_and_went_well_does_not() -> None:
     assert found.confidence == first.confidence
 
 
+async def test_a_task_that_was_told_of_another_says_nothing_of_it() -> None:
+    """It did not go well by itself: it was helped."""
+    (found,) = await after(an_experience(1, setbacks=MET), done(2, ROUNDING, "another-1"))
+
+    assert (found.clear, found.avoided, found.level) == (0, 0, "high")
+
+
+async def test_a_task_of_the_same_kind_says_nothing_of_it() -> None:
+    """What goes well in the eighth module may still fail in the seventh."""
+    seventh = an_experience(1, goal="Fix module number 7", setbacks=MET)
+    (found,) = await after(seventh, done(2, "Fix module number 8"))
+
+    assert (found.clear, found.level) == (0, "high")
+
+
 async def test_a_task_that_was_told_and_met_it_counts_as_both() -> None:
     """It was seen in two tasks, once though told."""
     (first,) = await after(an_experience(1, setbacks=MET))

@@ -45,7 +45,7 @@ def test_a_check_is_told_in_one_line() -> None:
 
 def test_a_check_that_says_nothing_is_told_by_its_outcome() -> None:
     """Its exit code is all there is."""
-    assert check_failed("true", "failed (exit 1)", "\n").text == "true failed: failed (exit 1)"
+    assert check_failed("true", "failed (exit 1)", "\n").text == "true: failed (exit 1)"
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,16 @@ def test_the_same_again_has_the_same_signature(one: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("test_a: assert", "test_b: assert"), ("KeyError: 'id'", "KeyError: 'name'"), ("a/b", "a/c")],
+    [
+        ("test_a: assert", "test_b: assert"),
+        ("KeyError: 'id'", "KeyError: 'name'"),
+        ("a/b", "a/c"),
+        ("test_7: assert", "test_8: assert"),
+        ("E501 found", "E502 found"),
+    ],
 )
 def test_another_failure_has_another_signature(one: str, other: str) -> None:
-    """Words are a difference."""
+    """Words are a difference, and so are names with a short number in them."""
     assert signed("check", one) != signed("check", other)
 
 
@@ -78,7 +84,7 @@ def test_each_red_check_of_a_verification_is_read() -> None:
 
     found = [each.text for each in checks_in(excerpt)]
 
-    assert found == ["lint failed: x.py: error: E1", "test failed: timed out"]
+    assert found == ["lint failed: x.py: error: E1", "test: timed out"]
 
 
 @given(st.text(max_size=300))

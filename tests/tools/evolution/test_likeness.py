@@ -28,6 +28,11 @@ def test_another_thing_is_another_kind(other: str) -> None:
     assert likeness(FIX, other) < SAME_KIND
 
 
+def test_numbers_tell_tasks_of_one_kind_apart() -> None:
+    """However short they are."""
+    assert SAME_KIND <= likeness("Fix module number 7", "Fix module number 8") < 1
+
+
 def test_more_tasks_need_less_likeness() -> None:
     """One failure is enough where the goal comes again nearly the same."""
     assert needed(1) > needed(2) > needed(3) == needed(100)

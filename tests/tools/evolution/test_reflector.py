@@ -32,7 +32,7 @@ from daruma.state.channels import State
 from daruma.state.experience import Experience, Setback
 from daruma.state.failure import Failure
 from daruma.state.verification import Check, Verification
-from daruma.tools.evolution.reflector import MOST_SETBACKS, experience_of
+from daruma.tools.evolution.reflector import MOST_SETBACKS, about, experience_of
 
 RED = "$ pytest -q\n[failed (exit 1)]\nFAILED t.py::test_sum - assert 3 == {}\n"
 
@@ -400,3 +400,12 @@ def test_a_run_of_a_team() -> None:
     told = {(each.actor, each.kind, each.ended) for each in found.setbacks}
     assert told == {("tester", "failure", True), ("developer", "tool", False)}
     assert {each.actor for each in found.tried} == {"tester"}
+
+
+def test_a_signature_has_the_numbers_that_the_task_was_about() -> None:
+    """Other numbers are new each time; these tell one task of a series from the next."""
+    text = "module 7 is locked since 12:30"
+    red = Setback(kind="check", actor="main", signature="check:locked", text=text)
+
+    assert about(red, "Fix module 7").signature == "check:locked [7]"
+    assert about(red, "Fix module 8") == red
