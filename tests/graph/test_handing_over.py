@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphRecursionError
+from langgraph.errors import GraphRecursionError, NodeError
+from langgraph.runtime import Runtime
 from langgraph.types import Command
 from tests.learned_tasks import CONFIG, PLANNED, REACT, Learned
 from tests.parts import a_context, a_state, a_task
@@ -15,8 +16,10 @@ from tests.raising_model import RaisingModel
 from tests.scripted_runs import calls, phases, say, shout
 
 from daruma.graph.handing_over import Ended, HandingOver
+from daruma.graph.handlers import handler_for
 from daruma.graph.members import Member
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.settings import Settings
 from daruma.state.storage import HoldLost, StorageUnavailable, WorkspaceBusy
 
 
@@ -328,3 +331,19 @@ def test_a_member_has_nothing_to_hand_over() -> None:
 def completed() -> Any:
     """The result of a task that went well."""
     return Learned().graph.invoke(REACT, CONFIG)["result"]
+
+
+async def test_a_result_that_could_not_be_built_is_an_end_too() -> None:
+    """The last net's bare result is the task's, as any other."""
+    handed = Handed()
+    error = NodeError(node="finish", error=ValueError("no result"))
+    runtime: Runtime[Settings] = Runtime()
+    config = RunnableConfig(
+        configurable=dict.fromkeys(HandingOver(print).noted(None)["configurable"], handed)
+    )
+
+    await handler_for("finish", Settings())(a_state(), error, runtime, config)
+    handed.end(None)
+
+    (ended,) = handed.kept
+    assert ended.status == "failed"

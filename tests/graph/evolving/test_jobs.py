@@ -169,3 +169,26 @@ async def test_who_is_called_off_while_waiting_leaves_nothing_pending() -> None:
     await asyncio.wait([waiting])
 
     assert (waiting.cancelled(), jobs in busy()) == (True, False)
+
+
+def test_no_more_are_done_at_once_than_is_allowed() -> None:
+    """EV-02: the others wait for their turn."""
+    hold, inside, most = threading.Event(), list[int](), list[int]()
+
+    async def first() -> None:
+        hold.wait()  # so that all have come before any goes on
+
+    async def work() -> None:
+        inside.append(1)
+        most.append(len(inside))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        inside.pop()
+
+    jobs = Jobs()
+    for each in (first, work, work, work, work):
+        assert jobs.take(Job(each, lambda _: None, 2), 5)
+    hold.set()
+
+    assert jobs.drain(20.0)
+    assert max(most) == 2
