@@ -58,7 +58,8 @@ class Experience:
 
     ``at`` is when it ended, Unix time in seconds. ``skills`` are those that it had loaded,
     ``lessons`` what it was given, ``would_have`` what it would have been given had learning not
-    only been observing. ``status`` "cancelled" stands for a run that was broken off.
+    only been observing. ``reflected`` says that this, and a model's advice, is settled. ``status``
+    "cancelled" stands for a run that was broken off.
     """
 
     task_id: str
@@ -72,6 +73,7 @@ class Experience:
     tried: tuple[Tried, ...] = ()
     lessons: Lessons | None = None
     would_have: WouldHave | None = None
+    reflected: bool = False
     schema_version: int = 1
 
     @property

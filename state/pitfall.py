@@ -15,7 +15,8 @@ class Pitfall:
 
     ``goals`` are the newest different ones of the tasks that it was seen in, ``skills`` what these
     had loaded. ``tasks`` counts the tasks that it was seen in, ``clear`` those alike that went well
-    without being told of it, ``avoided`` and ``repeated`` those that were told. ``confidence`` is
+    without being told of it, ``avoided``, ``repeated`` and ``in_vain`` those that were told: they
+    went well, met it again, or fell to something else. ``confidence`` is
     from 0 to 1, as of ``last_at``, which is when it was last seen: Unix time in seconds.
     """
 
@@ -32,6 +33,7 @@ class Pitfall:
     clear: int = 0
     avoided: int = 0
     repeated: int = 0
+    in_vain: int = 0
     confidence: float = 0.0
     level: Level = "low"
     first_at: float = 0.0

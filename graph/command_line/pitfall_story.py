@@ -17,6 +17,7 @@ _HOW: Final[dict[How, tuple[Mark, str]]] = {
     "clear": ("ok", "went well, not told of it"),
     "avoided": ("ok", "was told of it, and went well"),
     "repeated": ("bad", "was told of it, and met it again"),
+    "in_vain": ("bad", "was told of it, and fell to something else"),
 }
 
 
@@ -37,11 +38,12 @@ def print_pitfall(told: Told, paper: Paper | None = None) -> None:
     if pitfall.advice:
         paper.put(Line("words", one_line(pitfall.advice, 400)))
     counts = f"seen in {tasks(pitfall.tasks)}, {pitfall.clear} alike went well untold"
-    fed = f"told to {pitfall.avoided + pitfall.repeated}, of which {pitfall.avoided} went well"
+    fed = pitfall.avoided + pitfall.repeated + pitfall.in_vain
+    told_to = f"told to {fed}, of which {pitfall.avoided} went well"
     shared = "shared" if pitfall.shared else "not shared"
     paper.put(
         Line("note", f"{pitfall.kind} of {one_line(pitfall.actor, 100)}: {pitfall.signature}"),
-        Line("note", f"confidence {pitfall.confidence:.2f} by now: {counts}; {fed}"),
+        Line("note", f"confidence {pitfall.confidence:.2f} by now: {counts}; {told_to}"),
         Line("note", f"of {one_line(pitfall.owner, 400)}, {shared}"),
     )
     paper.put(Line("head", "Goals"), *(Line("line", one_line(goal, 400)) for goal in pitfall.goals))

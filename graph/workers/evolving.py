@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from daruma.graph.bridge import on
 from daruma.graph.compiled import Machine
 from daruma.graph.evolving.job import within
@@ -12,9 +10,9 @@ from daruma.graph.evolving.jobs import SECONDS, evolution_loop
 from daruma.graph.evolving.tally import NotSampled, NotTaken
 from daruma.graph.storage.database import Database
 from daruma.graph.workers.jobs import evolve_later
-from daruma.state.digest import digest
 from daruma.state.experience import Experience
-from daruma.tools.evolution.learning import EXPERIENCE, Learning, as_value, learn
+from daruma.tools.evolution.experience_items import experience_in, key_of, put_experience
+from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.places import shelf
 
 MOST: Final = 1000
@@ -35,9 +33,8 @@ def by_jobs(
     async def put_off(experience: Experience, learning: Learning) -> None:
         if experience.status == "cancelled":  # its job goes back into the queue, and then on
             raise NotSampled
-        key = digest(experience.task_id)
-        place = shelf(experience.owner, "experiences")
-        await learning.store.aput(place, key, as_value(experience), index=["goal"])
+        await put_experience(experience, learning.store)
+        key = key_of(experience)
         if not await evolve_later(database, experience.owner, key, queue, kept, most):
             raise NotTaken(f"{most:,} wait for a worker already")
 
@@ -52,16 +49,8 @@ async def evolve(graph: Machine, owner: str, key: str) -> Experience | None:
     """
     store = graph.store
     found = await store.aget(shelf(owner, "experiences"), key) if store else None
-    experience = _read(found.value) if found else None
+    experience = experience_in(found)
     if store and experience:
         learning = Learning(store, graph.settings, graph.evolution.ask_under(graph.settings))
         await on(evolution_loop(), within(SECONDS, learn(experience, learning)))
     return experience
-
-
-def _read(value: object) -> Experience | None:
-    """Return what was kept; what another version has kept in another form is let be."""
-    try:
-        return EXPERIENCE.validate_python(value)
-    except ValidationError:
-        return None

@@ -9,15 +9,17 @@ HALF_LIFE: Final = 90 * 86_400.0
 which code and tools change. Our own choice."""
 
 
-def confidence(hits: int, clear: int, alike: float = 1.0, age: float = 0.0) -> float:
+def confidence(hits: int, against: int, alike: float = 1.0, age: float = 0.0) -> float:
     """Return how sure it is that tasks of a kind meet a pitfall, from 0 to 1.
 
-    ``(hits + 0.5) / (hits + clear + 1.5) * alike * 0.5 ** (age / 90 days)``: the share of the tasks
+    ``(hits + 0.5) / (hits + against + 1.5) * alike * 0.5 ** (age / 90 days)``: the share of tasks
     that it was seen in, as if there had been one and a half more, half a one of them a hit. So one
-    task alone makes 0.6, three 0.78, and one beside one that went well 0.43. ``alike`` is how alike
-    their goals are, from 0 to 1; ``age`` are the seconds since it was seen last.
+    task alone makes 0.6, three 0.78, and one beside one that went well 0.43. ``against`` are the
+    tasks that went well without being told of it, and those that were told and fell to something
+    else: a pitfall that leads astray is soon not told any more. ``alike`` is how alike their goals
+    are, from 0 to 1; ``age`` are the seconds since it was seen last.
     """
-    share = (hits + 0.5) / (hits + clear + 1.5)
+    share = (hits + 0.5) / (hits + against + 1.5)
     return aged(share * alike, age)
 
 

@@ -1,43 +1,57 @@
 """The pitfall detector: what one task says of pitfalls, put on record (EV-03)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
-from daruma.tools.evolution.evidence import Evidence, goal_of, told_of
-from daruma.tools.evolution.likeness import SAME_TASK, likeness_to_any
+from daruma.tools.evolution.evidence import Evidence, How, goal_of, told_of
+from daruma.tools.evolution.likeness import ask_for_the_same
 from daruma.tools.evolution.pitfalls import Pitfalls
 
 
 async def detect(experience: Experience, pitfalls: Pitfalls, min_confidence: float) -> None:
-    """Put on record what a task met, and, if it went well, what it did not meet.
+    """Put on record what a task met, and what it did not meet.
 
     What is passing makes no pitfall. Done twice, it changes nothing the second time.
     """
     for setback in experience.setbacks:
         if not setback.passing:
             await pitfalls.observe(setback, experience, min_confidence)
-    if experience.completed:
+    if experience.countable:
         for fact in not_met(experience, await _known(experience, pitfalls)):
             await pitfalls.record(fact, min_confidence)
 
 
 def not_met(experience: Experience, known: list[Pitfall]) -> Iterator[Evidence]:
-    """Yield a fact for each group of pitfalls that a completed task did not meet.
+    """Yield a fact for each group of pitfalls that a task did not meet.
 
-    Of those that it was told of, that they were avoided; of those that nearly the same tasks had
-    met before, that it went well without, where it was told of none at all.
+    See :func:`how_not_met`.
     """
     met = {(each.actor, each.signature) for each in experience.setbacks}
     told = {each.id for each in told_of(experience)}
     ours = [each for each in known if (each.actor, each.signature) not in met]
     facts: dict[str, Evidence] = {}
     for pitfall in sorted(ours, key=lambda each: (each.id not in told, each.id)):
-        fact = _fact(experience, pitfall, told=pitfall.id in told)
-        alike = not told and likeness_to_any(experience.goal, pitfall.goals) >= SAME_TASK
-        if pitfall.id in told or (alike and pitfall.first_at < experience.at):
+        if how := how_not_met(experience, pitfall, told):
+            fact = _fact(experience, pitfall, how)
             facts.setdefault(fact.group, fact)
     yield from facts.values()
+
+
+def how_not_met(experience: Experience, pitfall: Pitfall, told: Collection[str]) -> How | None:
+    """Return what a task says of a pitfall that it did not meet; None for nothing.
+
+    ``told`` are the ids of those that it was told of. Told, and well: avoided. The same task as one
+    that had met it: clear if it went well without being told of any at all, and told in vain if it
+    was told of this one and fell to something else.
+    """
+    same = any(ask_for_the_same(goal_of(experience), goal) for goal in pitfall.goals)
+    if pitfall.id in told:
+        if experience.completed:
+            return "avoided"
+        return "in_vain" if same else None
+    later = pitfall.first_at < experience.at
+    return "clear" if experience.completed and same and later and not told else None
 
 
 async def _known(experience: Experience, pitfalls: Pitfalls) -> list[Pitfall]:
@@ -48,10 +62,10 @@ async def _known(experience: Experience, pitfalls: Pitfalls) -> list[Pitfall]:
     return list({each.id: each for each in found}.values())
 
 
-def _fact(experience: Experience, pitfall: Pitfall, *, told: bool) -> Evidence:
+def _fact(experience: Experience, pitfall: Pitfall, how: How) -> Evidence:
     return Evidence(
         task=experience.task_id,
-        how="avoided" if told else "clear",
+        how=how,
         at=experience.at,
         owner=experience.owner,
         actor=pitfall.actor,

@@ -11,8 +11,9 @@ from daruma.state.experience import Experience, Setback, SetbackKind
 from daruma.state.record import record
 from daruma.tools.evolution.kept_text import kept_line
 
-How = Literal["failed", "clear", "avoided", "repeated"]
-"""It was seen; an alike task went well untold; one that was told went well; it was seen, told."""
+How = Literal["failed", "clear", "avoided", "repeated", "in_vain"]
+"""It was seen; an alike task went well untold; one that was told went well; it was seen, told; one
+that was told fell to something else."""
 
 SEEN: Final = ("failed", "repeated")
 

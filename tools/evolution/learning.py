@@ -1,22 +1,22 @@
 """All that is learned from one ended task, step by step (EV-03)."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from langgraph.store.base import BaseStore, Item
-from pydantic import TypeAdapter, ValidationError
+from langgraph.store.base import BaseStore
 
-from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.settings import Settings
+from daruma.state.would_have import WouldHave
 from daruma.tools.evolution.advising import advised
 from daruma.tools.evolution.detecting import detect
+from daruma.tools.evolution.experience_items import experience_in, key_of, put_experience
+from daruma.tools.evolution.optimiser import optimise
+from daruma.tools.evolution.outcomes import count_outcomes
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.retention import let_go
-
-EXPERIENCE: TypeAdapter[Experience] = TypeAdapter(Experience)
+from daruma.tools.evolution.would_have import would_have
 
 
 async def nobody(prompt: str, text: str) -> str:  # noqa: ARG001 - an asking
@@ -39,29 +39,33 @@ class Learning:
 
 async def learn(experience: Experience, learning: Learning) -> None:
     """Put a task on record, and learn from it. Done twice, it changes nothing the second time."""
-    evolution = learning.settings.evolution
-    pitfalls = Pitfalls(learning.store, experience.owner, shared=evolution.shared)
-    place, key = shelf(experience.owner, "experiences"), digest(experience.task_id)
-    before = experience_in(await learning.store.aget(place, key))
-    if before and before.at == experience.at:  # done before: a model is not asked again
-        experience = before
-    else:
-        experience = await advised(experience, learning.ask)
-    await learning.store.aput(place, key, as_value(experience), index=["goal"])
+    store, given = learning.store, learning.settings.evolution
+    pitfalls = Pitfalls(store, experience.owner, shared=given.shared)
+    experience = await _reflected(experience, learning)
+    await put_experience(experience, store)
     await pitfalls.settle_sharing()
     await detect(experience, pitfalls, evolution.min_confidence)
     await let_go(pitfalls, evolution.keep_days, experience.at)
 
 
-def as_value(experience: Experience) -> dict[str, Any]:
-    """Return an experience as the JSON-able value that a store keeps."""
-    value: dict[str, Any] = EXPERIENCE.dump_python(experience, mode="json")
-    return value
+async def _reflected(experience: Experience, learning: Learning) -> Experience:
+    """Settle what is said of a task, once: a model is not asked again.
+
+    What it would have been given is worked out before anything of the task itself is learned: of a
+    task that was taken up again it stays as it was, since its own failures are known by then.
+    """
+    place = shelf(experience.owner, "experiences")
+    known = experience_in(await learning.store.aget(place, key_of(experience)))
+    before = known if known and known.reflected else None
+    if before and before.at == experience.at:
+        return before
+    would_have = before.would_have if before else await would_have_of(experience, learning)
+    advised_of = await advised(replace(experience, would_have=would_have), learning.ask)
+    return replace(advised_of, reflected=True)
 
 
-def experience_in(item: Item | None) -> Experience | None:
-    """Return the experience that an item of a store holds; None for what holds none."""
-    try:
-        return EXPERIENCE.validate_python(item.value) if item else None
-    except ValidationError:
+async def would_have_of(experience: Experience, learning: Learning) -> WouldHave | None:
+    """Return what a task would have been given, where learning only observes."""
+    if not learning.settings.evolution.observe_only:
         return None
+    return await would_have(experience, learning.store, learning.settings)

@@ -11,8 +11,10 @@ SAME_KIND: Final = 0.5
 """Goals that are at least so alike are of one kind of task, and their failures one pitfall. Half of
 the words is our own choice: less joins what only happens in the same repository."""
 
-SAME_TASK: Final = 0.8
-"""Goals that are at least so alike ask for the same, but for a word in five; our own choice."""
+SAME_TASK: Final = 0.9
+"""Goals that are at least so alike, and have the same numbers, ask for the same thing; what speaks
+against a pitfall has to be so near. Our own choice: in a series one task says little of the next.
+"""
 
 NEEDED: Final = {1: 0.6, 2: 0.5}
 """How alike a goal has to be to those of a pitfall that was seen in so many tasks."""
@@ -36,6 +38,11 @@ def likeness_to_any(goal: str, others: Iterable[str]) -> float:
     return max((likeness(goal, other) for other in others), default=0.0)
 
 
+def ask_for_the_same(one: str, other: str) -> bool:
+    """Whether two goals are those of one task that comes again."""
+    return _numbers(one) == _numbers(other) and likeness(one, other) >= SAME_TASK
+
+
 def needed(tasks: int) -> float:
     """Return how alike a goal has to be to be told of a pitfall: the more tasks, the less."""
     return NEEDED.get(tasks, NEEDED_OF_MORE)
@@ -44,6 +51,9 @@ def needed(tasks: int) -> float:
 @lru_cache(maxsize=20_000)
 def _words(goal: str) -> frozenset[str]:
     """Numbers tell tasks apart however short they are: ``fix issue 7``."""
-    found = frozenset(terms(goal))
-    numbers = frozenset(word for word in found if word.isdigit())
-    return telling_words(goal) | numbers or found
+    return telling_words(goal) | _numbers(goal) or frozenset(terms(goal))
+
+
+@lru_cache(maxsize=20_000)
+def _numbers(goal: str) -> frozenset[str]:
+    return frozenset(word for word in terms(goal) if word.isdigit())

@@ -11,16 +11,12 @@ _RANGE: Final = float(16**LENGTH)
 def is_sampled(experience: Experience, rate: float) -> bool:
     """Whether a task is learned from; of those that simply went well, a part: from 0 to 1.
 
-    Each that did not complete is. So is each that was given lessons, or tried a learned action:
-    whether these help could not be told from failures alone.
+    Each that did not complete is. So is each that was given lessons, or tried something against a
+    failure (RE-08): whether these help could not be told from failures alone.
     """
-    return not experience.completed or _was_taught(experience) or _lot(experience.task_id) < rate
-
-
-def _was_taught(experience: Experience) -> bool:
-    given = experience.lessons
-    told = given is not None and bool(given.pitfalls or given.instructions)
-    return told or any(each.by == "learned" for each in experience.tried)
+    taught = experience.lessons is not None and experience.lessons.given
+    telling = not experience.completed or taught or bool(experience.tried)
+    return telling or _lot(experience.task_id) < rate
 
 
 def _lot(task_id: str) -> float:

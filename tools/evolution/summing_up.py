@@ -3,6 +3,7 @@
 They depend on the facts alone, and not on the order in which these became known.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -73,10 +74,11 @@ def _home(fact: Evidence, clusters: Sequence[_Cluster]) -> _Cluster | None:
 
 def _summary(cluster: _Cluster, min_confidence: float) -> Summary:
     seen, first, last = cluster.seen, cluster.first, cluster.seen[-1]
-    counts = {how: sum(each.how == how for each in cluster.facts) for how in ("clear", "avoided")}
+    counts = Counter(each.how for each in cluster.facts)
     # Goals of one kind are half alike at least: that much is sure, the rest is what they share.
     alike = (1 + fmean(likeness(each.goal, first.goal) for each in seen)) / 2
-    sure, grave = confidence(len(seen), counts["clear"], alike), any(each.grave for each in seen)
+    against = counts["clear"] + counts["in_vain"]
+    sure, grave = confidence(len(seen), against, alike), any(each.grave for each in seen)
     pitfall = Pitfall(
         id=cluster.id,
         owner=first.owner,
@@ -90,7 +92,8 @@ def _summary(cluster: _Cluster, min_confidence: float) -> Summary:
         tasks=len(seen),
         clear=counts["clear"],
         avoided=counts["avoided"],
-        repeated=sum(each.how == "repeated" for each in seen),
+        repeated=counts["repeated"],
+        in_vain=counts["in_vain"],
         confidence=sure,
         level=level_of(sure, min_confidence, grave=grave),
         first_at=first.at,

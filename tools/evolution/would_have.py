@@ -1,19 +1,17 @@
 """What a task would have been given, worked out after it has ended: for who only looks on."""
 
 import logging
-from dataclasses import replace
 from itertools import starmap
 from typing import Final
 
-from langgraph.store.base import BaseStore, Item
-from pydantic import TypeAdapter, ValidationError
+from langgraph.store.base import BaseStore
 
-from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.lessons import Lessons
 from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
 from daruma.state.would_have import WouldHave
+from daruma.tools.evolution.experience_items import experience_in
 from daruma.tools.evolution.kept_text import kept_line
 from daruma.tools.evolution.looking_up import About, looked_up
 from daruma.tools.evolution.places import shelf
@@ -22,19 +20,14 @@ from daruma.tools.finding import READ
 
 LOG: Final = logging.getLogger("daruma.evolution")
 
-_EXPERIENCE: Final[TypeAdapter[Experience]] = TypeAdapter(Experience)
 
-
-async def with_would_have(
+async def would_have(
     experience: Experience, store: BaseStore, settings: Settings
-) -> Experience:
-    """Return an experience with what its task would have been given, and say so in the log.
+) -> WouldHave | None:
+    """Return what a task would have been given, and say so in the log; None for nothing.
 
-    To be asked before anything of the task itself is learned. What is on record of it already
-    stands: by then the task's own failures are among what is known.
+    To be asked before anything of the task itself is learned.
     """
-    if known := await _on_record(experience, store):
-        return replace(experience, would_have=known.would_have)
     about = About(
         task_id=experience.task_id,
         owner=experience.owner,
@@ -48,7 +41,7 @@ async def with_would_have(
     actions = await would_recover(experience, store, settings)
     found = WouldHave(lessons=lessons, actions=tuple(starmap(_in_words, actions.items())))
     _log(experience, found)
-    return replace(experience, would_have=found if found.anything else None)
+    return found if found.anything else None
 
 
 async def would_have_been(store: BaseStore, owner: str, limit: int) -> list[Experience]:
@@ -58,22 +51,9 @@ async def would_have_been(store: BaseStore, owner: str, limit: int) -> list[Expe
     """
     place = shelf(owner, "experiences")
     items = await store.asearch(place, limit=READ)
-    read = (_read(item) for item in items if item.namespace == place)
+    read = (experience_in(item) for item in items if item.namespace == place)
     found = [each for each in read if each and each.would_have]
     return sorted(found, key=lambda each: (-each.at, each.task_id))[:limit]
-
-
-async def _on_record(experience: Experience, store: BaseStore) -> Experience | None:
-    place = shelf(experience.owner, "experiences")
-    item = await store.aget(place, digest(experience.task_id))
-    return _read(item) if item else None
-
-
-def _read(item: Item) -> Experience | None:
-    try:
-        return _EXPERIENCE.validate_python(item.value)
-    except ValidationError:
-        return None
 
 
 def _log(experience: Experience, found: WouldHave) -> None:

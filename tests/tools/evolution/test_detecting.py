@@ -72,6 +72,27 @@ async def test_a_task_that_was_told_of_another_says_nothing_of_it() -> None:
     assert (found.clear, found.avoided, found.level) == (0, 0, "high")
 
 
+async def test_a_pitfall_that_leads_astray_is_told_no_more() -> None:
+    """EV-03: the same task was told of it, and fell to something else."""
+    (first,) = await after(an_experience(1, setbacks=MET))
+    astray = a_setback("check:lint")
+    again = an_experience(2, setbacks=(astray,), lessons=told_of(first.id))
+    found = {each.signature: each for each in await after(an_experience(1, setbacks=MET), again)}
+
+    assert (found[first.signature].in_vain, found[first.signature].level) == (1, "low")
+    assert found["check:lint"].level == "high"
+
+
+async def test_a_task_alike_that_fell_to_something_else_says_nothing_of_it() -> None:
+    """In a series each may have a trap of its own."""
+    seventh = an_experience(1, goal="Fix module number 7", setbacks=MET)
+    (first,) = await after(seventh)
+    eighth = an_experience(2, "Fix module number 8", setbacks=(a_setback("x"),))
+    found = await after(seventh, replace(eighth, lessons=told_of(first.id)))
+
+    assert {each.in_vain for each in found} == {0}
+
+
 async def test_a_task_of_the_same_kind_says_nothing_of_it() -> None:
     """What goes well in the eighth module may still fail in the seventh."""
     seventh = an_experience(1, goal="Fix module number 7", setbacks=MET)

@@ -3,7 +3,7 @@
 from langgraph.store.memory import InMemoryStore
 from tests.tools.evolution.ended_tasks import PARSER, a_setback, an_experience
 
-from daruma.tools.evolution.learning import as_value
+from daruma.tools.evolution.experience_items import put_experience
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.retention import DAY, MOST, let_go
@@ -19,7 +19,7 @@ async def filled(old: int = 1) -> Pitfalls:
     tasks.append((a_setback("new"), an_experience(old, goal=PARSER, at=10 * DAY)))
     for setback, experience in tasks:
         await pitfalls.observe(setback, experience, LEAST)
-        await pitfalls.store.aput(PLACE, experience.task_id, as_value(experience))
+        await put_experience(experience, pitfalls.store)
     return pitfalls
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from daruma.state.experience import Experience, Tried
 from daruma.state.lessons import Instruction, KnownPitfall, Lessons
+from daruma.state.recovery import ChosenBy
 from daruma.state.status import Status
 from daruma.tools.evolution.sampling import is_sampled
 
@@ -67,9 +68,9 @@ def test_a_note_that_there_were_no_lessons_is_none() -> None:
     assert not is_sampled(replace(WENT_WELL, lessons=lessons), rate=0.0)
 
 
-def test_what_tried_a_learned_action_is_always_learned_from() -> None:
+@pytest.mark.parametrize("by", ["learned", "model"])
+def test_what_tried_something_against_a_failure_is_always_learned_from(by: ChosenBy) -> None:
     """RE-08: its success speaks for it, as its failure speaks against it."""
-    tried = Tried(actor="main", signature="s", strategy="retry", by="learned", worked=True)
+    tried = Tried(actor="main", signature="s", strategy="retry", by=by, worked=True)
 
     assert is_sampled(replace(WENT_WELL, tried=(tried,)), rate=0.0)
-    assert not is_sampled(replace(WENT_WELL, tried=(replace(tried, by="rule"),)), rate=0.0)
