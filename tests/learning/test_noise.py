@@ -1,29 +1,24 @@
-"""Noise changes no prompt, but for those of a comparison that goes on."""
+"""What teaches nothing does no harm: neither to outcomes nor to prompts (EV-03, EV-05)."""
 
-import pytest
-from tests.learning.noise import HOSTILE, OPPOSED, noise
+from pathlib import Path
 
-from daruma.state.learned_instruction import HEAD
+from langgraph.store.memory import InMemoryStore
+from tests.learning.arms import OFF, ON
+from tests.learning.misleading import THINGS, misleading
+from tests.learning.noise import under_noise
 
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_noise_brings_nothing_into_use(seed: int) -> None:
-    """EV-03: thirty tasks twice, with failures by chance, contradictions, outages and attacks."""
-    found = await noise(seed)
-    tested = {each.id: each.text for each in found.variants}
-
-    assert all(each.status in ("testing", "rejected") for each in found.variants)
-    assert set(tested.values()) <= set(OPPOSED)
-    for lessons, prompt, control in found.prompts:
-        told = [each for each in lessons.instructions if each.arm == "variant"]
-        assert (prompt == control) is not bool(told)
-        assert prompt.startswith(control)
-        assert (HEAD in prompt) is bool(told)
-        assert not any(text in prompt for text in HOSTILE)
+FEW = list(misleading(THINGS[:1]))
 
 
-async def test_noise_does_begin_comparisons() -> None:
-    """Else it would prove nothing: advice that is against itself looks like advice."""
-    found = [await noise(seed) for seed in range(3)]
+def test_the_second_pass_is_no_worse_than_without_learning(tmp_path: Path) -> None:
+    """EV-05: no outage, chance, stranger or neighbour leads the next task astray."""
+    on = under_noise(ON, FEW, InMemoryStore(), tmp_path / "on")
+    off = under_noise(OFF, FEW, InMemoryStore(), tmp_path / "off")
 
-    assert any(each.variants for each in found)
+    assert off.passes.failures == (5, 0)
+    assert on.passes.failures == (5, 0)
+    assert any(done.lessons for done in on.passes.second)
+    told = {done.task.request: done.lessons for done in on.passes.second}
+    assert all(told[task.goal] is None for task in FEW if task.kind == "neighbour")
+    assert on.prompts == off.prompts
+    assert on.variants == []

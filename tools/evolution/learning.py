@@ -15,6 +15,7 @@ from daruma.tools.evolution.optimiser import optimise
 from daruma.tools.evolution.outcomes import count_outcomes
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.recovery_patterns import learn_recoveries
 from daruma.tools.evolution.retention import let_go
 from daruma.tools.evolution.would_have import would_have
 
@@ -44,8 +45,11 @@ async def learn(experience: Experience, learning: Learning) -> None:
     experience = await _reflected(experience, learning)
     await put_experience(experience, store)
     await pitfalls.settle_sharing()
-    await detect(experience, pitfalls, evolution.min_confidence)
-    await let_go(pitfalls, evolution.keep_days, experience.at)
+    await detect(experience, pitfalls, given.min_confidence)
+    await learn_recoveries(experience, store)
+    await count_outcomes(experience, store)
+    await optimise(experience, store, given, learning.ask)
+    await let_go(pitfalls, given.keep_days, experience.at)
 
 
 async def _reflected(experience: Experience, learning: Learning) -> Experience:

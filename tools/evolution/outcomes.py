@@ -69,6 +69,17 @@ async def decide(variant: Variant, store: BaseStore) -> None:
         await variants.put(found)
         _LOG.info("instruction %s of %s: %s, %s", found.id, found.actor, found.status, found.why)
         before = facts
+        await _let_go(_place(found, 2), store)
+
+
+async def _let_go(place: Namespace, store: BaseStore) -> None:
+    """Delete the outcomes of a comparison that is long over: what is counted once is told by now.
+
+    Those of the one before stay, as a task may still be learned from again.
+    """
+    for item in await store.asearch(place, limit=_MOST):
+        if tuple(item.namespace) == place:
+            await store.adelete(place, item.key)
 
 
 def decided(variant: Variant, outcomes: list[Outcome]) -> Variant:

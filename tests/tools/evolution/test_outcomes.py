@@ -120,7 +120,7 @@ async def test_a_task_that_was_given_nothing_counts_for_nothing() -> None:
     assert await store.asearch(()) == []
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.integers(0, 1000))
 def test_two_who_decide_at_once_end_alike(seed: int) -> None:
     """And as one who does it all in turn: it depends on the outcomes alone."""
@@ -171,7 +171,21 @@ async def test_a_review_that_ends_well_is_followed_by_another() -> None:
     assert (await now(store)).status == "withdrawn"
 
 
-@settings(max_examples=15)
+async def test_outcomes_of_comparisons_that_are_long_over_are_let_go() -> None:
+    """A variant in use is reviewed for years: only the last two comparisons are kept."""
+    store = InMemoryStore()
+    await counted([], a_variant(status="promoted", review=1), store)
+    for since in (0, 100, 200):
+        for n in range(since, since + 40):
+            await count_outcomes(ended("promoted", n), store)
+            await count_outcomes(ended("control", n), store)
+    items = await store.asearch(shelf("o", "outcomes"), limit=1000)
+
+    assert (await now(store)).review == 4
+    assert {item.namespace[-1] for item in items} == {"3"}
+
+
+@settings(max_examples=10)
 @given(st.integers(0, 1000))
 def test_what_a_person_withdrew_no_decision_brings_back(seed: int) -> None:
     """Not even one that was made at that moment."""
