@@ -18,7 +18,7 @@ from tests.learning.arms import ARMS
 from tests.learning.families import tasks
 from tests.learning.misleading import misleading, stale
 from tests.learning.noise import report
-from tests.learning.passes import learning_settings, twice
+from tests.learning.passes import carried_out, learning_settings
 
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
@@ -35,8 +35,8 @@ def main(args: Sequence[str]) -> None:
 
 
 def _noise(store: BaseStore, folder: Path) -> None:
-    print("| tasks | learning | number | failed first | failed again | told |")  # noqa: T201
-    print("|---|---|---|---|---|---|")  # noqa: T201
+    print("| tasks | learning | number | failed | again | a third time | told | again |")  # noqa: T201
+    print("|---|---|---|---|---|---|---|---|")  # noqa: T201
     report(list(misleading()), store, folder)
     report(list(stale()), store, folder, "stale")
 
@@ -45,7 +45,7 @@ def _help(store: BaseStore, folder: Path) -> None:
     print("| learning | failed first | failed again | repeated | requests |")  # noqa: T201
     print("|---|---|---|---|---|")  # noqa: T201
     for arm in ARMS:
-        found = twice(
+        found = carried_out(
             arm.model(script={}),
             tasks(),
             learning_settings(arm.name, **arm.evolution),

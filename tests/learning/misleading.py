@@ -47,8 +47,11 @@ class Misleading:
     def prepare(self, folder: Path) -> None:
         """Make the workspace; the name of its folder says which pass it is."""
         folder.mkdir(parents=True)
-        (folder / "says.txt").write_text(self.says or "worker 3 was lost")
-        broken = folder.name.startswith("1-") and self.kind not in ("outage", "neighbour")
+        first = folder.name.startswith("1-")
+        by_now = self.says if first else f"AssertionError: it must be {self.right}"
+        said = by_now if self.kind == "stale" else self.says
+        (folder / "says.txt").write_text(said or "worker 3 was lost")
+        broken = first and self.kind not in ("outage", "neighbour")
         look = "false" if broken else f"grep -qx {self.right} value.txt"
         (folder / "check.sh").write_text(f"{look} || {{ cat says.txt; exit 1; }}\n")
 

@@ -8,19 +8,22 @@ from pathlib import Path
 from langgraph.store.base import BaseStore
 from tests.learning.arms import OFF, ON, Arm
 from tests.learning.misleading import Misleading, gullible
-from tests.learning.passes import Twice, learning_settings, twice
+from tests.learning.passes import Passes, carried_out, learning_settings
 
 from daruma.tools.evolution.variants import Variants
+
+TIMES = 3
+"""What leads astray once is told no more."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """Two passes under noise: what they came to, and the prompts that the second one was sent.
+    """Three passes under noise: what they came to, and the prompts that the last one was sent.
 
     ``variants`` are the additions to prompts that were so much as proposed, by their status.
     """
 
-    passes: Twice
+    passes: Passes
     prompts: Sequence[str]
     variants: Sequence[str]
 
@@ -28,9 +31,11 @@ class Heard:
 def under_noise(
     arm: Arm, tasks: Sequence[Misleading], store: BaseStore, folder: Path, name: str = "noise"
 ) -> Heard:
-    """Carry tasks out twice in one arm."""
+    """Carry tasks out three times in one arm."""
     owner, model = f"{name} {arm.name}", gullible(tasks)
-    passes = twice(model, tasks, learning_settings(owner, **arm.evolution), store, folder)
+    passes = carried_out(
+        model, tasks, learning_settings(owner, **arm.evolution), store, folder, TIMES
+    )
     again = model.requests[-passes.requests[1] :]
     known = asyncio.run(Variants(store, owner).all())
     return Heard(passes, [str(sent[0].text) for sent in again], [each.status for each in known])
@@ -42,9 +47,9 @@ def report(
     """Print both arms beside each other, and whether prompts differ."""
     heard = [under_noise(arm, tasks, store, folder / name / arm.name, name) for arm in (ON, OFF)]
     for arm, each in zip((ON, OFF), heard, strict=True):
-        first, again = each.passes.failures
-        told = sum(bool(done.lessons) for done in each.passes.second)
-        print(f"| {name} | {arm.name} | {len(tasks)} | {first} | {again} | {told} |")  # noqa: T201
+        failed = " | ".join(map(str, each.passes.failures))
+        told = " | ".join(str(sum(bool(d.lessons) for d in done)) for done in each.passes.done[1:])
+        print(f"| {name} | {arm.name} | {len(tasks)} | {failed} | {told} |")  # noqa: T201
     on, off = heard
     same = "the same" if on.prompts == off.prompts else "not the same"
     made = ", ".join(on.variants) or "none"

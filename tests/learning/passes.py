@@ -1,4 +1,4 @@
-"""Carrying the tasks out twice, and what that comes to."""
+"""Carrying the tasks out again and again, and what that comes to."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,26 +37,35 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Twice:
-    """Two passes over the same tasks."""
+class Passes:
+    """Passes over the same tasks."""
 
-    first: Sequence[Done]
-    second: Sequence[Done]
+    done: Sequence[Sequence[Done]]
 
     @property
-    def failures(self) -> tuple[int, int]:
+    def first(self) -> Sequence[Done]:
+        """What the tasks came to at first."""
+        return self.done[0]
+
+    @property
+    def last(self) -> Sequence[Done]:
+        """What they came to at last."""
+        return self.done[-1]
+
+    @property
+    def failures(self) -> tuple[int, ...]:
         """Tasks that failed in each pass."""
-        return _failed(self.first), _failed(self.second)
+        return tuple(map(_failed, self.done))
 
     @property
     def repeated(self) -> int:
-        """Tasks that failed in both passes."""
-        return sum(a.failed and b.failed for a, b in zip(self.first, self.second, strict=True))
+        """Tasks that failed both at first and at last."""
+        return sum(a.failed and b.failed for a, b in zip(self.first, self.last, strict=True))
 
     @property
-    def requests(self) -> tuple[int, int]:
+    def requests(self) -> tuple[int, ...]:
         """Requests to the model in each pass."""
-        return _asked(self.first), _asked(self.second)
+        return tuple(map(_asked, self.done))
 
 
 def learning_settings(name: str, **evolution: Any) -> Settings:
@@ -78,14 +87,15 @@ def learning_settings(name: str, **evolution: Any) -> Settings:
     )
 
 
-def twice(
+def carried_out(
     model: RecordingModel,
     tasks: Iterable[Replayable],
     given: Settings,
     store: BaseStore,
     folder: Path,
-) -> Twice:
-    """Carry tasks out twice, each on a thread and in a workspace of its own.
+    times: int = 2,
+) -> Passes:
+    """Carry tasks out so many times, each on a thread and in a workspace of its own.
 
     What a task taught is on record before the next one begins.
     """
@@ -93,9 +103,9 @@ def twice(
     graph = build_graph(model, TOOLS, given, checkpointer=memory(), store=store)
     passes = [
         [_done(graph, model, task, folder / f"{number}-{n}") for n, task in enumerate(given_tasks)]
-        for number in (1, 2)
+        for number in range(1, times + 1)
     ]
-    return Twice(*passes)
+    return Passes(passes)
 
 
 def _done(graph: Any, model: RecordingModel, task: Replayable, folder: Path) -> Done:
