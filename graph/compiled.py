@@ -81,7 +81,7 @@ class Machine(ReversibleMachine):
         with workspace_locked(workspace_of(admitted, snapshot)):
             if snapshot:
                 admitted = once(self.checkpointer, admitted, snapshot)
-            raised, handing = Raised(), HandingOver(self.evolution.hand_over)
+            raised, handing = Raised(), self._handing_over(config)
             parts = super().stream(admitted, self._run(raised, handing, config), **options)
             yield from handing.over(raised.over(parts))
 
@@ -112,7 +112,7 @@ class Machine(ReversibleMachine):
         with workspace_locked(workspace_of(admitted, snapshot)):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
-            raised, handing = Raised(), HandingOver(self.evolution.hand_over)
+            raised, handing = Raised(), self._handing_over(config)
             parts = super().astream(admitted, self._run(raised, handing, config), **options)
             async with closing(handing.aover(raised.aover(parts))) as told:
                 async for part in told:
@@ -150,6 +150,9 @@ class Machine(ReversibleMachine):
     def _from(self, start: tuple[str, str]) -> Self:
         saver: Any = self.checkpointer
         return self.copy({"checkpointer": saver.going_on_from(*start)})
+
+    def _handing_over(self, config: RunnableConfig | None) -> HandingOver:
+        return HandingOver(self.evolution.hand_over, remembered=self._remembers(config))
 
     def _run(
         self, raised: Raised, handing: HandingOver, config: RunnableConfig | None

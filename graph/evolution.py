@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from copy import copy
+from dataclasses import replace
 from functools import partial
 
 from daruma.graph.evolving.asking import AskText
@@ -11,6 +12,7 @@ from daruma.graph.evolving.job import Job
 from daruma.graph.evolving.jobs import EXIT_SECONDS, Jobs
 from daruma.graph.evolving.tally import Counts, NotSampled, Tally
 from daruma.graph.handing_over import Ended
+from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.settings import Settings
 from daruma.tools.evolution.learning import Learning, learn, nobody
@@ -88,7 +90,7 @@ class Evolution:
             self._tally.drop(f"{2 * most} are pending, as many as evolution.max_concurrent allows")
 
     async def _work(self, ended: Ended, at: float) -> None:
-        experience = await _off_the_loop(partial(experience_of, ended.state, ended.status, at))
+        experience = await _off_the_loop(partial(_experience_of, ended, at))
         if not is_sampled(experience, ended.settings.evolution.success_sample_rate):
             raise NotSampled
         if ended.store is not None:
@@ -100,6 +102,14 @@ def is_learned_from(ended: Ended) -> bool:
     """Whether anything is to be done about an ended task."""
     wanted = ended.settings.evolution.enabled and ended.store is not None
     return wanted and ended.state.task is not None and ended.state.task.mode != "direct_chat"
+
+
+def _experience_of(ended: Ended, at: float) -> Experience:
+    found, task = experience_of(ended.state, ended.status, at), ended.state.task
+    if ended.remembered or task is None:
+        return found
+    own = digest([task.id, task.request, task.started_at])[:8]
+    return replace(found, task_id=f"{task.id}-{own}")
 
 
 async def _off_the_loop(make: Callable[[], Experience]) -> Experience:

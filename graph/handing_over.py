@@ -25,12 +25,16 @@ _LATER = (GraphBubbleUp, CutOff, Busy, DamagedState)
 
 @dataclass(frozen=True)
 class Ended:
-    """A task that is over, under the settings of its run; ``store`` is where experience goes."""
+    """A task that is over, under the settings of its run; ``store`` is where experience goes.
+
+    One whose thread is not ``remembered`` has an id that others have, too: each is the first.
+    """
 
     state: State
     status: Status
     settings: Settings
     store: BaseStore | None
+    remembered: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class _Call:
 class HandingOver(OfARun):
     """What one run has come to, for as long as it lasts; then it is handed over, at most once."""
 
-    def __init__(self, hand_over: Callable[[Ended], None]) -> None:
-        self._hand_over = hand_over
+    def __init__(self, hand_over: Callable[[Ended], None], *, remembered: bool = True) -> None:
+        self._hand_over, self._remembered = hand_over, remembered
         self._newest: _Call | None = None
         self._status: Status | None = None
         self._earlier: str | None = None
@@ -106,7 +110,8 @@ class HandingOver(OfARun):
             status = "failed" if isinstance(error, Exception) else "cancelled"
             state = _failed(newest, error) if isinstance(error, Exception) else state
         if status:
-            self._hand_over(Ended(state, status, newest.settings, newest.store))
+            kept = self._remembered
+            self._hand_over(Ended(state, status, newest.settings, newest.store, kept))
 
 
 def _failed(newest: _Call, error: Exception) -> State:

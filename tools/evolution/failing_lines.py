@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from daruma.state.noise import without_ids
 from daruma.tools.evolution.kept_text import kept_line
+from daruma.tools.key_masking import without_keys
 
 _MOST_LINES: Final = 2000
 _LONGEST_LINE: Final = 500
@@ -67,7 +68,8 @@ def signed(*parts: str) -> str:
 
     A short number that is part of a name stays, as in ``test_7`` and ``E501``.
     """
-    line = " ".join(_rootless(":".join(parts))[:_LONGEST_LINE].split())
+    # A key that has lost its numbers would be taken for words.
+    line = " ".join(without_keys(_rootless(":".join(parts))[:_LONGEST_LINE]).split())
     bare = _NUMBERED.sub(_unless_a_name, without_ids(line))
     return kept_line(bare, _LONGEST_SIGNATURE)
 

@@ -95,3 +95,13 @@ def test_any_output_can_be_read(output: str) -> None:
     assert failing.text.isprintable()
     assert len(failing.signature) <= 250
     assert list(checks_in(f"$ x\n[y]\n{output}"))
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-proj-AbCd1234EfGh5678IjKl", "AKIAABCDEFGH12345678", "ghp_AbCdEfGhIj1234567890KlMn"]
+)
+def test_no_part_of_a_key_is_in_a_signature(key: str) -> None:
+    """A key is masked as it was written: without its numbers it would pass for a word."""
+    found = check_failed("pytest -q", "failed", f"E   AssertionError: refused {key}")
+
+    assert found.signature == "check:pytest -q:AssertionError: refused [key]"
