@@ -1,6 +1,7 @@
 """Giving nodes what they work with: the graph's own live things, under the run's settings."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -90,7 +91,8 @@ class Contexts:
             found = await look.at(node.__name__, state, context) if look else None
             if found and isinstance(state, State):
                 state = replace(state, drifted=reduce_drifted(state.drifted, found))
-            update = await run_node(node, state, context, Raised.of(config))
+            with handing.waiting() if handing else nullcontext():
+                update = await run_node(node, state, context, Raised.of(config))
             return Update(**{**update, "drifted": found}) if found else update
 
         call.__name__ = call.__qualname__ = node.__name__

@@ -1,11 +1,12 @@
 """Handing a run's task to evolution once the run is over, whichever way it ended (EV-01)."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.store.base import BaseStore
 
 from daruma.graph.members import Member
@@ -55,6 +56,7 @@ class HandingOver(OfARun):
         self._newest: _Call | None = None
         self._status: Status | None = None
         self._earlier: str | None = None
+        self._waits = False
 
     @classmethod
     def of_the_task(cls, config: RunnableConfig) -> "HandingOver | None":
@@ -70,6 +72,15 @@ class HandingOver(OfARun):
         begun = state.task is not None and state.task.id != self._earlier
         self._newest = _Call(node, state, context.settings, context.store) if begun else None
         self._status = None
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Note that a node asks a person: who reads no further then has not broken anything off."""
+        try:
+            yield
+        except GraphInterrupt:
+            self._waits = True
+            raise
 
     def ended(self, state: State, result: TaskResult) -> None:
         """Note the result that a task ends with, unless another node is called after it."""
@@ -103,7 +114,7 @@ class HandingOver(OfARun):
         """
         newest, status = self._newest, self._status
         self._newest = self._status = None
-        if newest is None or isinstance(error, _LATER):
+        if newest is None or self._waits or isinstance(error, _LATER):
             return
         state = newest.state
         if status is None and error is not None:

@@ -173,6 +173,23 @@ def test_what_waits_for_a_person_is_handed_over_once_it_has_ended() -> None:
     assert (before, learned.statuses) == ([], ["completed"])
 
 
+async def test_who_reads_no_further_than_a_question_has_not_broken_anything_off() -> None:
+    """The task waits for its answer: it is no more over than for who reads on."""
+    learned = Learned(ScriptedChatModel(script={"plan": [phases("one")] * 2, "main": [say()]}))
+
+    parts: Any = learned.graph.stream(PLANNED, CONFIG, stream_mode="updates")
+    next(part for part in parts if "__interrupt__" in part)
+    parts.close()
+    other: Any = {"configurable": {"thread_id": "other"}}
+    aparts: Any = learned.graph.astream(PLANNED, other, stream_mode="updates")
+    async for part in aparts:
+        if "__interrupt__" in part:
+            break
+    await aparts.aclose()
+
+    assert learned.statuses == []
+
+
 def test_what_was_stopped_on_purpose_is_not_handed_over() -> None:
     """``interrupt_before`` looks at a run; going on ends it."""
     learned = Learned()
