@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -113,11 +113,18 @@ def rejected_by_person(state: State) -> Iterator[Setback]:
         if id_.endswith(":spec_review:feedback"):
             why = text.removeprefix("The plan was rejected: ").removesuffix(". Plan anew.")
             yield _objection("plan", "", why, f"a person rejected the plan: {why}")
-        elif isinstance(message, ToolMessage) and text.startswith(_DENIED):
+        elif _is_denied(message):
             why = text.removeprefix(_DENIED)
             if why != _NO_REASON:
                 name = str(message.name)
                 yield _objection("main", name, why, f"a person denied {name}: {why}")
+
+
+def _is_denied(message: AnyMessage) -> TypeGuard[ToolMessage]:
+    """Whether it is the machine's word that a person denied a call: what ran may say that, too."""
+    if not isinstance(message, ToolMessage) or message.status != "error":
+        return False
+    return message.text.startswith(_DENIED)
 
 
 def plans_refused(state: State) -> Iterator[Setback]:
