@@ -7,6 +7,8 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 
+from langgraph.store.base import BaseStore
+
 from daruma.graph.evolving.asking import AskText
 from daruma.graph.evolving.job import Job
 from daruma.graph.evolving.jobs import EXIT_SECONDS, Jobs
@@ -15,7 +17,9 @@ from daruma.graph.handing_over import Ended
 from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.settings import Settings
+from daruma.tools.evolution.experience_items import key_of
 from daruma.tools.evolution.learning import Learning, learn, nobody
+from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.reflector import experience_of
 from daruma.tools.evolution.sampling import is_sampled
 
@@ -91,7 +95,8 @@ class Evolution:
 
     async def _work(self, ended: Ended, at: float) -> None:
         experience = await _off_the_loop(partial(_experience_of, ended, at))
-        if not is_sampled(experience, ended.settings.evolution.success_sample_rate):
+        rate = ended.settings.evolution.success_sample_rate
+        if not is_sampled(experience, rate) and not await _is_known(experience, ended.store):
             raise NotSampled
         if ended.store is not None:
             ask = self.ask_under(ended.settings)
@@ -102,6 +107,12 @@ def is_learned_from(ended: Ended) -> bool:
     """Whether anything is to be done about an ended task."""
     wanted = ended.settings.evolution.enabled and ended.store is not None
     return wanted and ended.state.task is not None and ended.state.task.mode != "direct_chat"
+
+
+async def _is_known(experience: Experience, store: BaseStore | None) -> bool:
+    """Whether a task is on record from before: it must not stay there as failed."""
+    place = shelf(experience.owner, "experiences")
+    return store is not None and await store.aget(place, key_of(experience)) is not None
 
 
 def _experience_of(ended: Ended, at: float) -> Experience:
