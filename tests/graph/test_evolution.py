@@ -107,7 +107,8 @@ def test_what_is_not_sampled_is_counted_and_not_kept() -> None:
 
     assert evolution.drain()
     assert evolution.counts == Counts(accepted=2, learned=1, skipped=1)
-    assert [item.value["task_id"] for item in store.search(ROOT)] == ["t2/1"]
+    kept = store.search((*ROOT, "default", "experiences"))
+    assert [item.value["task_id"] for item in kept] == ["t2/1"]
 
 
 @pytest.mark.parametrize(
