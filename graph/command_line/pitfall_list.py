@@ -45,11 +45,14 @@ def print_pitfalls(view: PitfallView, paper: Paper | None = None) -> None:
         paper.put(Line("note", note))
 
 
-def print_forgotten(pitfall: Pitfall, paper: Paper | None = None) -> None:
-    """Say what is gone."""
+def print_forgotten(pitfall: Pitfall, made: Iterable[str] = (), paper: Paper | None = None) -> None:
+    """Say what is gone, and which additions to prompts were ``made`` of it and stay."""
     paper = paper or Paper(Console(highlight=False))
     about = f"{pitfall.actor} · {tasks(pitfall.tasks)}"
     paper.put(Line("ok", f"forgotten: {one_line(pitfall.text, 400)}", about))
+    for each in made:
+        told = "an addition to a prompt was made of it, and stays"
+        paper.put(Line("note", f"{told}: see `daruma pitfalls withdraw {each}`"))
 
 
 def tasks(number: int) -> str:

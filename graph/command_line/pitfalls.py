@@ -79,24 +79,30 @@ def show(
 def forget(
     id_: Id, workspace: Workspace = None, namespace: Namespace = None, *, json: Json = False
 ) -> None:
-    """Forget a pitfall and what speaks for it. Tasks that meet it again bring it back."""
+    """Forget a pitfall and what speaks for it. Tasks that meet it again bring it back.
+
+    An addition to a prompt that was made of it stays until it is withdrawn; forget says so.
+    """
     from daruma.graph.command_line.pitfall_list import as_json, print_forgotten
     from daruma.state.pitfall import Pitfall
     from daruma.tools.evolution.pitfalls import Pitfalls
+    from daruma.tools.evolution.variants import Variants
 
-    async def drop() -> Pitfall | None:
+    async def drop() -> tuple[Pitfall | None, list[str]]:
         async with of_owner(workspace, namespace) as learned:
             own = Pitfalls(learned.store, learned.owner)
             found = await own.get(id_.strip())
-            return found if found and await own.forget(found.id) else None
+            gone = found if found and await own.forget(found.id) else None
+            made = await Variants(learned.store, learned.owner).made_of(gone.id) if gone else []
+            return gone, [each.id for each in made]
 
-    gone = asyncio.run(drop())
+    gone, made = asyncio.run(drop())
     if gone is None:
         raise _unknown(id_)
     if json:
         typer.echo(as_json([gone]))
     else:
-        print_forgotten(gone)
+        print_forgotten(gone, made)
 
 
 pitfalls_app.command()(would)

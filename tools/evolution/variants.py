@@ -38,6 +38,10 @@ class Variants:
         ours = (each for each in found if each.owner == self._owner)
         return sorted(ours, key=oldest_first, reverse=True)
 
+    async def made_of(self, pitfall: str) -> list[Variant]:
+        """Return those made of a pitfall that a prompt may hold: in use, compared, or waiting."""
+        return [v for v in await self.all() if v.status in LIVE and pitfall in v.pitfalls]
+
     async def put(self, variant: Variant) -> None:
         """Keep a variant as it is now."""
         value = plain(VARIANT, variant)

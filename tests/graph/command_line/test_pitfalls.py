@@ -236,6 +236,27 @@ def test_variants_are_listed_and_withdrawn(daruma: Daruma) -> None:
     assert theirs["status"] == "promoted"
 
 
+def test_who_forgets_a_pitfall_is_told_what_was_made_of_it(daruma: Daruma) -> None:
+    """EV-03: an addition to a prompt outlives it; one that was withdrawn already needs no word."""
+    id_ = keep(daruma)
+    made = Variant(
+        id="v1", owner=str(daruma.folder), actor="main", place="system", text="Round last.",
+        advice="Round last.", status="testing", pitfalls=(id_,),
+    )  # fmt: skip
+
+    async def keep_both() -> None:
+        async with aopen_postgres(daruma.url) as postgres:
+            variants = Variants(postgres.store, made.owner)
+            await variants.put(made)
+            await variants.put(replace(made, id="v2", status="withdrawn"))
+
+    asyncio.run(keep_both())
+    gone = daruma("pitfalls", "forget", id_)
+
+    assert "see `daruma pitfalls withdraw v1`" in " ".join(gone.out.split())
+    assert "v2" not in gone.out
+
+
 def test_the_doctor_says_whether_it_learns(daruma: Daruma) -> None:
     """In one line: observing is the default."""
     keep(daruma)
