@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
-from daruma.tools.evolution.evidence import Evidence, How, goal_of, told_of
+from daruma.tools.evolution.evidence import Evidence, How, goal_of, seen_in, told_of
 from daruma.tools.evolution.likeness import ask_for_the_same
 from daruma.tools.evolution.pitfalls import Pitfalls
 
@@ -16,7 +16,7 @@ async def detect(experience: Experience, pitfalls: Pitfalls, min_confidence: flo
     """
     for setback in experience.setbacks:
         if not setback.passing:
-            await pitfalls.observe(setback, experience, min_confidence)
+            await pitfalls.record(seen_in(setback, experience), min_confidence)
     if experience.countable:
         for fact in not_met(experience, await _known(experience, pitfalls)):
             await pitfalls.record(fact, min_confidence)

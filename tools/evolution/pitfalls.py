@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from langgraph.store.base import Item, Op, PutOp
+from langgraph.store.base import Op, PutOp
 
 from daruma.state.experience import Experience, Setback
 from daruma.state.pitfall import Pitfall
@@ -12,9 +12,12 @@ from daruma.tools.evolution.pitfall_items import marked, put_of
 from daruma.tools.evolution.pitfall_lookup import PitfallLookup, is_id
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.summing_up import Summary, summed_up
+from daruma.tools.evolution.surplus import surplus
 
-MOST_FACTS: Final = 1000
-"""Tasks of one group of pitfalls that are counted: of more, those kept last."""
+MOST_FACTS: Final = 300
+"""Tasks of one group of pitfalls that are kept: of more, the newest. Each is compared with each
+pitfall of the group, which takes tenths of a second where all goals are different."""
+_MOST_READ: Final = 2 * MOST_FACTS
 _ROUNDS: Final = 50
 """Times that facts may have changed while they were summed up, which each time another did."""
 _MOST_MARKED: Final = 500
@@ -56,10 +59,13 @@ class Pitfalls(PitfallLookup):
         facts, found = await self._facts(group), list[Summary]()
         for _ in range(_ROUNDS):
             found = summed_up(facts, min_confidence)
-            changes: list[Op] = [put_of(each, shared=self.shared) for each in found]
-            ids = {each.pitfall.id for each in found}
-            changes += [PutOp(i.namespace, i.key, None) for i in await self._of_group(group, ids)]
-            await self.store.abatch(changes)
+            if gone := surplus(facts, found, MOST_FACTS):
+                place, keys = self._facts_place(group), {each.key for each in gone}
+                await self.store.abatch([PutOp(place, key, None) for key in sorted(keys)])
+                facts = [each for each in facts if each.key not in keys]
+                found = summed_up(facts, min_confidence)
+            if changes := await self._changes(group, found):
+                await self.store.abatch(changes)
             before, facts = facts, await self._facts(group)
             if facts == before:
                 break
@@ -104,8 +110,16 @@ class Pitfalls(PitfallLookup):
 
     async def _facts(self, group: str) -> list[Evidence]:
         place = self._facts_place(group)
-        return evidence_in(await self.store.asearch(place, limit=MOST_FACTS), place)
+        return evidence_in(await self.store.asearch(place, limit=_MOST_READ), place)
 
-    async def _of_group(self, group: str, but: set[str]) -> list[Item]:
-        found = await self.store.asearch(self.place, filter={"group": group}, limit=MOST_FACTS)
-        return [item for item in self.ours(found) if item.key not in but]
+    async def _changes(self, group: str, summaries: list[Summary]) -> list[Op]:
+        """Return what makes a group's pitfalls what they are to be; one that is so already stays.
+
+        A failure that any task can meet has hundreds of them, and a task changes one.
+        """
+        items = await self.store.asearch(self.place, filter={"group": group}, limit=_MOST_READ)
+        before = {item.key: item.value for item in self.ours(items)}
+        wanted = [put_of(each, shared=self.shared) for each in summaries]
+        gone = before.keys() - {each.key for each in wanted}
+        changed: list[Op] = [each for each in wanted if each.value != before.get(each.key)]
+        return [*changed, *(PutOp(self.place, key, None) for key in sorted(gone))]

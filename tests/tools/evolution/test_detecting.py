@@ -1,10 +1,12 @@
 """What a task says of pitfalls: those it met, and those it did not meet."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.store.base import Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from tests.tools.evolution.ended_tasks import (
     PARSER,
@@ -13,11 +15,12 @@ from tests.tools.evolution.ended_tasks import (
     an_experience,
     told_of,
 )
+from typing_extensions import override
 
 from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.detecting import detect
-from daruma.tools.evolution.evidence import Evidence
+from daruma.tools.evolution.evidence import Evidence, group_of
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.summing_up import summed_up
@@ -46,6 +49,32 @@ async def test_what_a_task_met_becomes_a_pitfall() -> None:
     (found,) = await after(an_experience(setbacks=(*MET, outage)))
 
     assert (found.signature, found.tasks, found.level) == (MET[0].signature, 1, "high")
+
+
+class Forgetful(InMemoryStore):
+    """A store where a person forgets what is said of one group as soon as it is said."""
+
+    @override
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        lost = shelf("o", "evidence", group_of("o", "main", "lost"))
+        return await super().abatch(
+            [
+                each._replace(value=None)
+                if isinstance(each, PutOp) and each.namespace == lost
+                else each
+                for each in ops
+            ]
+        )
+
+
+async def test_what_is_forgotten_meanwhile_does_not_end_what_else_is_learned() -> None:
+    """The task's other setbacks are put down all the same."""
+    pitfalls = Pitfalls(Forgetful(), "o")
+    met = (a_setback("lost"), a_setback("kept"))
+
+    await detect(an_experience(setbacks=met), pitfalls, LEAST)
+
+    assert [each.signature for each in await pitfalls.all()] == ["kept"]
 
 
 async def test_a_task_alike_that_went_well_speaks_against_it() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langgraph.store.base import BaseStore, Op, Result
+from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from tests.damages import KEY
 from tests.tools.evolution.ended_tasks import (
@@ -24,7 +24,8 @@ from typing_extensions import override
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
-from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution.evidence import EVIDENCE, seen_in
+from daruma.tools.evolution.pitfalls import MOST_FACTS, Pitfalls
 from daruma.tools.evolution.places import shelf
 
 LEAST = 0.5
@@ -47,6 +48,21 @@ class Counting(InMemoryStore):
     async def abatch(self, ops: Any) -> list[Result]:
         self.calls += 1
         return await super().abatch(ops)
+
+
+class Noting(InMemoryStore):
+    """A store that notes what is written of pitfalls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    @override
+    async def abatch(self, ops: Any) -> list[Result]:
+        given_ = list(ops)
+        puts = [each for each in given_ if isinstance(each, PutOp)]
+        self.written += [each.key for each in puts if each.namespace == shelf("o", "pitfalls")]
+        return await super().abatch(given_)
 
 
 class Slow(InMemoryStore):
@@ -299,3 +315,35 @@ async def test_what_was_told_and_came_again_is_counted() -> None:
     again = await pitfalls.observe(a_setback(), told, LEAST)
 
     assert (again.id, again.tasks, again.repeated) == (first.id, 2, 1)
+
+
+async def test_more_tasks_than_are_counted_change_neither_name_nor_what_can_be_forgotten(
+    store: BaseStore,
+) -> None:
+    """The newest count, each new one is seen, and nothing is left that would bring it back."""
+    pitfalls = Pitfalls(store, "o")
+    facts = [seen_in(a_setback(), an_experience(number)) for number in range(1, MOST_FACTS + 1)]
+    place = shelf("o", "evidence", facts[0].group)
+    values = {each.key: EVIDENCE.dump_python(each, mode="json") for each in facts}
+    await store.abatch([PutOp(place, key, value, False) for key, value in values.items()])
+
+    more = [await pitfalls.observe(a_setback(), an_experience(n), LEAST) for n in (1001, 1002)]
+
+    assert [each.id for each in more] == [(await pitfalls.all())[0].id] * 2
+    assert [(each.tasks, each.first_at, each.last_at) for each in more] == [
+        (MOST_FACTS, 1.0, 1001.0),
+        (MOST_FACTS, 1.0, 1002.0),
+    ]
+    assert await pitfalls.forget(more[0].id)
+    assert await store.asearch(place) == []
+
+
+async def test_what_a_task_says_nothing_new_of_is_not_written_again() -> None:
+    """A failure that any task can meet has many pitfalls; a task changes one of them."""
+    store = Noting()
+    assert len(await observed(store, FACTS[1:3])) == 2
+    store.written.clear()
+
+    met = await Pitfalls(store, "o").observe(a_setback(), an_experience(9, goal=PARSER), LEAST)
+
+    assert store.written == [met.id]
