@@ -7,8 +7,10 @@ advice on how to work is refused, even where that refuses a good one: nothing ha
 import re
 from collections.abc import Iterable
 from typing import Final
-from unicodedata import normalize
+from unicodedata import combining, normalize
 
+from daruma.state.hidden_characters import hiding_places
+from daruma.state.look_alikes import look_alikes
 from daruma.tools.key_masking import without_keys
 
 LONGEST: Final = 400
@@ -82,7 +84,8 @@ def refusal(text: str, said: Iterable[str] = ()) -> str:
     plain = normalize("NFKC", text)
     if why := _misshapen(plain):
         return why
-    found = next((what for what, pattern in _REFUSED.items() if pattern.search(plain)), "")
+    read = _without_marks(plain)
+    found = next((what for what, pattern in _REFUSED.items() if pattern.search(read)), "")
     if found:
         return f"it holds {found}"
     return "it repeats what a tool said" if _repeats(plain, said) else ""
@@ -93,9 +96,16 @@ def _misshapen(text: str) -> str:
         return "it is empty"
     if len(text) > LONGEST:
         return f"it is longer than {LONGEST} characters"
-    if not text.isprintable():
+    if not text.isprintable() or hiding_places(text):
         return "it is not one printable line"
+    if any(look_alikes(text)):
+        return "it holds letters that look like others"
     return "it holds a key" if without_keys(text) != text else ""
+
+
+def _without_marks(text: str) -> str:
+    """Return text without accents: a model reads over them, and the patterns have none."""
+    return "".join(char for char in normalize("NFD", text) if not combining(char))
 
 
 def gated(text: str, said: Iterable[str] = ()) -> str:

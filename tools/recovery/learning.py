@@ -1,6 +1,5 @@
 """What has worked before against a failure, where there is a record of that (RE-08)."""
 
-import asyncio
 from contextlib import suppress
 from typing import Final
 
@@ -8,6 +7,7 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.recovery import RecoveryAction
 from daruma.tools.context import Context
+from daruma.tools.evolution.in_time import in_time
 from daruma.tools.evolution.recovery_patterns import Met, learned_action
 from daruma.tools.key_masking import without_keys
 from daruma.tools.results import clean
@@ -21,8 +21,8 @@ async def learned_against(
 ) -> RecoveryAction | None:
     """Return the action that worked before, if that is sure enough to be done unasked.
 
-    None unless what was learned is fed back. It never raises: a fault of the store is as good as
-    knowing nothing.
+    None unless what was learned is fed back. It never raises, and waits no longer: a fault of the
+    store is as good as knowing nothing.
     """
     store, given, task = context.store, context.settings.evolution, state.task
     if store is None or task is None or not given.enabled or given.observe_only:
@@ -30,8 +30,7 @@ async def learned_against(
     signature = without_keys(clean(failure.signature))  # as it is kept
     met = Met(task.experience_owner, actor_of(state, failure), signature)
     with suppress(Exception):
-        async with asyncio.timeout(seconds):
-            return await learned_action(store, met, context.settings, context.now())
+        return await in_time(learned_action(store, met, context.settings, context.now()), seconds)
     return None
 
 

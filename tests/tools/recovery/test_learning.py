@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -126,7 +127,45 @@ async def test_a_store_that_fails_or_hangs_is_passed_over(error: OSError | None)
     assert await against(with_store(Failing(error))) is None
 
 
+class Stubborn(InMemoryStore):
+    """A store that does not answer, and does not heed that nobody waits for it any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.release = asyncio.Event(), asyncio.Event()
+
+    @override
+    async def abatch(self, ops: Iterable[Op]) -> Any:
+        self.asked.set()
+        while not self.release.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.release.wait()
+        return await super().abatch(ops)
+
+
+async def test_a_store_that_can_not_be_called_off_is_passed_over() -> None:
+    """RE-05: the answer comes before the store does."""
+    store = Stubborn()
+
+    assert await against(with_store(store)) is None
+
+    assert not store.release.is_set()
+    store.release.set()
+
+
+async def test_a_store_that_gives_up_is_passed_over() -> None:
+    """Its cancellation, as when it is being closed, is not the task's."""
+    assert await against(with_store(Failing(asyncio.CancelledError()))) is None
+
+
 async def test_a_cancellation_is_no_failure_of_what_was_learned() -> None:
     """Cancellation passes through all of it."""
+    store = Stubborn()
+    task = asyncio.ensure_future(against(with_store(store)))
+    await store.asked.wait()
+
+    task.cancel()
+
     with pytest.raises(asyncio.CancelledError):
-        await against(with_store(Failing(asyncio.CancelledError())))
+        await task
+    store.release.set()
