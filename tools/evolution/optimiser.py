@@ -48,7 +48,7 @@ async def optimise(experience: Experience, store: BaseStore, given: Evolution, a
     """
     owner = experience.owner
     variants = Variants(store, owner)
-    pitfalls, known = await _high(store, owner), await variants.all()
+    pitfalls, known = await _grave(store, owner, given.min_examples), await variants.all()
     waiting = {each.actor for each in known if each.status in OPEN}
     for actor in sorted({each.actor for each in pitfalls} | waiting):
         pitfall = candidate(actor, pitfalls, known, given, experience.at)
@@ -129,8 +129,9 @@ async def _propose(variant: Variant, variants: Variants) -> None:
         await variants.put(variant)
 
 
-async def _high(store: BaseStore, owner: str) -> list[Pitfall]:
+async def _grave(store: BaseStore, owner: str, tasks: int) -> list[Pitfall]:
+    """Return pitfalls that so many tasks may have met: of an owner's thousands, most met one."""
     place = shelf(owner, "pitfalls")
-    items = await store.asearch(place, filter={"grave": True}, limit=_MOST)
-    found = kept_in(item for item in items if item.namespace == place)
-    return [each.pitfall for each in found if each.pitfall.owner == owner]
+    wanted = {"grave": True} | ({"again": True} if tasks > 1 else {})
+    items = await store.asearch(place, filter=wanted, limit=_MOST)
+    return [each.pitfall for each in kept_in(i for i in items if i.namespace == place)]

@@ -41,6 +41,7 @@ def _value(pitfall: Pitfall, summary: Summary) -> dict[str, Any]:
         "group": pitfall.id.partition("-")[0],
         "owner": pitfall.owner,
         "grave": summary.grave,
+        "again": pitfall.tasks > 1,
         "shared": pitfall.shared,
         "last_at": pitfall.last_at,
         "pitfall": PITFALL.dump_python(pitfall, mode="json"),

@@ -16,8 +16,8 @@ _KEY: Final = "last"
 async def let_go(pitfalls: Pitfalls, keep_days: int, now: float) -> int:
     """Forget the owner's pitfalls that were not seen for so many days, and experiences as old.
 
-    It looks once a day, and is quick else; ``now`` is Unix time in seconds. Return how many of both
-    were let go of.
+    It looks once a day, and is quick else, but again with the next task where there was more than
+    one go takes; ``now`` is Unix time in seconds. Return how many of both were let go of.
     """
     place = shelf(pitfalls.owner, "upkeep")
     if not await _due(pitfalls.store, place, now):
@@ -25,7 +25,10 @@ async def let_go(pitfalls: Pitfalls, keep_days: int, now: float) -> int:
     await pitfalls.store.aput(place, _KEY, {"at": now}, index=False)
     before = now - keep_days * DAY
     gone = [await pitfalls.forget(id_) for id_ in await pitfalls.not_seen_since(before, MOST)]
-    return sum(gone) + await _experiences(pitfalls, before)
+    experiences = await _experiences(pitfalls, before)
+    if MOST in (len(gone), experiences):
+        await pitfalls.store.adelete(place, _KEY)
+    return sum(gone) + experiences
 
 
 async def _due(store: BaseStore, place: tuple[str, ...], now: float) -> bool:

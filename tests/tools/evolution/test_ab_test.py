@@ -98,6 +98,14 @@ def test_what_makes_it_worse_is_never_promoted() -> None:
     assert found["worse"] >= 90
 
 
+def test_a_review_looks_at_what_ended_until_then() -> None:
+    """Else later ones would be looked at as often as they come."""
+    good = [*outcomes("promoted", 45, 0), *outcomes("control", 4, 1, seconds=9)]
+    later = dealt("promoted", [False] * 500)[45:]
+
+    assert setback_in_use([*good, *later]) is None
+
+
 @given(st.integers(0, 50), st.randoms(use_true_random=False))
 def test_the_order_in_which_outcomes_come_in_makes_no_difference(
     wins: int, chance: random.Random

@@ -112,6 +112,23 @@ async def test_a_pitfall_that_leads_astray_is_told_no_more() -> None:
     assert found["check:lint"].level == "high"
 
 
+async def test_a_task_that_was_broken_off_says_nothing_of_what_it_did_not_meet() -> None:
+    """It may have been on its way to it."""
+    (first,) = await after(an_experience(1, setbacks=MET))
+    broken = an_experience(2, status="cancelled", lessons=told_of(first.id))
+
+    assert await after(an_experience(1, setbacks=MET), broken) == [first]
+
+
+async def test_of_several_of_one_group_the_one_that_was_told_is_meant() -> None:
+    """One task says one thing of a group."""
+    firsts = (an_experience(1, setbacks=MET), an_experience(2, PARSER, setbacks=MET))
+    for told in await after(*firsts):
+        found = await after(*firsts, done(3, ROUNDING, told.id))
+
+        assert {each.id: each.avoided for each in found if each.avoided} == {told.id: 1}
+
+
 async def test_a_task_alike_that_fell_to_something_else_says_nothing_of_it() -> None:
     """In a series each may have a trap of its own."""
     seventh = an_experience(1, goal="Fix module number 7", setbacks=MET)

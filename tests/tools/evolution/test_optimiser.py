@@ -125,6 +125,47 @@ async def test_three_tasks_that_fell_into_it_begin_a_test() -> None:
     assert found.tasks == ("t/0", "t/1", "t/2")
 
 
+async def test_what_few_tasks_met_does_not_stand_before_what_many_did() -> None:
+    """However many of these there are, and whichever came first."""
+    store = InMemoryStore()
+    pitfalls = Pitfalls(store, "o")
+    for number in range(201):
+        setback = Setback(kind="check", actor="main", signature=f"{number}", text="x", ended=True)
+        await pitfalls.observe(setback, an_ended(f"one/{number}", "failed"), 0.5)
+    await fallen(store)
+
+    assert [each.text for each in await optimised(store)] == [ADVICE]
+
+
+async def test_tasks_that_did_not_meet_it_are_no_examples() -> None:
+    """EV-04: a task that went well is evidence, too, but not one that it was made from."""
+    store = InMemoryStore()
+    await fallen(store, tasks=4)
+    well = an_ended("t/well", goal="Mend the parser", at=1.5)
+    await detect(well, Pitfalls(store, "o"), ON.min_confidence)
+    (pitfall,) = await Pitfalls(store, "o").all()
+    (found,) = await optimised(store)
+
+    assert pitfall.clear == 1
+    assert found.tasks == ("t/0", "t/1", "t/2", "t/3")
+
+
+async def test_what_was_proposed_is_tested_though_its_pitfall_is_gone() -> None:
+    """It was worth a try when it was proposed."""
+    store = InMemoryStore()
+    await Variants(store, "o").put(a_variant(status="proposed"))
+
+    assert [each.status for each in await optimised(store)] == ["testing"]
+
+
+async def test_one_is_enough_where_settings_say_so() -> None:
+    """EV-03: `min_examples`."""
+    store = InMemoryStore()
+    await fallen(store, tasks=1)
+
+    assert len(await optimised(store, Evolution(observe_only=False, min_examples=1))) == 1
+
+
 async def test_two_are_not_enough() -> None:
     """EV-03: `min_examples`."""
     store = InMemoryStore()

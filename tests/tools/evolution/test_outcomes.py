@@ -13,7 +13,8 @@ from tests.interleaved_store import InterleavedStore
 from tests.variant_parts import a_variant, an_ended, given_to
 
 from daruma.state.experience import Experience, Setback
-from daruma.tools.evolution.outcomes import count_outcomes
+from daruma.tools.evolution.ab_test import LOOKS
+from daruma.tools.evolution.outcomes import count_outcomes, decide
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.variant import Variant
 from daruma.tools.evolution.variants import Variants
@@ -62,6 +63,31 @@ async def test_what_is_worse_is_rejected() -> None:
     found = await counted(tasks + [ended("control", n) for n in range(20)])
 
     assert found.status == "rejected"
+
+
+async def test_what_makes_no_difference_is_rejected_at_the_last_look() -> None:
+    """A prompt holds nothing that is not worth it."""
+    last = LOOKS[-1]
+    tasks = [ended(arm, n) for n in range(last) for arm in ("variant", "control")]
+    found = await counted(tasks)
+
+    assert (found.status, found.why[:13]) == ("rejected", "no difference")
+    assert (await counted(tasks[:-1])).status == "testing"
+
+
+async def test_who_is_late_does_not_set_back_what_others_decided() -> None:
+    """Nor brings back what was removed meanwhile."""
+    store = InMemoryStore()
+    await counted(a_win(), store=store)
+    further = a_variant(status="promoted", review=3)
+    await Variants(store, "o").put(further)
+    await decide(a_variant(), store)
+    kept = await now(store)
+    await store.adelete(shelf("o", "variants"), "v")
+    await decide(a_variant(), store)
+
+    assert kept == further
+    assert await Variants(store, "o").get("v") is None
 
 
 async def test_before_a_look_nothing_is_decided() -> None:
