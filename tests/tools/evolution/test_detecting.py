@@ -112,6 +112,42 @@ async def test_a_pitfall_that_leads_astray_is_told_no_more() -> None:
     assert found["check:lint"].level == "high"
 
 
+async def test_what_one_task_fell_to_stays_grave_though_the_next_overcame_it() -> None:
+    """And the newest advice is the one that is told."""
+    first = a_setback(advice="look once")
+    second = a_setback(ended=False, advice="look twice")
+    (found,) = await after(
+        an_experience(1, setbacks=(first,)), an_experience(2, setbacks=(second,))
+    )
+
+    assert (found.level, found.advice) == ("high", "look twice")
+
+
+async def test_what_a_task_met_belongs_to_its_own_goal_whatever_it_was_told_of() -> None:
+    """What it met is of its kind of task; what it was told of was of another."""
+    firsts = (an_experience(1, setbacks=MET), an_experience(2, PARSER, setbacks=MET))
+    (other,) = [each.id for each in await after(*firsts) if each.goals == (PARSER,)]
+    again = an_experience(3, setbacks=MET, lessons=told_of(other))
+    found = await after(*firsts, again)
+
+    assert {each.goals: (each.tasks, each.repeated) for each in found} == {
+        (ROUNDING,): (2, 1),
+        (PARSER,): (1, 0),
+    }
+
+
+async def test_only_what_lies_in_a_groups_own_namespace_speaks_of_it() -> None:
+    """A store may take a namespace for the beginning of others."""
+    pitfalls = Pitfalls(InMemoryStore(), "o")
+    await detect(an_experience(1, setbacks=MET), pitfalls, LEAST)
+    place = shelf("o", "evidence", group_of("o", MET[0].actor, MET[0].signature))
+    (item,) = await pitfalls.store.asearch(place)
+    await pitfalls.store.aput((*place, "beneath"), "x", item.value | {"task": "x/1"})
+    await detect(an_experience(2, setbacks=MET), pitfalls, LEAST)
+
+    assert [each.tasks for each in await pitfalls.all()] == [2]
+
+
 async def test_a_task_that_was_broken_off_says_nothing_of_what_it_did_not_meet() -> None:
     """It may have been on its way to it."""
     (first,) = await after(an_experience(1, setbacks=MET))
