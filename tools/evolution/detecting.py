@@ -31,7 +31,7 @@ def not_met(experience: Experience, known: list[Pitfall]) -> Iterator[Evidence]:
     told = {each.id for each in told_of(experience)}
     ours = [each for each in known if (each.actor, each.signature) not in met]
     facts: dict[str, Evidence] = {}
-    for pitfall in sorted(ours, key=lambda each: (each.id not in told, each.id)):
+    for pitfall in sorted(ours, key=lambda each: each.id):
         if how := how_not_met(experience, pitfall, told):
             fact = _fact(experience, pitfall, how)
             facts.setdefault(fact.group, fact)
