@@ -28,8 +28,12 @@ EXIT_SECONDS: Final = 5.0
 
 _LOOP: Final = "daruma-evolution"
 
-_lock = threading.Lock()
-"""Held for as long as it takes to look at a list."""
+_lock = threading.RLock()
+"""Held for as long as it takes to look at a list.
+
+Meanwhile Python may collect a stream that was left open, on the same thread: that ends a run, which
+is handed over.
+"""
 
 _busy: set["Jobs"] = set()
 """Those with something pending; who dropped their graph does not drop its jobs."""
@@ -164,7 +168,7 @@ def _drain_all() -> None:
 
 def _begin_anew() -> None:
     global _lock  # noqa: PLW0603 - another thread may have held it in the fork's parent
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _busy.clear()
     evolution_loop.cache_clear()
     for each in _all:

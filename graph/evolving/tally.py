@@ -46,7 +46,7 @@ class Tally:
     def __init__(self) -> None:
         self._counted: Counter[str] = Counter()
         self._dropping = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # as that of jobs
 
     @property
     def counts(self) -> Counts:

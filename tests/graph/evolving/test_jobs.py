@@ -158,6 +158,29 @@ def test_without_evolution_there_is_not_even_a_thread() -> None:
     assert ran.stdout.splitlines()[-1:] == ["['daruma']"], ran.stderr
 
 
+def test_a_job_may_come_while_the_list_is_looked_at() -> None:
+    """A stream that nobody closed may be collected then, and ends its run on that thread."""
+    jobs, taken = Jobs(), list[bool]()
+
+    class Collecting(int):
+        """A limit: Python collects what is unused while it is compared."""
+
+        def __le__(self, other: int) -> bool:
+            if not taken:
+                taken.append(jobs.take(a_job(), 2))
+            return super().__le__(other)
+
+    def take() -> None:
+        taken.append(jobs.take(a_job(), Collecting(2)))
+
+    taking = threading.Thread(target=take, daemon=True)
+    taking.start()
+    taking.join(10)
+
+    assert taken == [True, True]
+    assert jobs.drain(20.0)
+
+
 async def test_who_is_called_off_while_waiting_leaves_nothing_pending() -> None:
     """A second Ctrl-C ends what the first one waits for."""
     jobs = Jobs()
