@@ -66,11 +66,12 @@ def day(pitfall: Pitfall) -> str:
 
 
 def _note(view: PitfallView) -> str:
-    if view.unsure and view.pitfalls:
-        return f"{view.unsure} more that are not sure enough: see --all"
-    if view.unsure:
-        return f"there are {view.unsure}, none of them sure enough: see --all"
-    return "" if view.pitfalls else nothing(view.others)
+    if view.pitfalls:
+        more = f"{view.left_out} more that are not sure enough: see --all"
+        return more if view.left_out and not view.level else ""
+    if view.left_out:
+        return f"there are {view.left_out}, none of them {view.level or 'sure enough'}: see --all"
+    return nothing(view.others)
 
 
 def nothing(others: Sequence[str], what: str = "pitfalls") -> str:

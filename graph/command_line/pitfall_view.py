@@ -21,11 +21,15 @@ MOST: Final = 1000
 
 @dataclass(frozen=True)
 class PitfallView:
-    """A list of pitfalls; ``unsure`` counts those that are left out, ``others`` who has some."""
+    """A list of pitfalls; ``others`` says who else has some.
+
+    ``left_out`` counts those that are not of the ``level``; without one, those that are not sure.
+    """
 
     pitfalls: Sequence[Pitfall]
-    unsure: int = 0
+    left_out: int = 0
     others: Sequence[str] = ()
+    level: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ async def listing(
     aged = [by_now(each, learned.settings.min_confidence) for each in kept]
     shown = [each for each in aged if _wanted(each, level, everything=everything)]
     others = [] if kept else await other_owners(learned.store, learned.owner)
-    return PitfallView(shown[:limit], len(aged) - len(shown) if not level else 0, others)
+    return PitfallView(shown[:limit], len(aged) - len(shown), others, level)
 
 
 async def told_of(learned: Learned, id_: str) -> Told | None:

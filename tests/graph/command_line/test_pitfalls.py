@@ -86,6 +86,17 @@ def test_the_level_is_that_of_now(daruma: Daruma) -> None:
     assert "1 more that are not sure enough: see --all" in daruma("pitfalls", "list").out
 
 
+def test_where_none_are_of_a_level_it_is_not_said_that_there_are_none(daruma: Daruma) -> None:
+    """Nor where none are sure; who lists those of a level is not told of others."""
+    keep(daruma, "old", at=time.time() - HALF_LIFE)
+    unsure = daruma("pitfalls", "list").out.strip()
+    none_high = daruma("pitfalls", "list", "--level", "high").out.strip()
+
+    assert unsure == "· there are 1, none of them sure enough: see --all"
+    assert none_high == "· there are 1, none of them high: see --all"
+    assert len(daruma("pitfalls", "list", "--level", "low").out.splitlines()) == 1
+
+
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("command", ["show", "forget"])
 def test_what_another_workspace_has_is_answered_as_what_does_not_exist(
