@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphRecursionError, NodeError
+from langgraph.errors import GraphDrained, GraphRecursionError, NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from tests.learned_tasks import CONFIG, PLANNED, REACT, Learned
@@ -20,7 +20,7 @@ from daruma.graph.handlers import handler_for
 from daruma.graph.members import Member
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings import Settings
-from daruma.state.storage import HoldLost, StorageUnavailable, WorkspaceBusy
+from daruma.state.storage import DamagedState, HoldLost, StorageUnavailable, WorkspaceBusy
 
 
 def scripted(*turns: Any) -> ScriptedChatModel:
@@ -269,7 +269,14 @@ class Handed(HandingOver):
 
 @pytest.mark.parametrize(
     "error",
-    [StorageUnavailable("gone"), HoldLost("t"), WorkspaceBusy("taken"), None],
+    [
+        StorageUnavailable("gone"),
+        HoldLost("t"),
+        WorkspaceBusy("taken"),
+        DamagedState("damaged"),
+        GraphDrained("the process is to end"),
+        None,
+    ],
 )
 def test_what_can_be_gone_on_with_is_not_handed_over(error: BaseException | None) -> None:
     """DU-04: a database that is lost says nothing of the task, and the thread is still there."""
