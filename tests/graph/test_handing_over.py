@@ -1,8 +1,9 @@
 """Every task is handed over when its run is over, whichever way that came about (EV-01)."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from langgraph.errors import GraphDrained, GraphRecursionError, NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from tests.learned_tasks import CONFIG, PLANNED, REACT, Learned
-from tests.parts import a_context, a_state, a_task
+from tests.parts import a_context, a_failure, a_state, a_task
 from tests.raising_model import RaisingModel
 from tests.scripted_runs import calls, phases, say, shout
 
@@ -19,6 +20,7 @@ from daruma.graph.handing_over import Ended, HandingOver
 from daruma.graph.handlers import handler_for
 from daruma.graph.members import Member
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState, HoldLost, StorageUnavailable, WorkspaceBusy
 
@@ -298,6 +300,53 @@ def test_an_exception_is_the_failure_of_the_state_that_it_left() -> None:
     assert ended.state.failure is not None
     assert (ended.state.failure.node, ended.state.failure.code) == ("main", "internal_error")
     assert "it broke" in ended.state.failure.message
+
+
+def test_a_failure_that_has_left_as_an_exception_is_the_one_that_was_met() -> None:
+    """EM-05: not a new one, of a bug in the machine; what it began with stays."""
+    left, first = a_failure(message="no budget"), a_failure(message="the first")
+    handed, known, later = Handed(), Handed(), Handed()
+    known.entered("main", a_state(failure=first, origin=None), a_context())
+    later.entered("main", a_state(origin=first), a_context())
+
+    for each in (handed, known, later):
+        each.end(TaskFailed(left))
+
+    states = [ended.state for each in (handed, known, later) for ended in each.kept]
+    assert [(state.failure, state.origin) for state in states] == [
+        (left, left),
+        (first, None),
+        (left, first),
+    ]
+
+
+async def test_what_is_read_from_is_closed_with_its_reader() -> None:
+    """Before the task is handed over: nothing of its run is under way by then."""
+    handed, happened = Handed(), list[str]()
+
+    async def parts() -> AsyncIterator[Any]:
+        try:
+            while True:
+                yield {}
+        finally:
+            happened.append(f"closed, {len(handed.kept)} handed over")
+
+    reading: Any = handed.aover(parts())
+    await anext(reading)
+    await reading.aclose()
+
+    assert happened == ["closed, 0 handed over"]
+    assert [ended.status for ended in handed.kept] == ["cancelled"]
+
+
+def test_the_result_of_another_task_is_no_end_of_this_one(completed: Any) -> None:
+    """What waits goes on waiting."""
+    handed = Handed()
+
+    handed.ended(a_state(), replace(completed, task_id="another/1"))
+    handed.end(None)
+
+    assert handed.kept == []
 
 
 def test_a_run_is_handed_over_once() -> None:
