@@ -1,12 +1,13 @@
 """Experiences as a store keeps them: written as JSON, read back with care."""
 
-from typing import Any, Final
+from typing import Final
 
 from langgraph.store.base import BaseStore, Item
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from daruma.state.digest import digest
 from daruma.state.experience import Experience
+from daruma.tools.evolution.kept import plain, valid
 from daruma.tools.evolution.places import shelf
 
 _EXPERIENCE: Final[TypeAdapter[Experience]] = TypeAdapter(Experience)
@@ -19,14 +20,10 @@ def key_of(experience: Experience) -> str:
 
 async def put_experience(experience: Experience, store: BaseStore) -> None:
     """Put a task on record, in place of what was on record of it. Raises what the store does."""
-    value: dict[str, Any] = _EXPERIENCE.dump_python(experience, mode="json")
-    place = shelf(experience.owner, "experiences")
+    place, value = shelf(experience.owner, "experiences"), plain(_EXPERIENCE, experience)
     await store.aput(place, key_of(experience), value, index=["goal"])
 
 
 def experience_in(item: Item | None) -> Experience | None:
     """Return what an item holds; None for none, and for what is of another form."""
-    try:
-        return _EXPERIENCE.validate_python(item.value) if item else None
-    except ValidationError:
-        return None
+    return valid(_EXPERIENCE, item)
