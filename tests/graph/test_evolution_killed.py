@@ -50,7 +50,8 @@ def test_a_thread_goes_on_after_its_process_was_killed_while_it_learned(postgres
         before = graph.get_state(CONFIG).values["result"]
         after = graph.invoke(ASKED, CONFIG)["result"]
         assert graph.evolution.drain()
-        kept = [item.value["task_id"] for item in pg.store.search(("daruma", "evolution"))]
+        place = ("daruma", "evolution", "default", "experiences")
+        kept = [item.value["task_id"] for item in pg.store.search(place)]
 
     assert (ran.returncode, before.status) == (-9, "completed")
     assert (after.status, kept) == ("completed", [after.task_id])
