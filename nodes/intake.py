@@ -17,7 +17,7 @@ from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.continuity.taking_up import TAKEN_UP_IN, taken_up
 from daruma.tools.drift import drifted
-from daruma.tools.evolution.lessons_for import lessons_for, told
+from daruma.tools.evolution.lessons_for import feeds_back, lessons_for, told
 from daruma.tools.files.threads import in_thread
 from daruma.tools.memory.namespaces import owner_of
 from daruma.tools.memory.recall import recall
@@ -59,7 +59,6 @@ async def intake(state: State, context: Context) -> Update:
     return {
         "task": task,
         "recalled": helped.recalled,
-        "lessons": helped.lessons,
         "plan": None,
         "calls": (),
         "reports": (),
@@ -72,6 +71,8 @@ async def intake(state: State, context: Context) -> Update:
         "action": None,
         "error": None,
         "steps": [*taken.steps],
+        # A channel that is never written takes no room in any checkpoint.
+        **({"lessons": helped.lessons} if helped.lessons or state.lessons else {}),
         **taken.update,
     }
 
@@ -100,13 +101,16 @@ class _Helped:
 
 async def _helped(task: Task, context: Context) -> _Helped:
     """Look the lessons up while the rest is done; they are told of last, whenever they came."""
-    lessons = asyncio.ensure_future(lessons_for(task, context))
+    lessons = (
+        asyncio.ensure_future(lessons_for(task, context)) if feeds_back(task, context) else None
+    )
     try:
         written = await _kept(task, context)
         recalled = await recall(task, task.goal, context)
-        return _Helped(written, recalled, told(await lessons, context))
+        return _Helped(written, recalled, told(await lessons, context) if lessons else None)
     finally:
-        lessons.cancel()
+        if lessons:
+            lessons.cancel()
 
 
 async def _kept(task: Task, context: Context) -> Written:

@@ -538,7 +538,7 @@ async def test_each_turn_may_have_a_process_of_its_own(
             state = graph.get_state(config).values if way is invoked else {}
 
     assert [each.status for each in results] == ["parked", "completed"]
-    assert [e.value["fields"] for e in store.search(("daruma",))] == [
+    assert [e.value["fields"] for e in store.search(("daruma", "assistant"))] == [
         {"title": "Milk", "reminder_date": "2031-05-05"}
     ]
     assert way is streamed or state["continuity"].mode != RESUME

@@ -20,7 +20,8 @@ STUCK = [calls("shout")] * 20
 def ended(store: InMemoryStore, goal: str, config: Any, script: list[Any]) -> None:
     """Have one task end without a checkpointer, and be learned from."""
     given = settings(sandbox={"require": "none"}, evolution={"success_sample_rate": 1.0})
-    graph = build_graph(ScriptedChatModel(script=script), [shout], given, store=store)
+    model = ScriptedChatModel(script=script)
+    graph: Any = build_graph(model, [shout], given, store=store)
     graph.invoke({"messages": [("user", goal)], "mode": "react"}, config)
     assert graph.evolution.drain()
 

@@ -144,7 +144,7 @@ def test_members_share_the_memories_of_the_tasks_workspace(tmp_path: Path) -> No
     run = machine(script, store).ask("Mend", mode="team_collab", workspace=str(tmp_path / "ws"))
 
     assert run.result.status == "completed"
-    (item,) = store.search(())
+    (item,) = store.search(("daruma", "memory"))
     assert item.namespace == ("daruma", "memory", str(tmp_path / "ws"), "common")
     assert (item.value["expert"], item.value["task"]) == ("developer", "t/1")
 
@@ -200,7 +200,7 @@ def test_storing_that_was_cut_short_is_made_again_and_stores_one() -> None:
 
     assert again.result.status == "completed"
     assert [event["how"] for event in again.happened("call_settled")] == ["again"]
-    assert [item.value["text"] for item in store.search(())] == [FACT]
+    assert [item.value["text"] for item in store.search(("daruma", "memory"))] == [FACT]
 
 
 def test_it_is_kept_in_postgres(postgres_url: str) -> None:

@@ -63,7 +63,6 @@ async def test_the_old_task_is_cleared_away() -> None:
         "action": None,
         "error": None,
         "recalled": None,
-        "lessons": None,
         "steps": [],
         "continuity": None,
         "clarification": None,

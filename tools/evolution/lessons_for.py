@@ -26,9 +26,8 @@ async def lessons_for(task: Task, context: Context, *, seconds: float = SECONDS)
     It is asked on the run's own event loop, as stores may be bound to it: one that blocks that loop
     blocks the run's checkpoints as well.
     """
-    given = context.settings.evolution
     store = context.store
-    if store is None or not given.enabled or given.observe_only or task.mode == "direct_chat":
+    if store is None or not feeds_back(task, context):
         return None
     try:
         found = await in_time(_found(task, context, store), seconds)
@@ -38,6 +37,13 @@ async def lessons_for(task: Task, context: Context, *, seconds: float = SECONDS)
             task_id=task.id, note=f"no lessons of earlier tasks were looked up: {reason}"
         )
     return found if found.given else None
+
+
+def feeds_back(task: Task, context: Context) -> bool:
+    """Whether a task is given what earlier ones have taught."""
+    given = context.settings.evolution
+    wanted = given.enabled and not given.observe_only and task.mode != "direct_chat"
+    return wanted and context.store is not None
 
 
 def told(lessons: Lessons | None, context: Context) -> Lessons | None:
