@@ -39,13 +39,17 @@ class Setback:
 
 @record
 class Tried:
-    """An action that was taken against a failure of a signature, and whether it worked (RE-08)."""
+    """An action that was taken against a failure of a signature, and whether it worked (RE-08).
+
+    ``asked`` says that a person had to agree to it.
+    """
 
     actor: str
     signature: str
     strategy: Strategy
     by: ChosenBy
     worked: bool
+    asked: bool = False
     tool: str = ""
     instead: str = ""
     reasoning: str = ""

@@ -16,8 +16,9 @@ def confidence(hits: int, against: int, alike: float = 1.0, age: float = 0.0) ->
     that it was seen in, as if there had been one and a half more, half a one of them a hit. So one
     task alone makes 0.6, three 0.78, and one beside one that went well 0.43. ``against`` are the
     tasks that went well without being told of it, and those that were told and fell to something
-    else: a pitfall that leads astray is soon not told any more. ``alike`` is how alike their goals
-    are, from 0 to 1; ``age`` are the seconds since it was seen last.
+    else: a pitfall that leads astray is soon not told any more. Of what went well only the sampled
+    part is known, so it says less of how often than of whether it comes again. ``alike`` is how
+    alike their goals are, from 0 to 1; ``age`` are the seconds since it was seen last.
     """
     share = (hits + 0.5) / (hits + against + 1.5)
     return aged(share * alike, age)

@@ -49,6 +49,8 @@ _REFUSED: Final[dict[str, re.Pattern[str]]] = {
         ),
         "another will": (
             rf"\b(?:ignore|disregard|forget|overr\w+)\b.{{0,40}}\b{_OLD}\b",
+            r"\b(?:ignore|disregard)\b.{0,40}\b(?:users?|persons?|people|requests?|goals?|said|asked)\b",
+            r"\b(?:report|claim|pretend)\w*\b.{0,20}\b(?:success|done|completed?|passed)\b",
             r"\byou are (?:now|no longer)\b",
             r"\bfrom now on\b",
             r"\b(?:pretend|obey|jailbreak\w*|prompts?)\b",

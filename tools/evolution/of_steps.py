@@ -32,6 +32,7 @@ def tried_in(state: State) -> Iterator[Tried]:
                 strategy=told.strategy,
                 by=told.by,
                 worked=bool(told.worked),
+                asked=told.carried == "approved",
                 tool=told.tool or told.hides,
                 instead=told.instead,
                 reasoning=kept_line(told.reasoning),

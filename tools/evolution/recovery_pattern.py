@@ -60,14 +60,14 @@ class RecoveryPattern:
 def attempts_in(experience: Experience) -> dict[tuple[str, str], Attempts]:
     """Return what a task tried, by actor and signature.
 
-    To ask a person or to give up is nothing to learn; nor is what a task that was broken off had no
-    time to see work.
+    To ask a person or to give up is nothing to learn; nor is what a person agreed to, for that was
+    for once; nor what a task that was broken off had no time to see work.
     """
     broken = experience.status in _BROKEN_OFF
     kept = [
         each
         for each in experience.tried
-        if each.strategy not in _NOT_LEARNED and (each.worked or not broken)
+        if each.strategy not in _NOT_LEARNED and not each.asked and (each.worked or not broken)
     ]
     kept.sort(key=_met)
     return {

@@ -1,6 +1,7 @@
 """What worked is told from what was tried: sure after three, given up after a failure or two."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,6 +104,11 @@ def test_what_never_worked_is_not_known() -> None:
 def test_asking_a_person_and_giving_up_are_nothing_to_learn() -> None:
     """They are what is left, and not what works."""
     assert attempts_in(an_experience(tried("escalate"), tried("give-up"))) == {}
+
+
+def test_what_a_person_agreed_to_is_not_done_unasked() -> None:
+    """RE-06: the yes was for once."""
+    assert attempts_in(an_experience(replace(tried("retry"), asked=True))) == {}
 
 
 @pytest.mark.parametrize("status", ["cancelled", "blocked"])
