@@ -19,7 +19,10 @@ _RAISED: Final = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*$")
 _TOLD: Final = re.compile(
     r"\b(?:error|fail(?:ed|ure)?|fatal|panicked|denied|not found)\b", re.IGNORECASE
 )
-_COUNTED: Final = re.compile(r"^[=\-_. ]*\d+ (?:failed|passed|errors?)\b|^[\W_]*$")
+_COUNTED: Final = re.compile(
+    r"^[=\-_. ]*(?:Found )?\d+ (?:failed|passed|errors?|problems?)\b|^[\W_]*$"
+)
+_LINTED: Final = re.compile(r"^(?:\S+:\d+:\d+:? )?[A-Z]{1,4}\d{3,4}\b.*$")
 _NUMBER: Final = re.compile(r"\d+")
 _NUMBERED: Final = re.compile(r"\w*\d\w*")
 _NAME: Final = re.compile(r"(?:[^\W\d]|(?<=[^\W\d])\d{1,3}(?!\d)|_)+")
@@ -52,8 +55,8 @@ def check_failed(command: str, outcome: str, output: str) -> Failing:
 def telling_line(output: str) -> str:
     """Return the line that tells most of what went wrong; empty where there is none.
 
-    A test runner's own summary first, then what was asserted, what was raised, what speaks of an
-    error, and the last line.
+    A test runner's own summary first, then what was asserted, what was raised, a linter's rule,
+    what speaks of an error, and the last line.
     """
     lines = [line.strip()[:_LONGEST_LINE] for line in output.strip().splitlines()[-_MOST_LINES:]]
     lines = [line for line in lines if not _COUNTED.match(line)]
@@ -105,7 +108,17 @@ def _told(line: str) -> str:
     return line if _TOLD.search(line) else ""
 
 
-_LOOKS: Final[tuple[Callable[[str], str], ...]] = (_summarised, _asserted, _raised, _told)
+def _linted(line: str) -> str:
+    return line if _LINTED.match(line) else ""
+
+
+_LOOKS: Final[tuple[Callable[[str], str], ...]] = (
+    _summarised,
+    _asserted,
+    _raised,
+    _linted,
+    _told,
+)
 
 
 def _rootless(text: str) -> str:

@@ -27,6 +27,8 @@ FAILED tests/test_add.py::test_sum - assert 3 == 4
         ("Traceback (most recent call last):\n  x\nValueError: bad", "ValueError: bad"),
         ("a.c:3: error: expected ';'\nmake: *** [all]", "a.c:3: error: expected ';'"),
         ("thread 'main' panicked at src/lib.rs:4", "thread 'main' panicked at src/lib.rs:4"),
+        ("I001 [*] Unsorted imports\n --> a.py:1:1\n\nFound 1 error.", "I001 [*] Unsorted imports"),
+        ("a.py:1:80: E501 Line too long\nFound 1 error.", "a.py:1:80: E501 Line too long"),
         ("first\nlast\n\n=====\n", "last"),
         ("", ""),
     ],
