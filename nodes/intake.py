@@ -9,10 +9,11 @@ from langchain_core.messages import HumanMessage
 from daruma.state.channels import State, Update
 from daruma.state.failure import Failure
 from daruma.state.lessons import Lessons
-from daruma.state.mode import KEEP_WORKING, Mode, split_prefix
+from daruma.state.limits import limits_of, verifies
+from daruma.state.mode import split_prefix
 from daruma.state.recalled import Recalled
 from daruma.state.settings import Settings
-from daruma.state.task import Limits, Task
+from daruma.state.task import Task
 from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.continuity.taking_up import TAKEN_UP_IN, taken_up
@@ -124,35 +125,6 @@ async def _kept(task: Task, context: Context) -> Written:
         with suppress(SnapshotUnavailable):
             await in_thread(snapshots.prune, older_than=kept)
     return written
-
-
-def limits_of(settings: Settings, mode: Mode) -> Limits:
-    """Settle the limits of a task: quotas per phase where there is a plan, else a plain total."""
-    budgets, verification = settings.budgets, settings.verification
-    think = {"direct_chat": 1, "react": budgets.max_steps}.get(mode, budgets.think)
-    return Limits(
-        think=think,
-        verify=budgets.verify,
-        reflect=min(budgets.reflect, verification.max_reflections),
-        reinjections=verification.max_reinjections,
-        turn=budgets.max_steps_per_turn,
-        recoveries=recoveries_of(settings),
-    )
-
-
-def recoveries_of(settings: Settings) -> int:
-    """Say how often recovery may deal with one failure; none when it is switched off."""
-    chain = settings.fallback_chain
-    active = chain.enabled and chain.recovery.enabled
-    return chain.recovery.max_retries if active else 0
-
-
-def verifies(settings: Settings, mode: Mode) -> bool:
-    """Say whether a task is verified: by default in modes that plan, in direct chat never."""
-    if mode == "direct_chat":
-        return False
-    enabled = settings.verification.enabled
-    return mode in KEEP_WORKING if enabled == "auto" else enabled
 
 
 def _last_request(state: State) -> str:

@@ -32,7 +32,7 @@ from daruma.tools.evolution.pitfall_items import put_of
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.summing_up import summed_up
 
-OWNER: Final = "/work/billing"
+OWNER: Final = "/srv/billing"
 NOW: Final = 1_000_000.0
 LEAST: Final = 0.5
 QUERIES: Final = 30

@@ -1,0 +1,34 @@
+"""What a task may spend, and whether it is verified: by its mode and the settings. Pure."""
+
+from daruma.state.mode import KEEP_WORKING, Mode
+from daruma.state.settings import Settings
+from daruma.state.task import Limits
+
+
+def limits_of(settings: Settings, mode: Mode) -> Limits:
+    """Settle the limits of a task: quotas per phase where there is a plan, else a plain total."""
+    budgets, verification = settings.budgets, settings.verification
+    think = {"direct_chat": 1, "react": budgets.max_steps}.get(mode, budgets.think)
+    return Limits(
+        think=think,
+        verify=budgets.verify,
+        reflect=min(budgets.reflect, verification.max_reflections),
+        reinjections=verification.max_reinjections,
+        turn=budgets.max_steps_per_turn,
+        recoveries=recoveries_of(settings),
+    )
+
+
+def recoveries_of(settings: Settings) -> int:
+    """Say how often recovery may deal with one failure; none when it is switched off."""
+    chain = settings.fallback_chain
+    active = chain.enabled and chain.recovery.enabled
+    return chain.recovery.max_retries if active else 0
+
+
+def verifies(settings: Settings, mode: Mode) -> bool:
+    """Say whether a task is verified: by default in modes that plan, in direct chat never."""
+    if mode == "direct_chat":
+        return False
+    enabled = settings.verification.enabled
+    return mode in KEEP_WORKING if enabled == "auto" else enabled
