@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daruma.graph.command_line.learned import Json, Limit, Namespace, Workspace, of_owner
+from daruma.graph.command_line.recoveries import recoveries, unlearn
 from daruma.graph.command_line.variants import variants, withdraw
 from daruma.graph.command_line.would import would
 
@@ -106,6 +107,8 @@ def forget(
 
 
 pitfalls_app.command()(would)
+pitfalls_app.command()(recoveries)
+pitfalls_app.command()(unlearn)
 pitfalls_app.command()(variants)
 pitfalls_app.command()(withdraw)
 

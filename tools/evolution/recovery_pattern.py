@@ -48,12 +48,16 @@ class KnownAction:
 
 @record
 class RecoveryPattern:
-    """What is known against failures of a signature that happen to one actor of an owner's."""
+    """What is known against failures of a signature that happen to one actor of an owner's.
+
+    ``last_at`` is when something was tried last, in Unix seconds.
+    """
 
     owner: str
     actor: str
     signature: str
     actions: tuple[KnownAction, ...] = ()
+    last_at: float = 0.0
     schema_version: int = 1
 
 

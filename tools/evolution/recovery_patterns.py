@@ -27,7 +27,7 @@ _ROUNDS: Final = 10
 """How often a summary is made again because others have added to what it is made of."""
 
 _ATTEMPTS: TypeAdapter[Attempts] = TypeAdapter(Attempts)
-_PATTERN: TypeAdapter[RecoveryPattern] = TypeAdapter(RecoveryPattern)
+PATTERN: TypeAdapter[RecoveryPattern] = TypeAdapter(RecoveryPattern)
 
 
 class Met(NamedTuple):
@@ -41,7 +41,7 @@ class Met(NamedTuple):
 async def learn_recoveries(experience: Experience, store: BaseStore) -> None:
     """Put what a task tried on record, and sum up anew what is known against its failures."""
     for (actor, signature), attempts in attempts_in(experience).items():
-        name = _name(actor, signature)
+        name = name_of(actor, signature)
         place = shelf(experience.owner, "recoveries", name)
         key = digest(experience.task_id)
         await store.aput(place, key, plain(_ATTEMPTS, attempts), index=False)
@@ -55,7 +55,8 @@ async def _summed_up(store: BaseStore, place: Namespace, name: str, known: Recov
         found = sorted(await all_in(store, _ATTEMPTS, place, _MOST), key=_when)
         if found == before:
             break
-        value = plain(_PATTERN, replace(known, actions=known_actions(found)))
+        summary = replace(known, actions=known_actions(found), last_at=found[-1].at)
+        value = plain(PATTERN, summary)
         await store.aput(shelf(known.owner, "recoveries"), name, value, index=False)
         before = found
     for old in (before or [])[:-KEPT]:
@@ -73,8 +74,8 @@ async def learned_action(
 
     It is one read, whatever else is on record. Raises what the store raises.
     """
-    item = await store.aget(shelf(met.owner, "recoveries"), _name(met.actor, met.signature))
-    known = valid(_PATTERN, item)
+    item = await store.aget(shelf(met.owner, "recoveries"), name_of(met.actor, met.signature))
+    known = valid(PATTERN, item)
     if known is None or (known.actor, known.signature) != (met.actor, met.signature):
         return None
     found = surest(known.actions, now, min_examples=settings.evolution.min_examples)
@@ -97,5 +98,6 @@ async def would_recover(
     return found
 
 
-def _name(actor: str, signature: str) -> str:
+def name_of(actor: str, signature: str) -> str:
+    """Return the key that what is known against a failure is kept under: its id."""
     return digest([actor, signature])

@@ -4,6 +4,7 @@ from typing import Final
 
 from langgraph.store.base import BaseStore, PutOp
 
+from daruma.tools.evolution.known_recoveries import KnownRecoveries
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.places import shelf
 
@@ -14,10 +15,11 @@ _KEY: Final = "last"
 
 
 async def let_go(pitfalls: Pitfalls, keep_days: int, now: float) -> int:
-    """Forget the owner's pitfalls that were not seen for so many days, and experiences as old.
+    """Forget the owner's pitfalls that were not seen for so many days, and what else is as old.
 
     It looks once a day, and is quick else, but again with the next task where there was more than
-    one go takes; ``now`` is Unix time in seconds. Return how many of both were let go of.
+    one go takes; ``now`` is Unix time in seconds. Return how many pitfalls, experiences and
+    recovery patterns were let go of.
     """
     place = shelf(pitfalls.owner, "upkeep")
     if not await _due(pitfalls.store, place, now):
@@ -28,7 +30,8 @@ async def let_go(pitfalls: Pitfalls, keep_days: int, now: float) -> int:
     experiences = await _experiences(pitfalls, before)
     if MOST in (len(gone), experiences):
         await pitfalls.store.adelete(place, _KEY)
-    return sum(gone) + experiences
+    recoveries = await KnownRecoveries(pitfalls.store, pitfalls.owner).let_go(before)
+    return sum(gone) + experiences + recoveries
 
 
 async def _due(store: BaseStore, place: tuple[str, ...], now: float) -> bool:

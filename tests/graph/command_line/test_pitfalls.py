@@ -17,12 +17,13 @@ from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.pitfall_list import print_pitfalls
 from daruma.graph.command_line.pitfall_view import PitfallView
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.state.experience import Experience, Setback
+from daruma.state.experience import Experience, Setback, Tried
 from daruma.state.lessons import KnownPitfall, Lessons
 from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.confidence import HALF_LIFE
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution.recovery_patterns import learn_recoveries
 from daruma.tools.evolution.variant import Variant
 from daruma.tools.evolution.variants import Variants
 
@@ -245,6 +246,30 @@ def test_variants_are_listed_and_withdrawn(daruma: Daruma) -> None:
     assert "there is no variant 'v2': see" in daruma("pitfalls", "withdraw", "v2").complaint
     (theirs,) = daruma("pitfalls", "variants", "--namespace", "/elsewhere", "--json").json
     assert theirs["status"] == "promoted"
+
+
+def test_recoveries_are_listed_and_unlearned(daruma: Daruma) -> None:
+    """RE-08: what worked is not done unasked any more where a person says so."""
+    tried = Tried(
+        actor="main", signature="main:timeout:#", strategy="retry", by="model", worked=True
+    )
+
+    async def keep_one() -> None:
+        async with aopen_postgres(daruma.url) as postgres:
+            ended = an_experience("t/1", str(daruma.folder), tried=(tried,))
+            await learn_recoveries(ended, postgres.store)
+
+    none = daruma("pitfalls", "recoveries").out
+    asyncio.run(keep_one())
+    row = daruma("pitfalls", "recoveries").out.rstrip("\n").split("\t")
+    elsewhere = daruma("pitfalls", "unlearn", row[0], "--namespace", "/elsewhere")
+    (gone,) = daruma("pitfalls", "unlearn", row[0], "--json").json
+
+    assert "nothing was tried against failures here" in none
+    assert row[1:] == ["retry", "main", "0.67", "worked 1 of 1", "main:timeout:#"]
+    assert f"there is no recovery '{row[0]}': see" in elsewhere.complaint
+    assert (gone["id"], gone["actions"][0]["worked"]) == (row[0], 1)
+    assert f"there is no recovery '{row[0]}'" in daruma("pitfalls", "unlearn", row[0]).complaint
 
 
 def test_who_forgets_a_pitfall_is_told_what_was_made_of_it(daruma: Daruma) -> None:

@@ -17,12 +17,14 @@ from tests.parts import settings
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.experience import Experience, Tried
 from daruma.state.recovery import RecoveryAction
+from daruma.tools.evolution.known_recoveries import KnownRecoveries
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.recovery_patterns import (
     KEPT,
     Met,
     learn_recoveries,
     learned_action,
+    name_of,
     would_recover,
 )
 
@@ -142,3 +144,26 @@ async def test_who_looks_on_is_told_what_would_have_been_done() -> None:
     found = await would_recover(task(4), store, SETTINGS)
     assert [(s, a.strategy) for s, a in found.items()] == [(MET.signature, "parameter-adjustment")]
     assert await would_recover(task(4, owner="p"), store, SETTINGS) == {}
+
+
+async def test_a_person_sees_what_was_learned_and_has_it_forgotten(store: BaseStore) -> None:
+    """RE-08: with all attempts behind it, so that nothing brings it back; others keep theirs."""
+    known, other = KnownRecoveries(store, "o"), KnownRecoveries(store, "p")
+    await learned(store, [task(1), task(2), task(3), task(4, owner="p")])
+
+    (pattern,) = await known.all()
+    gone = await known.forget(name_of(pattern.actor, pattern.signature))
+
+    assert (pattern.actions[0].worked, pattern.last_at) == (3, 3.0)
+    assert (gone, await known.all()) == (pattern, [])
+    assert await known.forget(name_of(pattern.actor, pattern.signature)) is None
+    assert await learned(store, [task(5)]) is None
+    assert len(await other.all()) == 1
+
+
+async def test_what_was_tried_long_ago_is_let_go_of(store: BaseStore) -> None:
+    """By when it was tried last, whether it worked or not."""
+    known = KnownRecoveries(store, "o")
+    await learned(store, [task(1), task(9, worked=False)])
+
+    assert [await known.let_go(before) for before in (9.0, 9.5, 9.5)] == [0, 1, 0]
