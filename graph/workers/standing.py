@@ -1,5 +1,6 @@
 """What is going on with threads at this moment, in whichever process: running, or queued for it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -67,7 +68,8 @@ async def standings(database: Database, thread_id: str | None = None) -> dict[st
             _of_job(row) for row in await (await connection.execute(queued, values)).fetchall()
         ]
         running = await (await connection.execute(_RUNNING, values)).fetchall()
-        found += [_of_lease(row) for row in running if not _is_over(row["holder"])]
+        asked = {each.thread_id: each.submitted for each in reversed(found) if each.is_busy}
+        found += [_of_lease(row, asked) for row in running if not _is_over(row["holder"])]
         # A job that failed long ago says nothing of a thread that was taken up again since.
         found.sort(key=lambda each: (each.is_busy, each.what == "running"))
         return {each.thread_id: each for each in found}
@@ -81,8 +83,10 @@ def _of_job(row: dict[str, Any]) -> Standing:
     return Standing(row["thread_id"], what, row["since"], told["submission"], told.get("error", ""))
 
 
-def _of_lease(row: dict[str, Any]) -> Standing:
-    return Standing(row["thread_id"], "running", row["taken_at"])
+def _of_lease(row: dict[str, Any], asked: Mapping[str, dict[str, Any] | None]) -> Standing:
+    """Say that a thread runs; what was asked of it stands nowhere else before its first step."""
+    name = row["thread_id"]
+    return Standing(name, "running", row["taken_at"], asked.get(name))
 
 
 def _is_over(holder: str) -> bool:

@@ -204,6 +204,16 @@ async def test_two_threads_in_one_workspace_take_turns(postgres_url: str, tmp_pa
     assert "another run on this machine works in" in put_off
 
 
+async def test_what_was_asked_for_is_known_before_the_first_step(postgres_url: str) -> None:
+    """A worker has just taken the thread: nothing of it is stored yet."""
+    async with aopen_postgres(postgres_url) as pg:
+        await asubmit(pg, ASKED, "t")
+        async with athread_held(pg.checkpointer, "t"):
+            told = (await standings(pg.checkpointer.database))["t"]
+
+    assert (told.what, told.request) == ("running", ASKED["messages"][-1][1])
+
+
 async def test_a_bug_is_a_failed_job_with_a_line(postgres_url: str) -> None:
     """Nobody tries it again by itself; the line stays with the thread, and so does the queue."""
     async with aopen_postgres(postgres_url) as pg:
@@ -214,7 +224,7 @@ async def test_a_bug_is_a_failed_job_with_a_line(postgres_url: str) -> None:
 
         told = (await standings(pg.checkpointer.database))["t"]
         assert (told.what, told.is_busy) == ("failed", False)
-        assert lines.lines == [told.error]
+        assert [line for line in lines.lines if line.startswith("thread")] == [told.error]
         assert "could not be run: ScriptedFault: down" in told.error
         assert await jobs_on(pg) == [("daruma.carry_out", "failed")]
 
