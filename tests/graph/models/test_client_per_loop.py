@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +16,14 @@ from daruma.state.settings_llm import Requests
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+
+@pytest.fixture(autouse=True)
+def _collecting_alone() -> Iterator[None]:
+    """Let no other thread collect: while one does, a collection that is asked for does nothing."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 async def asked(model: Any) -> None:
