@@ -12,6 +12,7 @@ from langgraph.store.base import BaseStore, Result
 from langgraph.store.memory import InMemoryStore
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, calls, illegal, phases, say, shout
+from tests.tools.evolution.ended_tasks import on_record
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
@@ -69,7 +70,7 @@ async def met(store: BaseStore, text: str = FELL, *, actor: str = "main", goal: 
         task_id=f"earlier/{text}", owner="ours", mode="react", status="failed", goal=goal,
         at=time.time(), setbacks=(setback,),
     )  # fmt: skip
-    return (await Pitfalls(store, "ours").observe(setback, ended, 0.5)).id
+    return (await on_record(Pitfalls(store, "ours"), setback, ended, 0.5)).id
 
 
 def holding(**changes: Any) -> InMemoryStore:

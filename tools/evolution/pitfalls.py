@@ -1,13 +1,10 @@
 """An owner's pitfalls in any of LangGraph's stores: observed, read, marked and forgotten."""
 
-from dataclasses import replace
 from typing import Final
 
 from langgraph.store.base import Op, PutOp
 
-from daruma.state.experience import Experience, Setback
-from daruma.state.pitfall import Pitfall
-from daruma.tools.evolution.evidence import EVIDENCE, Evidence, evidence_in, seen_in
+from daruma.tools.evolution.evidence import EVIDENCE, Evidence, evidence_in
 from daruma.tools.evolution.pitfall_items import marked, put_of
 from daruma.tools.evolution.pitfall_lookup import PitfallLookup, is_id
 from daruma.tools.evolution.places import shelf
@@ -25,22 +22,6 @@ _MOST_MARKED: Final = 500
 
 class Pitfalls(PitfallLookup):
     """The pitfalls of an owner, to read and to write; only the owner's own are ever written."""
-
-    async def observe(
-        self, setback: Setback, experience: Experience, min_confidence: float
-    ) -> Pitfall:
-        """Put on record that a task met a setback, and return the pitfall that it belongs to.
-
-        It makes no difference how often it is told, in which order tasks come, or who else does the
-        same meanwhile. Raises ValueError for an experience of another owner's.
-        """
-        if experience.owner != self.owner:
-            raise ValueError(f"the experience is of {experience.owner!r}, not of {self.owner!r}")
-        fact = seen_in(setback, experience)
-        for each in await self.record(fact, min_confidence):
-            if any(other.task == fact.task for other in each.facts):
-                return replace(each.pitfall, shared=self.shared)
-        raise LookupError(f"what the task {fact.task!r} met was forgotten meanwhile")
 
     async def record(self, fact: Evidence, min_confidence: float) -> list[Summary]:
         """Put a fact on record, and sum its group up anew; return what that came to.

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from tests.daruma_command import Daruma
 from tests.parts import settings
+from tests.tools.evolution.ended_tasks import on_record
 
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.paper import Line, Paper
@@ -47,7 +48,7 @@ def keep(
     async def put() -> Pitfall:
         async with aopen_postgres(daruma.url) as postgres:
             own = Pitfalls(postgres.store, owner, shared=shared)
-            return await own.observe(setback, ended_task, 0.5)
+            return await on_record(own, setback, ended_task, 0.5)
 
     return asyncio.run(put()).id
 
@@ -215,7 +216,7 @@ def test_what_is_told_names_how_it_went(daruma: Daruma) -> None:
     async def again() -> None:
         async with aopen_postgres(daruma.url) as postgres:
             own = Pitfalls(postgres.store, owner)
-            await own.observe(setback, an_experience("t/2", owner, lessons=known), 0.5)
+            await on_record(own, setback, an_experience("t/2", owner, lessons=known), 0.5)
 
     asyncio.run(again())
 

@@ -5,6 +5,9 @@ from typing import Any
 
 from daruma.state.experience import Experience, Setback
 from daruma.state.lessons import KnownPitfall, Lessons
+from daruma.state.pitfall import Pitfall
+from daruma.tools.evolution.evidence import seen_in
+from daruma.tools.evolution.pitfalls import Pitfalls
 
 ROUNDING = "Fix the rounding of invoices in bill/split.py"
 PARSER = "Document the options of the config parser"
@@ -32,3 +35,13 @@ def an_experience(number: int = 1, goal: str = ROUNDING, **changes: Any) -> Expe
 def told_of(*ids: str, task: str = "t1/1") -> Lessons:
     """The lessons of a task that was told of pitfalls."""
     return Lessons(task_id=task, pitfalls=tuple(KnownPitfall(id=id_, text="x") for id_ in ids))
+
+
+async def on_record(
+    pitfalls: Pitfalls, setback: Setback, experience: Experience, min_confidence: float
+) -> Pitfall:
+    """Put on record that a task met a setback, and return the pitfall that it belongs to."""
+    fact = seen_in(setback, experience)
+    summaries = await pitfalls.record(fact, min_confidence)
+    (found,) = (each.pitfall for each in summaries if fact in each.facts)
+    return replace(found, shared=pitfalls.shared)

@@ -13,6 +13,7 @@ from tests.tools.evolution.ended_tasks import (
     ROUNDING,
     a_setback,
     an_experience,
+    on_record,
     told_of,
 )
 from typing_extensions import override
@@ -228,7 +229,7 @@ async def test_anothers_pitfall_is_never_written_to() -> None:
     """EV-04: though a task was told of it, as both share."""
     store = InMemoryStore()
     theirs = Pitfalls(store, "p", shared=True)
-    made = await theirs.observe(a_setback(), an_experience(1, owner="p"), LEAST)
+    made = await on_record(theirs, a_setback(), an_experience(1, owner="p"), LEAST)
     told = replace(done(2, ROUNDING, made.id), at=5)
 
     await detect(told, Pitfalls(store, "o", shared=True), LEAST)

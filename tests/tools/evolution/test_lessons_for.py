@@ -10,6 +10,7 @@ import pytest
 from langgraph.store.base import BaseStore, Result
 from langgraph.store.memory import InMemoryStore
 from tests.parts import a_context, a_task, settings
+from tests.tools.evolution.ended_tasks import on_record
 from typing_extensions import override
 
 from daruma.graph.storage.postgres import aopen_postgres
@@ -65,7 +66,7 @@ async def holding(store: BaseStore, *texts: str, actor: str = "main", goal: str 
             task_id=f"o/{text[:20]}/{number}", owner="o", mode="react", status="failed", goal=goal,
             at=99.0,
         )  # fmt: skip
-        await Pitfalls(store, "o").observe(setback, ended, 0.5)
+        await on_record(Pitfalls(store, "o"), setback, ended, 0.5)
 
 
 async def found(
@@ -195,7 +196,7 @@ async def test_a_skill_that_the_goal_is_about_is_searched_with(tmp_path: Path) -
         task_id="o/1", owner="o", mode="react", status="failed", goal=goal, at=99.0,
         skills=("rounding",),
     )  # fmt: skip
-    await Pitfalls(store, "o").observe(setback, ended, 0.5)
+    await on_record(Pitfalls(store, "o"), setback, ended, 0.5)
     asked = "Fix rounding amounts bills autumn winter"
 
     assert texts(await found(store, asked)) == []

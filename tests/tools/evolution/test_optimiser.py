@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from tests.interleaved_store import InterleavedStore
+from tests.tools.evolution.ended_tasks import on_record
 from tests.variant_parts import a_variant, an_ended
 
 from daruma.state.experience import Setback
@@ -131,7 +132,7 @@ async def test_what_few_tasks_met_does_not_stand_before_what_many_did() -> None:
     pitfalls = Pitfalls(store, "o")
     for number in range(201):
         setback = Setback(kind="check", actor="main", signature=f"{number}", text="x", ended=True)
-        await pitfalls.observe(setback, an_ended(f"one/{number}", "failed"), 0.5)
+        await on_record(pitfalls, setback, an_ended(f"one/{number}", "failed"), 0.5)
     await fallen(store)
 
     assert [each.text for each in await optimised(store)] == [ADVICE]

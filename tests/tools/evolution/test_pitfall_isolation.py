@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience
+from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience, on_record
 
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.pitfall import Pitfall
@@ -70,7 +70,7 @@ class World:
         id_ = every[number % len(every)] if every else "0" * 12 + "-" + "0" * 8
         if what == "observe":
             experience = an_experience(number, goal=GOALS[number % 2], owner=owner)
-            made = await pitfalls.observe(a_setback(f"check:{number}"), experience, LEAST)
+            made = await on_record(pitfalls, a_setback(f"check:{number}"), experience, LEAST)
             own[made.id] = made
         elif what in ("share", "unshare"):
             self.shares ^= {owner} & self.shares if what == "unshare" else {owner} - self.shares

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
@@ -17,12 +16,12 @@ from tests.tools.evolution.ended_tasks import (
     ROUNDING,
     a_setback,
     an_experience,
+    on_record,
     told_of,
 )
 from typing_extensions import override
 
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.evidence import EVIDENCE, seen_in
 from daruma.tools.evolution.pitfalls import MOST_FACTS, Pitfalls
@@ -93,7 +92,7 @@ async def observed(store: BaseStore, facts: Any = FACTS) -> list[Pitfall]:
     """All pitfalls after facts became known."""
     pitfalls = Pitfalls(store, "o")
     for setback, experience in facts:
-        await pitfalls.observe(setback, experience, LEAST)
+        await on_record(pitfalls, setback, experience, LEAST)
     return await pitfalls.all()
 
 
@@ -143,7 +142,7 @@ def test_many_at_once_end_alike(order: list[Any], turns: list[int]) -> None:
 
     async def at_once() -> list[Pitfall]:
         pitfalls = Pitfalls(Slow(turns), "o")
-        await asyncio.gather(*(pitfalls.observe(met, task, LEAST) for met, task in order))
+        await asyncio.gather(*(on_record(pitfalls, met, task, LEAST) for met, task in order))
         return await pitfalls.all()
 
     assert asyncio.run(at_once()) == asyncio.run(observed(InMemoryStore()))
@@ -154,7 +153,7 @@ async def test_two_processes_at_once_end_alike(postgres_url: str) -> None:
     facts = [(a_setback(), an_experience(n)) for n in range(1, 7)]
     with open_postgres(postgres_url) as one, open_postgres(postgres_url) as other:
         each = [Pitfalls(pg.store, "o") for pg in (one, other)]
-        await asyncio.gather(*(p.observe(*fact, LEAST) for p in each for fact in facts))
+        await asyncio.gather(*(on_record(p, *fact, LEAST) for p in each for fact in facts))
         found = await each[0].all()
 
     assert found == await observed(InMemoryStore(), facts)
@@ -181,7 +180,7 @@ async def test_a_pitfall_fits_the_goal_that_comes_again(store: BaseStore) -> Non
 async def test_what_was_overcome_is_no_high_one(setback: Any) -> None:
     """It is kept, as medium, and nobody is told."""
     pitfalls = Pitfalls(InMemoryStore(), "o")
-    found = await pitfalls.observe(setback, an_experience(), LEAST)
+    found = await on_record(pitfalls, setback, an_experience(), LEAST)
 
     assert found.level == "medium"
     assert await pitfalls.similar(ROUNDING, 1, min_confidence=LEAST) == []
@@ -190,7 +189,7 @@ async def test_what_was_overcome_is_no_high_one(setback: Any) -> None:
 async def test_what_a_person_rejected_is_high() -> None:
     """Though the task went on and was completed."""
     objection = a_setback("person:plan:no", kind="person", ended=False)
-    found = await Pitfalls(InMemoryStore(), "o").observe(objection, an_experience(), LEAST)
+    found = await on_record(Pitfalls(InMemoryStore(), "o"), objection, an_experience(), LEAST)
 
     assert found.level == "high"
 
@@ -198,7 +197,7 @@ async def test_what_a_person_rejected_is_high() -> None:
 async def test_the_confidence_is_checked_when_it_is_read() -> None:
     """With the age of then, and the setting of then: 30 days later one task is too little."""
     pitfalls = Pitfalls(InMemoryStore(), "o")
-    low = await pitfalls.observe(a_setback(), an_experience(), 0.7)
+    low = await on_record(pitfalls, a_setback(), an_experience(), 0.7)
     later = 30 * 86_400.0
 
     assert low.level == "low"
@@ -212,8 +211,8 @@ async def test_three_at_most_in_the_same_order(store: BaseStore) -> None:
     """The most alike first, then the surer, then by id."""
     for n in range(5):
         given_ = (a_setback(f"check:{n}"), an_experience(n))
-        await Pitfalls(store, "o").observe(*given_, LEAST)
-    await Pitfalls(store, "o").observe(a_setback("check:4"), an_experience(9), LEAST)
+        await on_record(Pitfalls(store, "o"), *given_, LEAST)
+    await on_record(Pitfalls(store, "o"), a_setback("check:4"), an_experience(9), LEAST)
 
     found = await Pitfalls(store, "o").similar(ROUNDING, 9, min_confidence=LEAST)
 
@@ -225,7 +224,7 @@ async def test_three_at_most_in_the_same_order(store: BaseStore) -> None:
 async def test_a_skill_in_common_counts_a_little() -> None:
     """EV-05: by goal text and skills."""
     pitfalls = Pitfalls(InMemoryStore(), "o")
-    await pitfalls.observe(a_setback(), an_experience(skills=("pdf",)), LEAST)
+    await on_record(pitfalls, a_setback(), an_experience(skills=("pdf",)), LEAST)
     near = "Fix the rounding of taxes in bill/totals.py"
 
     assert await pitfalls.similar(near, 1, min_confidence=LEAST) == []
@@ -298,21 +297,13 @@ async def test_what_fits_no_record_is_skipped() -> None:
     assert await observed(store, FACTS[:1]) == [before]
 
 
-async def test_others_experience_is_refused() -> None:
-    """EV-04: it says whose it is."""
-    theirs: Experience = replace(an_experience(), owner="p")
-
-    with pytest.raises(ValueError, match="is of 'p', not of 'o'"):
-        await Pitfalls(InMemoryStore(), "o").observe(a_setback(), theirs, LEAST)
-
-
 async def test_what_was_told_and_came_again_is_counted() -> None:
     """It is on record that telling did not help."""
     pitfalls = Pitfalls(InMemoryStore(), "o")
-    first = await pitfalls.observe(a_setback(), an_experience(1), LEAST)
+    first = await on_record(pitfalls, a_setback(), an_experience(1), LEAST)
     told = an_experience(2, lessons=told_of(first.id, task="t2/1"))
 
-    again = await pitfalls.observe(a_setback(), told, LEAST)
+    again = await on_record(pitfalls, a_setback(), told, LEAST)
 
     assert (again.id, again.tasks, again.repeated) == (first.id, 2, 1)
 
@@ -327,7 +318,7 @@ async def test_more_tasks_than_are_counted_change_neither_name_nor_what_can_be_f
     values = {each.key: EVIDENCE.dump_python(each, mode="json") for each in facts}
     await store.abatch([PutOp(place, key, value, False) for key, value in values.items()])
 
-    more = [await pitfalls.observe(a_setback(), an_experience(n), LEAST) for n in (1001, 1002)]
+    more = [await on_record(pitfalls, a_setback(), an_experience(n), LEAST) for n in (1001, 1002)]
 
     assert [each.id for each in more] == [(await pitfalls.all())[0].id] * 2
     assert [(each.tasks, each.first_at, each.last_at) for each in more] == [
@@ -344,6 +335,6 @@ async def test_what_a_task_says_nothing_new_of_is_not_written_again() -> None:
     assert len(await observed(store, FACTS[1:3])) == 2
     store.written.clear()
 
-    met = await Pitfalls(store, "o").observe(a_setback(), an_experience(9, goal=PARSER), LEAST)
+    met = await on_record(Pitfalls(store, "o"), a_setback(), an_experience(9, goal=PARSER), LEAST)
 
     assert store.written == [met.id]

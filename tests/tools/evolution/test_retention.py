@@ -1,7 +1,7 @@
 """What was learned long ago is let go of: a bounded part, once a day."""
 
 from langgraph.store.memory import InMemoryStore
-from tests.tools.evolution.ended_tasks import PARSER, a_setback, an_experience
+from tests.tools.evolution.ended_tasks import PARSER, a_setback, an_experience, on_record
 
 from daruma.tools.evolution.experience_items import put_experience
 from daruma.tools.evolution.pitfalls import Pitfalls
@@ -18,7 +18,7 @@ async def filled(old: int = 1) -> Pitfalls:
     tasks = [(a_setback(f"old:{n}"), an_experience(n)) for n in range(old)]
     tasks.append((a_setback("new"), an_experience(old, goal=PARSER, at=10 * DAY)))
     for setback, experience in tasks:
-        await pitfalls.observe(setback, experience, LEAST)
+        await on_record(pitfalls, setback, experience, LEAST)
         await put_experience(experience, pitfalls.store)
     return pitfalls
 
@@ -27,7 +27,7 @@ async def test_what_was_not_seen_for_so_long_goes_with_its_evidence() -> None:
     """Pitfalls and experiences; others' and newer ones stay."""
     pitfalls = await filled()
     other = Pitfalls(pitfalls.store, "p")
-    await other.observe(a_setback(), an_experience(owner="p"), LEAST)
+    await on_record(other, a_setback(), an_experience(owner="p"), LEAST)
     (_, old) = await pitfalls.all()
 
     gone = await let_go(pitfalls, 5, 11 * DAY)
