@@ -15,8 +15,8 @@ from daruma.graph.first_look import FirstLook
 from daruma.graph.handing_over import HandingOver
 from daruma.graph.held import workspace_of
 from daruma.graph.members import MemberMachine, Members, no_members
+from daruma.graph.pictures.seen_machine import SeenMachine
 from daruma.graph.raising import Raised, closing
-from daruma.graph.reversible_machine import ReversibleMachine
 from daruma.graph.starting_point import newest, start_of, without_start
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import Input, Output, State
@@ -25,7 +25,7 @@ from daruma.state.storage import DamagedState
 from daruma.tools.files.workspace_lock import workspace_locked
 
 
-class Machine(ReversibleMachine):
+class Machine(SeenMachine):
     """Daruma's compiled graph.
 
     ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so
