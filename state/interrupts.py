@@ -233,7 +233,8 @@ def approval_request(approvals: tuple[Approval, ...], deadline: float | None) ->
             "not_covered": list(approval.not_covered),
             "shown": approval.shown,
             "warnings": list(approval.warnings),
-            **({"command": approval.command, "cwd": approval.cwd} if approval.command else {}),
+            **({"command": approval.command} if approval.command else {}),
+            **({"cwd": approval.cwd} if approval.cwd else {}),
         }
         for approval in approvals
     ]

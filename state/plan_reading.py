@@ -14,7 +14,7 @@ from daruma.state.plan import Phase, Plan, PlanRefused
 
 _DECODER = json.JSONDecoder()
 
-_FIELDS = frozenset(
+FIELDS = frozenset(
     {
         "id",
         "title",
@@ -26,6 +26,7 @@ _FIELDS = frozenset(
         "rollback",
     }
 )
+"""What a phase is made of, as models and people write it."""
 
 _SHOWN = frozenset({"status", "outcome", "error", "verification", "conflicts", "settles", "answer"})
 """What a plan under review shows beside; an edit may give it back, and it changes nothing."""
@@ -104,8 +105,8 @@ def _keys(content: object) -> Collection[Any]:
 def _refuse_unknown(phases: Sequence[Any]) -> None:
     for phase in phases:
         for key in phase if isinstance(phase, Mapping) else ():
-            if key not in _FIELDS | _SHOWN:
-                close = get_close_matches(str(key), _FIELDS, n=1)
+            if key not in FIELDS | _SHOWN:
+                close = get_close_matches(str(key), FIELDS, n=1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise PlanRefused(f"a phase has no {key!r}{hint}")
 
@@ -115,7 +116,7 @@ def _phase(number: int, content: object) -> Phase:
         content = {"title": content}
     if not isinstance(content, Mapping):
         raise PlanRefused(f"phase {number} is not an object")
-    given = {key: value for key, value in content.items() if key in _FIELDS and value is not None}
+    given = {key: value for key, value in content.items() if key in FIELDS and value is not None}
     title = str(given.get("title") or given.get("instructions") or f"Phase {number}")
     given |= {"id": str(given.get("id", f"p{number}")), "title": title.splitlines()[0][:120]}
     if "depends_on" in given:

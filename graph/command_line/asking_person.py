@@ -1,93 +1,88 @@
 """Asking a person on the terminal, while nothing is running and no connection is open."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from daruma.graph.command_line.approval_lines import approval_lines
-from daruma.graph.command_line.assent import decision_on
+from daruma.graph.command_line.approval_talk import ApprovalTalk
+from daruma.graph.command_line.choosing import Later, Read, choice, words
+from daruma.graph.command_line.drafts import Drafts
 from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.plan_talk import PlanTalk
 from daruma.graph.command_line.questions import options_of, question_lines
 from daruma.graph.command_line.session import Stop
 
-Read = Callable[[str], str]
 
-
-class Later(Exception):
-    """Raised when a person leaves a question open; it is no error."""
-
-
-def ask(stop: Stop, paper: Paper, *, known: bool, read: Read = input) -> dict[str, Any]:
+def ask(
+    stop: Stop, paper: Paper, *, known: bool, read: Read = input, drafts: Drafts | None = None
+) -> dict[str, Any]:
     """Ask all open questions and return the replies by interrupt id; none for "later".
 
-    A ``known`` plan stands right above the question. The end of the input means "later".
+    A ``known`` plan stands right above the question. The end of the input means "later". What a
+    person writes in an editor is kept in ``drafts``, for when it is asked about again.
     """
+    asking = _Asking(paper, read, drafts or Drafts(), stop.checks, known)
     try:
-        return {
-            question.id: _ask(question.value, paper, read, known=known)
-            for question in stop.questions
-        }
+        return {question.id: asking.about(question.value) for question in stop.questions}
     except (Later, EOFError):
+        if sum(map(_decisions, stop.questions)) > 1:
+            paper.put(Line("note", "nothing was answered: all of it stays open"))
         return {}
 
 
-def _ask(value: Mapping[str, Any], paper: Paper, read: Read, *, known: bool) -> dict[str, Any]:
-    if value["type"] == "approval_request":
-        paper.put(Line("head", "May this run?"))
-        return {"decisions": [_decide(each, paper, read) for each in value["approvals"]]}
-    paper.put(*question_lines(value, known=known))
-    if value["type"] == "question":
-        return {"answer": _answer(options_of(value), read)}
-    if value["type"] == "recovery_request":
-        return _recover(read)
-    if value["type"] != "spec_review_request":
+@dataclass(frozen=True)
+class _Asking:
+    paper: Paper
+    read: Read
+    drafts: Drafts
+    checks: Sequence[str] = ()
+    known: bool = False
+
+    def about(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        if value["type"] == "approval_request":
+            return {"decisions": self._decisions(value["approvals"])}
+        if value["type"] == "spec_review_request":
+            talk = PlanTalk(self.paper, self.read, self.drafts, self.checks)
+            return talk.decide(value, known=self.known)
+        self.paper.put(*question_lines(value, known=self.known))
+        if value["type"] == "question":
+            return {"answer": _answer(options_of(value), self.read)}
+        if value["type"] == "recovery_request":
+            return _recover(self.read)
         raise Later
-    if _choice("[c]onfirm, [r]eject, [l]ater", "crl", read) == "c":
-        return {"decision": "confirm"}
-    return {"decision": "reject", "feedback": _text("What should change (empty: later)", read)}
+
+    def _decisions(self, approvals: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        talk, of = ApprovalTalk(self.paper, self.read, self.drafts), len(approvals)
+        return [
+            talk.decide(each, f"{number} of {of}" if of > 1 else "")
+            for number, each in enumerate(approvals, 1)
+        ]
+
+
+def _decisions(question: Any) -> int:
+    return len(question.value.get("approvals") or (None,))
 
 
 def _recover(read: Read) -> dict[str, Any]:
-    said = _choice("[a]pprove, [d]eny, [i]nstruct, [l]ater", "adil", read)
+    offered = {"a": "[a]pprove", "d": "[d]eny", "i": "[i]nstruct", "l": "[l]ater"}
+    said = choice(offered, read)
     if said == "i":
-        return {"decision": "instruct", "text": _text("What to do instead (empty: later)", read)}
+        return {"decision": "instruct", "text": words("What to do instead (empty: later)", read)}
     if said == "a":
         return {"decision": "approve"}
     return {"decision": "deny", "reason": read("  Why not (may be empty): ").strip()}
 
 
-def _decide(approval: Mapping[str, Any], paper: Paper, read: Read) -> dict[str, Any]:
-    paper.put(*approval_lines(approval))
-    if _choice("[a]pprove, [d]eny, [l]ater", "adl", read) == "a":
-        return decision_on(approval, "approve")
-    return decision_on(approval, "deny", read("  Why not (may be empty): ").strip())
-
-
-def _choice(prompt: str, letters: str, read: Read) -> str:
-    while True:
-        answer = read(f"  {prompt}: ").strip().lower()[:1]
-        if answer == "l":
-            raise Later
-        if answer and answer in letters:
-            return answer
-
-
 def _answer(options: Sequence[str], read: Read) -> str:
     """Return what is typed; of options, the only one that begins with it."""
     if not options:
-        return _text("Your answer (empty: later)", read)
+        return words("Your answer (empty: later)", read)
     while True:
-        said = _text(f"{', '.join(options)} (empty: later)", read).casefold()
+        said = words(f"{', '.join(options)} (empty: later)", read).casefold()
         meant = [each for each in options if each.casefold().startswith(said)]
         if len(meant) == 1:
             return meant[0]
-
-
-def _text(prompt: str, read: Read) -> str:
-    text = read(f"  {prompt}: ").strip()
-    if not text:
-        raise Later
-    return text
 
 
 def follow_command(thread: str) -> str:

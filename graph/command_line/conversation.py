@@ -12,6 +12,7 @@ from rich.console import Console
 
 from daruma.graph.command_line.asking_person import ask, resume_command
 from daruma.graph.command_line.assent import yes_to
+from daruma.graph.command_line.drafts import Drafts
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.progress import Progress
 from daruma.graph.command_line.questions import how_to_answer, question_lines
@@ -49,6 +50,7 @@ class Conversation:
         self._plan_known = self._asked = False
         self._told: TaskResult | None = None
         self._ended: Stop | None = None
+        self._drafts = Drafts()
 
     def hold(self, session: Session, start: Start) -> int:
         """Run a thread until it ends or waits, and return the exit code."""
@@ -93,15 +95,18 @@ class Conversation:
         )
         if self._asked and stop.questions:
             self._sum_up(stop)  # of a thread that is parked or held
-        return ask(stop, self.paper, known=self._plan_known) if self._asked else {}
+        if not self._asked:
+            return {}
+        return ask(stop, self.paper, known=self._plan_known, drafts=self._drafts)
 
     def _tell(self, stop: Stop) -> None:
         if self.json:
             typer.echo(json.dumps(as_json(stop)))
         self._sum_up(stop)
         if stop.questions:
-            for question in () if self._asked else stop.questions:
-                self.paper.put(*question_lines(question.value, known=self._plan_known))
+            for each in () if self._asked else stop.questions:
+                known, checks = self._plan_known, stop.checks
+                self.paper.put(*question_lines(each.value, known=known, checks=checks))
             commands = how_to_answer(stop.thread, stop.questions)
             self.paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
         elif not stop.result:

@@ -22,6 +22,7 @@ Mark = Literal[
     "alarm",
     "given",
     "payload",
+    "same",
 ]
 
 
@@ -56,6 +57,7 @@ _LOOKS: dict[Mark, _Look] = {
     "alarm": _Look("!!", "!!", "bold red", "bold red", indent=0),
     "given": _Look("▸", ">", "", "bold"),
     "payload": _Look("│", "|", "", "bold", indent=4),
+    "same": _Look(" ", " ", "dim", "", indent=4),
 }
 
 

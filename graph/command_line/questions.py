@@ -1,32 +1,44 @@
 """Open questions as a person sees them: exactly what will be, and the command that answers."""
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from langgraph.types import Interrupt
 
-from daruma.graph.command_line.approval_lines import approval_lines
+from daruma.graph.command_line.edit_preview import shown_approval
 from daruma.graph.command_line.paper import Line
-from daruma.graph.command_line.plan_lines import plan_lines
+from daruma.graph.command_line.plan_lines import review_lines
 from daruma.graph.command_line.recovery_lines import recovery_lines
 from daruma.graph.command_line.rollback_lines import DECISIONS
 from daruma.graph.command_line.shown_digest import as_shown
 
 
-def question_lines(value: Mapping[str, Any], *, known: bool = False) -> list[Line]:
-    """Return a question as lines; a ``known`` plan has just been shown and is not shown again."""
+def question_lines(
+    value: Mapping[str, Any], *, known: bool = False, checks: Sequence[str] = ()
+) -> list[Line]:
+    """Return a question as lines; a ``known`` plan has just been shown and is not shown again.
+
+    ``checks`` are the commands that the work under a plan will be checked with.
+    """
     if value["type"] == "spec_review_request":
-        shown = [] if known else [Line("line", value["goal"]), *plan_lines(value["phases"])]
         parked = "parked: it waits, without a deadline" if value.get("parked") else ""
-        return [Line("head", "Is this plan right?", parked), *shown]
+        return [
+            Line("head", "Is this plan right?", parked),
+            *review_lines(value, checks, known=known),
+        ]
     if value["type"] == "approval_request":
-        lines = [approval_lines(approval) for approval in value["approvals"]]
-        return [Line("head", "May this run?"), *(line for some in lines for line in some)]
+        return [line for each in _numbered(value["approvals"]) for line in each]
     if value["type"] == "recovery_request":
         return [Line("head", "May this be done about a failure?"), *recovery_lines(value)]
     context = [Line("note", value["context"])] if value.get("context") else []
     return [Line("head", str(value.get("question", value["type"]))), *context]
+
+
+def _numbered(approvals: Sequence[Mapping[str, Any]]) -> Iterator[list[Line]]:
+    for number, approval in enumerate(approvals, 1):
+        which = f"{number} of {len(approvals)}" if len(approvals) > 1 else ""
+        yield [Line("head", "May this run?", which), *shown_approval(approval)]
 
 
 def options_of(value: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt, StateSnapshot
 
 from daruma.graph.build import build_graph
+from daruma.graph.command_line.checks_ahead import checks_ahead
 from daruma.graph.command_line.keepsake import Keepsake, usable_model
 from daruma.graph.command_line.thread_names import no_such
 from daruma.graph.compiled import Machine
@@ -20,6 +21,7 @@ from daruma.state.fitting import refuse_misfits
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
+from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
 from daruma.tools.mcp import mcp_tools
 
@@ -67,13 +69,15 @@ class Watcher(Protocol):
 class Stop:
     """Where a thread stands when nothing is running: at its result, or at open questions.
 
-    It has both while it is parked or held. ``savepoints`` are the states that it can go back to.
+    It has both while it is parked or held. ``savepoints`` are the states that it can go back to;
+    ``checks`` are the commands that the work under a plan will be checked with.
     """
 
     thread: str
     result: TaskResult | None
     questions: tuple[Interrupt, ...]
     savepoints: tuple[Savepoint, ...] = ()
+    checks: tuple[str, ...] = ()
 
     @classmethod
     def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
@@ -123,7 +127,7 @@ class Session:
             snapshot = await graph.aget_state(self._config())
             going = start(snapshot)
             going = going or await self._replied(postgres, snapshot)
-            going = going or await self._answered(graph, automatic)
+            going = going or await self._answered(graph, settings, automatic)
             if going:
                 kept = replace(kept, model=usable_model(model, settings))
             if going and going.reopen:
@@ -131,8 +135,8 @@ class Session:
                 await graph.areopen(config, call=going.call)
             while going:
                 await self._stream(graph, going, kept, watcher)
-                going = await self._answered(graph, automatic)
-            stop = await self._stop(graph)
+                going = await self._answered(graph, settings, automatic)
+            stop = await self._stop(graph, settings)
             tell(stop)
             return stop
 
@@ -184,13 +188,16 @@ class Session:
         known = await replies.aaccepted(self.thread, open_questions(snapshot))
         return Go(None) if known else None
 
-    async def _answered(self, graph: Machine, automatic: Callable[[Stop], Replies]) -> Go | None:
-        replies = automatic(await self._stop(graph))
+    async def _answered(
+        self, graph: Machine, settings: Settings, automatic: Callable[[Stop], Replies]
+    ) -> Go | None:
+        replies = automatic(await self._stop(graph, settings))
         return Go(Command(resume=dict(replies))) if replies else None
 
-    async def _stop(self, graph: Machine) -> Stop:
+    async def _stop(self, graph: Machine, settings: Settings) -> Stop:
         snapshot = await graph.aget_state(self._config())
-        return Stop.at(self.thread, snapshot)
+        stop = Stop.at(self.thread, snapshot)
+        return replace(stop, checks=await checks_ahead(snapshot, settings))
 
     def _config(self) -> RunnableConfig:
         point = {"checkpoint_id": self.start} if self.start else {}

@@ -98,7 +98,7 @@ def _print_stop(paper: Paper, view: ThreadView, stop: Stop) -> None:
             paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
     if stop.questions:
         for question in stop.questions:
-            paper.put(*question_lines(question.value, known=True))
+            paper.put(*question_lines(question.value, known=True, checks=stop.checks))
         commands = how_to_answer(view.thread, stop.questions)
         paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
     elif stop.result is None:

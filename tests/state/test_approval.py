@@ -52,10 +52,10 @@ def test_a_command_shows_the_directory_it_runs_in() -> None:
 
 
 def test_only_commands_show_a_line() -> None:
-    """Another tool may well have an argument of that name."""
+    """Another tool may well have an argument of that name; the folder is told for every call."""
     approval = approval_of(replace(CALL, name="editor"), "/w")
 
-    assert (approval.command, approval.cwd) == (None, None)
+    assert (approval.command, approval.cwd) == (None, "/w")
 
 
 def test_arguments_of_a_wrong_type_are_shown_as_they_are() -> None:

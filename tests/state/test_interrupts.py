@@ -122,12 +122,12 @@ def test_the_form_names_every_decision_there_is() -> None:
 
 
 def test_a_request_shows_all_that_would_run() -> None:
-    """TL-13: id, digest, tool, arguments, reason, and for commands the line and the directory."""
+    """TL-13: id, digest, tool, arguments, reason, the directory, and for commands the line."""
     command = approval_of(a_call("c3", name="run_command", args={"command": "ls"}), "/w")
     request = approval_request((FIRST, command), 5.0)
 
     plain, shell = request["approvals"]
     expected = {"approval_id", "digest", "tool", "args", "reason", "required", "deny_effect"}
-    assert set(plain) == expected | {"sandbox", "not_covered", "shown", "warnings"}
+    assert set(plain) == expected | {"sandbox", "not_covered", "shown", "warnings", "cwd"}
     assert (shell["command"], shell["cwd"]) == ("ls", "/w")
     assert (request["type"], request["id"], request["deadline"]) == ("approval_request", "c1:c3", 5)
