@@ -1,5 +1,7 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
+from dataclasses import replace
+
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
@@ -92,7 +94,8 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
     try:
         await check_permission(call, known, workspace, context)
-        at = await context.surroundings(workspace, task=dispatch.task)
+        opened = await context.surroundings(workspace, task=dispatch.task)
+        at = replace(opened, call_id=call.id)
         async with kept(known, call.args, context.snapshots(workspace), key):
             limit = context.settings.tools.timeout
             return Outcome("done", await run_within(limit, known, args, at))

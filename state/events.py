@@ -347,6 +347,20 @@ class CommandRun(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CommandOutput(Event):
+    """The last lines that a running command wrote, keys masked: twice in a second at most.
+
+    ``purpose`` is that of its ``command_run``; ``call_id`` is the tool call that it runs for.
+    """
+
+    type: ClassVar[str] = "command_output"
+    purpose: str
+    command: str
+    lines: tuple[str, ...]
+    call_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerificationStarted(Event):
     type: ClassVar[str] = "verification_started"
     commands: tuple[str, ...]

@@ -1,11 +1,14 @@
 """The tools that ship with Daruma. All of them work in the task's workspace."""
 
+from functools import partial
+
 from pydantic import BaseModel, ConfigDict
 
 from daruma.state.reference import READER
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.commands.command_event import command_run
+from daruma.tools.commands.live_output import live_output
 from daruma.tools.editor_args import EditorArgs
 from daruma.tools.read_output import ReadOutputArgs, read_output
 from daruma.tools.run_command import RunCommandArgs, run_command
@@ -33,13 +36,16 @@ async def _search(args: SearchArgs, at: Surroundings) -> str:
 
 
 async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
-    return await run_command(args, at.needs_workspace(), at.timeout, await at.sandbox(), at.emit)
+    workspace, sandbox = at.needs_workspace(), await at.sandbox()
+    return await run_command(args, workspace, at.timeout, sandbox, at.emit, at.call_id)
 
 
 async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:
     root = at.needs_workspace().root
     commands = await recognised_commands(root)
-    checks = await run_checks(commands, root, at.timeout, await at.sandbox()) if commands else []
+    live = partial(live_output, at.emit, "tool", call_id=at.call_id)
+    sandbox = await at.sandbox() if commands else None
+    checks = await run_checks(commands, root, at.timeout, sandbox, live) if sandbox else []
     for check in checks:
         at.emit(command_run("tool", check))
     verification = Verification(checks=tuple(checks))

@@ -1,10 +1,13 @@
 """Running the checks that say whether the work is done."""
 
+from functools import partial
+
 from daruma.state.channels import State
 from daruma.state.events import VerificationStarted
 from daruma.state.verification import Verification
 from daruma.tools.commands.checks import recognised_commands, run_checks
 from daruma.tools.commands.command_event import command_run
+from daruma.tools.commands.live_output import live_output
 from daruma.tools.context import Context
 from daruma.tools.snapshots.around import around
 
@@ -28,7 +31,8 @@ async def checked(state: State, context: Context) -> Verification:
         return Verification(note="nothing to verify: no checks are known for this workspace")
     sandbox = await context.open_sandbox()
     async with around(context.snapshots(workspace), "verification"):
-        checks = await run_checks(commands, opened.root, timeout, sandbox)
+        live = partial(live_output, context.emit, "verification")
+        checks = await run_checks(commands, opened.root, timeout, sandbox, live)
     for check in checks:
         context.emit(command_run("verification", check))
     return Verification(checks=tuple(checks))

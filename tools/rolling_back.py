@@ -9,6 +9,7 @@ from daruma.state.result_of import named
 from daruma.state.savepoint import Savepoint
 from daruma.tools.commands.command import CommandResult
 from daruma.tools.commands.command_event import command_run
+from daruma.tools.commands.live_output import live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files.threads import in_thread
@@ -108,7 +109,8 @@ async def _run(
 
     async def run() -> CommandResult:
         timeout = context.settings.rollback.default_timeout
-        return await sandbox.run(command, workspace=opened.root, timeout=timeout)
+        live = live_output(context.emit, purpose, command)
+        return await sandbox.run(command, workspace=opened.root, timeout=timeout, live=live)
 
     if snapshots is None:
         result, before = await run(), None

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from daruma.state.events import Event, unheard
 from daruma.tools.commands.command import CommandResult
 from daruma.tools.commands.command_event import command_run
+from daruma.tools.commands.live_output import live_output
 from daruma.tools.files.workspace import Workspace
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.sandbox.told import hint, killed_for
@@ -41,6 +42,7 @@ async def run_command(
     timeout_default: float,
     sandbox: Sandbox,
     emit: Callable[[Event], None] = unheard,
+    call_id: str = "",
 ) -> str:
     """Run the command, for at most `timeout_default` seconds if it names no time. Raises ToolError.
 
@@ -49,7 +51,8 @@ async def run_command(
     cwd = await workspace.directory(args.cwd or ".")
     seconds = args.timeout if args.timeout is not None else timeout_default
     root = workspace.root
-    result = await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds)
+    live = live_output(emit, "tool", args.command, call_id)
+    result = await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds, live=live)
     emit(command_run("tool", result))
     return _told(result)
 

@@ -34,7 +34,8 @@ class Surroundings:
     """What a tool may use of the run it is called in. ``timeout`` is in seconds, for commands.
 
     ``store`` is the graph's, None where it has none; ``memory_owner`` says whose memories the task
-    works with; ``expert`` is the team member that calls; ``now`` gives Unix time in seconds.
+    works with; ``call_id`` is the call's; ``expert`` is the team member that calls; ``now`` gives
+    Unix time in seconds.
     """
 
     workspace: Workspace | None = None
@@ -47,6 +48,7 @@ class Surroundings:
     settings: Settings = field(default_factory=Settings)
     thread_id: str = "local"
     task_id: str = ""
+    call_id: str = ""
     expert: str = ""
     memory_owner: str = "default"
     now: Callable[[], float] = time.time

@@ -4,21 +4,22 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any, Self, TypeVar
 
-from rich.console import Group, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
 from rich.text import Text
 
 from daruma.graph.command_line.budget_bar import Spent, bar, in_words, spent_of
 from daruma.graph.command_line.call_lines import call_title, change_lines
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.going_on import OPENS, GoingOn
+from daruma.graph.command_line.live_region import LiveRegion
+from daruma.graph.command_line.panel import Now, panel, phases_of
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import beginning, one_line
+from daruma.state.task import Task
 
 T = TypeVar("T")
 
-_MOVE_SECONDS = 0.1
+_MOVE_SECONDS = 0.2
+_MEMBER = {"member_started": True, "member_completed": False}
 
 
 class Progress:
@@ -35,25 +36,26 @@ class Progress:
         self._going_on = GoingOn()
         self._calls: dict[str, Mapping[str, Any]] = {}
         self._spent: tuple[Spent, ...] = ()
-        self._spinner = Spinner("line" if paper.console.options.ascii_only else "dots")
-        self._live = Live(
-            console=paper.console, transient=True, get_renderable=self._now, auto_refresh=False
-        )
+        self._task: Task | None = None
+        self._plan: Mapping[str, Any] = {}
+        self._busy: dict[str, bool] = {}
+        self._over = False
+        self._ran, self._began = 0.0, self._going_on.now()
+        self._live = LiveRegion(paper.console, self._panel)
 
     def __enter__(self) -> Self:
+        self._began = self._going_on.now() - self._ran
         if self._paper.terminal:
             self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ran = self._going_on.now() - self._began  # a person's time is not the run's
         self._going_on.clear()
         self._live.stop()
 
     async def over(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await work while the picture below moves on.
-
-        Rich's own thread would move it between the lines that are being printed.
-        """
+        """Await work while the picture below moves on."""
         moving = asyncio.create_task(self._move())
         try:
             return await work
@@ -61,7 +63,7 @@ class Progress:
             moving.cancel()
 
     async def _move(self) -> None:
-        while self._live.is_started:
+        while self._live.is_open:
             self._live.refresh()
             await asyncio.sleep(_MOVE_SECONDS)
 
@@ -82,6 +84,12 @@ class Progress:
 
     def _event(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]
+        if kind == "command_output":
+            self._going_on.heard(event)
+            return
+        if kind in _MEMBER:
+            self._busy[event["phase_id"]] = _MEMBER[kind]
+        self._over = kind == "task_completed"
         if aside := self._asides.pop(kind, ""):
             self._paper.put(Line("aside", aside))
         self._paper.put(*lines_of({"thread": self._thread, **event}, self._going_on.close(event)))
@@ -94,6 +102,8 @@ class Progress:
 
     def _state(self, values: Mapping[str, Any]) -> None:
         before, self._spent = self._spent, spent_of(values)
+        self._task, plan = values.get("task"), values.get("plan")
+        self._plan = plan.to_dict() if plan else {}
         verified = [each for each in self._spent if each.kind == "verify" and each.spent]
         if verified and not self._paper.terminal and set(verified) - set(before):
             self._paper.put(Line("note", f"spent: {in_words(self._spent)}"))
@@ -105,13 +115,20 @@ class Progress:
                 self._paper.put(Line("words", beginning(message.text, 4)))
             self._calls |= {call["id"]: call["args"] for call in getattr(message, "tool_calls", ())}
 
-    def _now(self) -> RenderableType:
-        budget = bar(self._spent, ascii_only=self._paper.console.options.ascii_only)
-        if not self._going_on.text:
-            return budget
-        text = one_line(self._going_on.text, max(20, self._paper.console.width - 4))
-        self._spinner.update(text=Text(text, style="dim"))
-        return Group(self._spinner, budget) if budget else self._spinner
+    def _panel(self, columns: int, rows: int) -> list[Text]:
+        if self._over:
+            return []
+        ascii_only, clock = self._paper.console.options.ascii_only, self._going_on.now()
+        shown = Now(
+            goal=self._task.goal if self._task else "",
+            mode=self._task.mode if self._task else "",
+            phases=phases_of(self._plan, {name for name, busy in self._busy.items() if busy}),
+            seconds=clock - self._began,
+            budget=bar(self._spent, ascii_only=ascii_only),
+            activities=self._going_on.activities,
+            clock=clock,
+        )
+        return panel(shown, columns, rows, ascii_only=ascii_only)
 
     def _title(self, event: Mapping[str, Any]) -> str:
         if event["type"] == "model_call_started":

@@ -2,10 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from daruma.state.verification import Check
+from daruma.tools.commands.live_output import LiveOutput
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.sandbox.told import hint, killed_for
 
@@ -55,14 +56,23 @@ def _first_python_file(workspace: Path) -> list[str]:
 
 
 async def run_checks(
-    commands: Sequence[str], workspace: Path, timeout: float, sandbox: Sandbox
+    commands: Sequence[str],
+    workspace: Path,
+    timeout: float,
+    sandbox: Sandbox,
+    live: Callable[[str], LiveOutput | None] = lambda _: None,
 ) -> list[Check]:
-    """Run the checks one after another, all of them: the model is told all that is wrong."""
-    return [await _run(command, workspace, timeout, sandbox) for command in commands]
+    """Run the checks one after another, all of them: the model is told all that is wrong.
+
+    ``live`` makes, for each command, what is told of its output while it runs.
+    """
+    return [await _run(each, workspace, timeout, sandbox, live(each)) for each in commands]
 
 
-async def _run(command: str, workspace: Path, timeout: float, sandbox: Sandbox) -> Check:
-    result = await sandbox.run(command, workspace=workspace, timeout=timeout)
+async def _run(
+    command: str, workspace: Path, timeout: float, sandbox: Sandbox, live: LiveOutput | None
+) -> Check:
+    result = await sandbox.run(command, workspace=workspace, timeout=timeout, live=live)
     no_tests = result.exit_code == _NO_TESTS and command.startswith("pytest")
     return Check(
         command=command,

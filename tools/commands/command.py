@@ -19,6 +19,7 @@ from typing import Final
 from daruma.tools.commands.command_watch import Watched, watch
 from daruma.tools.commands.environment import command_environment
 from daruma.tools.commands.launch import UNCONFINED, Asked, Confinement
+from daruma.tools.commands.live_output import LiveOutput
 from daruma.tools.commands.process_group import ProcessGroup
 from daruma.tools.commands.watchdog import Excess, Watchdog
 from daruma.tools.errors import CommandRefused
@@ -62,6 +63,7 @@ class _Order:
     timeout: float
     limit: int
     confinement: Confinement
+    live: LiveOutput | None = None
 
 
 async def run_in_group(
@@ -72,17 +74,19 @@ async def run_in_group(
     env: Mapping[str, str] | None = None,
     limit: int = LIMIT,
     confinement: Confinement = UNCONFINED,
+    live: LiveOutput | None = None,
 ) -> CommandResult:
     """Run shell text (a string) or an argument list, and everything it starts, to the end.
 
     Whatever is left of its process group after `timeout` seconds, after the command's own end, or
     on cancellation is killed, before this returns. `limit` is in bytes for each stream. Without
-    `env` the command gets `command_environment`, never this process's own variables.
+    `env` the command gets `command_environment`, never this process's own variables. `live` is told
+    of the output while it runs.
 
     Raises CommandRefused if it can not be started.
     """
     text, argv = _spelled(command)
-    order = _Order(text, argv, cwd, env, timeout, limit, confinement)
+    order = _Order(text, argv, cwd, env, timeout, limit, confinement, live)
     future: Future[CommandResult] = Future()
     stopped, stop = _pipe()  # closing `stop` ends the command
     watcher = threading.Thread(
@@ -148,7 +152,7 @@ def _run(order: _Order, stopped: int) -> CommandResult:
         ProcessGroup(launch.argv, order.cwd, launch.env, launch) as group,
     ):
         watchdog = Watchdog(group.pid, confinement.limits)
-        seen = watch(group, stopped, began + order.timeout, order.limit, watchdog)
+        seen = watch(group, stopped, began + order.timeout, order.limit, watchdog, order.live)
     return _result(order, seen, time.monotonic() - began)
 
 

@@ -2,12 +2,14 @@
 
 import codecs
 from collections import deque
+from collections.abc import Callable
 
 
 class Kept:
     """The first and the last half of `limit` bytes of a stream; memory stays bounded."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, heard: Callable[[bytes], None] | None = None) -> None:
+        self._heard = heard
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
@@ -16,7 +18,9 @@ class Kept:
         self._left_out = 0
 
     def add(self, data: bytes) -> None:
-        """Take the next piece of the stream."""
+        """Take the next piece of the stream; whoever hears it too gets it."""
+        if self._heard:
+            self._heard(data)
         room = self._head_limit - len(self._head)
         self._head += data[:room]
         if rest := data[room:]:

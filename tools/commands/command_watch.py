@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from daruma.tools.commands.command_output import Kept
+from daruma.tools.commands.live_output import LiveOutput
 from daruma.tools.commands.process_group import ProcessGroup
 from daruma.tools.commands.watchdog import Watchdog
 
@@ -32,21 +33,27 @@ class Watched:
 
 
 def watch(
-    group: ProcessGroup, stop: int, deadline: float, limit: int, watchdog: Watchdog
+    group: ProcessGroup,
+    stop: int,
+    deadline: float,
+    limit: int,
+    watchdog: Watchdog,
+    live: LiveOutput | None = None,
 ) -> Watched:
     """Block until the command has ended and all of its group is killed.
 
     It is ended at `deadline` (`time.monotonic`), when the descriptor `stop` turns readable, or when
-    the watchdog sees too much.
+    the watchdog sees too much. ``live`` is told of the output meanwhile.
     """
-    stdout, stderr = Kept(limit), Kept(limit)
+    heard = live.add if live else None
+    stdout, stderr = Kept(limit, heard), Kept(limit, heard)
     with selectors.DefaultSelector() as selector:
         for fd, kept in zip(group.outputs, (stdout, stderr), strict=True):
             selector.register(fd, selectors.EVENT_READ, kept)
         signals = [stop] if group.end_signal is None else [stop, group.end_signal]
         for fd in signals:
             selector.register(fd, selectors.EVENT_READ)
-        ending = _until_end(group, selector, stop, deadline, watchdog)
+        ending = _until_end(group, selector, stop, deadline, watchdog, live)
         code = group.end()
         for fd in signals:
             selector.unregister(fd)
@@ -60,6 +67,7 @@ def _until_end(
     stop: int,
     deadline: float,
     watchdog: Watchdog,
+    live: LiveOutput | None,
 ) -> Ending:
     longest = LONGEST_WAIT if group.end_signal is not None else POLL_SECONDS
     while not group.has_ended():
@@ -68,10 +76,13 @@ def _until_end(
             return "timed_out"
         if excess := watchdog.excess():
             return excess
-        ready = selector.select(min(left, longest, watchdog.wait()))
+        wait = min(left, longest, watchdog.wait())
+        ready = selector.select(min(wait, live.wait()) if live else wait)
         if any(key.fd == stop for key, _ in ready):
             return "stopped"
         _read(selector, ready)
+        if live:
+            live.tell()
     return "ended"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from daruma.tools.commands.command import LIMIT, CommandResult, run_in_group
 from daruma.tools.commands.launch import Asked, Confinement, Launch, Limits
+from daruma.tools.commands.live_output import LiveOutput
 from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.level import Level
 from daruma.tools.sandbox.open_in import open_in
@@ -43,10 +44,12 @@ class Sandbox:
         cwd: Path | None = None,
         timeout: float,
         limit: int = LIMIT,
+        live: LiveOutput | None = None,
     ) -> CommandResult:
         """Run shell text or an argument list, confined to the workspace, to the end of all of it.
 
-        ``timeout`` is in seconds, ``limit`` in bytes for each of the two outputs. Raises
+        ``timeout`` is in seconds, ``limit`` in bytes for each of the two outputs, of which ``live``
+        is told while it runs. Raises
         :class:`~daruma.tools.errors.CommandRefused` if it can not be started.
         """
         if self.level != "none" and workspace == Path("/"):
@@ -58,5 +61,10 @@ class Sandbox:
             launch=partial(self.launcher, workspace),
         )
         return await run_in_group(
-            command, cwd=cwd or workspace, timeout=timeout, limit=limit, confinement=confinement
+            command,
+            cwd=cwd or workspace,
+            timeout=timeout,
+            limit=limit,
+            confinement=confinement,
+            live=live,
         )

@@ -29,7 +29,8 @@ from daruma.state.visible_text import revealed
 NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
 
 SILENT = {
-    "clarification_request", "model_call_started", "tool_started", "task_completed",
+    "clarification_request", "command_output", "model_call_started", "task_completed",
+    "tool_started",
 }  # fmt: skip
 """Events that are seen in the picture below the lines, or in the summary at the end."""
 
@@ -177,7 +178,7 @@ async def test_a_terminal_shows_what_is_going_on_and_clears_it_away() -> None:
 
     assert "main asks main" in drawn
     assert "1/3" in drawn
-    assert file.getvalue().endswith("\x1b[2K")
+    assert file.getvalue().endswith("\r\x1b[2A\x1b[J\x1b[?25h")
 
 
 def test_an_ascii_output_gets_ascii_symbols() -> None:
