@@ -76,7 +76,10 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     yes: Yes = False,
     json: AsJson = False,
 ) -> None:
-    """Answer what a thread waits for, and go on with it. `daruma show THREAD` says what that is."""
+    """Answer what a thread waits for, and go on with it. `daruma show THREAD` says what that is.
+
+    On a terminal, without an answer among the options, each question is asked there.
+    """
     from langgraph.types import Command
 
     from daruma.graph.command_line.conversation import Conversation
@@ -85,11 +88,13 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     from daruma.graph.command_line.submitting import submitting
 
     given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
+    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    if given == Given() and isinstance(talk, Conversation) and talk.asks:
+        raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: None))
     given.check()
 
     def replying(snapshot: "StateSnapshot") -> "Go":
         return Go(Command(resume=given.replies(thread, snapshot.interrupts)))
 
-    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
     code = talk.hold(Session(thread, model=model), replying)
     raise typer.Exit(code)

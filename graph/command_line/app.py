@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from daruma.graph.command_line.answer import BareDecisions, answer
+from daruma.graph.command_line.completion_script import completion_asked
 from daruma.graph.command_line.demo_command import demo
 from daruma.graph.command_line.doctor import doctor
 from daruma.graph.command_line.faults import FAILED, USAGE, complaint, failed, kept
@@ -26,7 +27,6 @@ from daruma.graph.command_line.worker import worker
 app = typer.Typer(
     name="daruma",
     help="An agent that falls seven times and gets up eight.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -71,6 +71,8 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _exit_code(args: Sequence[str] | None) -> int:
     try:
+        if completion_asked(sys.argv[1:] if args is None else args):
+            return 0
         return app(args, prog_name="daruma", standalone_mode=False) or 0
     except typer.Abort:
         return 130

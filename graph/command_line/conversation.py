@@ -52,6 +52,12 @@ class Conversation:
         self._ended: Stop | None = None
         self._drafts = Drafts()
 
+    @property
+    def asks(self) -> bool:
+        """Whether a person can be asked: somebody who types, and who sees what is said."""
+        typing = sys.stdin is not None and sys.stdin.isatty()
+        return typing and not self.json and self.paper.console.is_terminal
+
     def hold(self, session: Session, start: Start) -> int:
         """Run a thread until it ends or waits, and return the exit code."""
         try:
@@ -90,9 +96,7 @@ class Conversation:
         return yes_to(stop.questions) if self.yes else {}
 
     def _ask(self, stop: Stop) -> Replies:
-        self._asked = (
-            not self.json and sys.stdin is not None and sys.stdin.isatty() and self.paper.terminal
-        )
+        self._asked = self.asks
         if self._asked and stop.questions:
             self._sum_up(stop)  # of a thread that is parked or held
         if not self._asked:

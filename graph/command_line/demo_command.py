@@ -4,11 +4,17 @@ from typing import Annotated
 
 import typer
 
+from daruma.graph.command_line import completing
 from daruma.graph.command_line.options import AsJson
 
 
 def demo(
-    scenario: Annotated[str, typer.Argument(metavar="[SCENARIO]", help="Which one.")] = "fix",
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SCENARIO]", help="Which one.", autocompletion=completing.scenarios
+        ),
+    ] = "fix",
     *,
     names: Annotated[bool, typer.Option("--list", help="Say which scenarios there are.")] = False,
     json: AsJson = False,

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from daruma.graph.command_line import completing
+
 
 def _stored(name: str) -> str:
     """A name whose bytes are no text can not even be looked for."""
@@ -13,7 +15,13 @@ def _stored(name: str) -> str:
 
 
 ThreadName = Annotated[
-    str, typer.Argument(metavar="THREAD", help="Name of the thread.", callback=_stored)
+    str,
+    typer.Argument(
+        metavar="THREAD",
+        help="Name of the thread.",
+        callback=_stored,
+        autocompletion=completing.threads,
+    ),
 ]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Agree to plans and optional approvals, not to required ones.")
@@ -31,5 +39,6 @@ Model = Annotated[
         metavar="MODEL",
         help="openai:NAME, scripted:FILE or an alias; else the settings' or the thread's own.",
         show_default=False,
+        autocompletion=completing.models,
     ),
 ]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daruma.graph.command_line import completing
 from daruma.graph.command_line.learned import Json, Limit, Namespace, Workspace, of_owner
 from daruma.graph.command_line.recoveries import recoveries, unlearn
 from daruma.graph.command_line.variants import variants, withdraw
@@ -20,7 +21,12 @@ pitfalls_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id that the list shows.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The id that the list shows.", autocompletion=completing.pitfalls
+    ),
+]
 
 
 @pitfalls_app.command("list")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daruma.graph.command_line import completing
 from daruma.graph.command_line.options import AsJson, Model, Submit, ThreadName, Yes
 from daruma.graph.command_line.thread_names import checked_thread_name, new_thread_name
 from daruma.state.mode import MODES
@@ -26,12 +27,19 @@ def run(  # noqa: PLR0913  # each is an option of the command
     mode: Annotated[
         str | None,
         typer.Option(
-            metavar="MODE", help=f"{', '.join(MODES)}; else by @plan or @chat, or the settings'."
+            metavar="MODE",
+            help=f"{', '.join(MODES)}; else by @plan or @chat, or the settings'.",
+            autocompletion=completing.modes,
         ),
     ] = None,
     model: Model = None,
     thread: Annotated[
-        str | None, typer.Option(metavar="THREAD", help="Name of the thread; else a new one.")
+        str | None,
+        typer.Option(
+            metavar="THREAD",
+            help="Name of the thread; else a new one.",
+            autocompletion=completing.threads,
+        ),
     ] = None,
     trust_settings: Annotated[
         bool,

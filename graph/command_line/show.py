@@ -30,6 +30,9 @@ def show(
         bool,
         typer.Option("--follow", help="Tell what happens until it stops."),
     ] = False,
+    tail: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only the last N things that happened.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
@@ -45,7 +48,7 @@ def show(
     elif follow:
         print_end(paper, view)
     else:
-        print_story(paper, view)
+        print_story(paper, view, tail)
 
 
 def graph() -> None:
@@ -72,8 +75,8 @@ async def _followed(thread: str, paper: "Paper") -> "ThreadView":
 
 
 async def _one(thread: str) -> "ThreadView":
-    from daruma.graph.command_line.thread_view import thread_view
+    from daruma.graph.command_line.thread_view import whole_view
     from daruma.graph.storage.postgres import aopen_postgres
 
     async with aopen_postgres() as postgres:
-        return await thread_view(postgres, thread)
+        return await whole_view(postgres, thread)

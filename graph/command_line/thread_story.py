@@ -17,27 +17,46 @@ from daruma.graph.command_line.savepoint_lines import savepoint_lines
 from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.summary import print_summary
 from daruma.graph.command_line.thread_view import ThreadView
+from daruma.graph.command_line.timeline_lines import timeline_lines, when_lines
 
 
-def print_story(paper: Paper, view: ThreadView) -> None:
-    """Print a thread's story, ending with its result, its open questions, or how to go on."""
-    paper.put(Line("head", f"thread {view.thread}", view.status))
-    if view.task:
-        place = f" in {view.task.workspace}" if view.task.workspace else ""
-        model = f" with {view.model}" if view.model else ""
-        paper.put(Line("line", view.task.goal), Line("note", f"{view.task.mode}{place}{model}"))
+def print_story(paper: Paper, view: ThreadView, tail: int | None = None) -> None:
+    """Print a thread's story, ending with its result, its open questions, or how to go on.
+
+    Of its timeline, all is told or the last ``tail`` moments.
+    """
+    paper.put(Line("head", f"thread {view.thread}", view.status), *_asked_lines(view))
     if view.plan:
         paper.put(Line("head", "Plan"))
         paper.put(*plan_lines([phase.to_dict() for phase in view.plan.phases]))
-    if view.messages:
-        paper.put(Line("head", "What was said and done"), *message_lines(view.messages))
-    setbacks = [*setback_lines(view)]
-    if setbacks:
-        paper.put(Line("head", "Setbacks"), *setbacks)
+    paper.put(*_told_lines(view, tail))
     if view.savepoints:
         kept = savepoint_lines(view.thread, view.savepoints, view.titles)
         paper.put(Line("head", "Savepoints", "states that the files can be put back to"), *kept)
     print_end(paper, view)
+
+
+def _asked_lines(view: ThreadView) -> Iterator[Line]:
+    if view.task:
+        place = f" in {view.task.workspace}" if view.task.workspace else ""
+        model = f" with {view.model}" if view.model else ""
+        yield Line("line", view.task.goal)
+        yield Line("note", f"{view.task.mode}{place}{model}")
+    if view.timeline:
+        yield from when_lines(view.timeline)
+
+
+def _told_lines(view: ThreadView, tail: int | None) -> Iterator[Line]:
+    """Yield the timeline; where there is none, what messages and setbacks tell."""
+    if view.timeline:
+        yield from timeline_lines(view.timeline, tail)
+        return
+    if view.messages:
+        yield Line("head", "What was said and done")
+        yield from message_lines(view.messages)
+    if setbacks := [*setback_lines(view)]:
+        yield Line("head", "Setbacks")
+        yield from setbacks
 
 
 def setback_lines(view: ThreadView) -> Iterator[Line]:

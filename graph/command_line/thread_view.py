@@ -10,13 +10,16 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from daruma.graph.build import build_graph
+from daruma.graph.command_line.checks_ahead import checks_ahead
 from daruma.graph.command_line.keepsake import Keepsake
 from daruma.graph.command_line.questions import is_held
 from daruma.graph.command_line.savepoint_lines import savepoint_values
 from daruma.graph.command_line.savepoint_titles import Titles, titles_on
 from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.thread_names import ThreadRefused, no_such
+from daruma.graph.command_line.timeline_values import timeline_values
 from daruma.graph.compiled import Machine
+from daruma.graph.pictures.timeline import Timeline
 from daruma.graph.storage.postgres import Postgres
 from daruma.graph.workers.standing import Standing, standings
 from daruma.state import budget
@@ -28,6 +31,7 @@ from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.recovery import Recovered
 from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.settings import Settings
+from daruma.state.settings_errors import SettingsError
 from daruma.state.storage import DamagedState
 from daruma.state.task import Task
 
@@ -53,6 +57,7 @@ class ThreadView:
     damage: str = ""
     standing: Standing | None = None
     titles: Titles = field(default_factory=dict)
+    timeline: Timeline | None = None
 
     @property
     def savepoints(self) -> tuple[Savepoint, ...]:
@@ -109,6 +114,7 @@ class ThreadView:
             "trouble": self.trouble or None,
             "traceback": self.traceback or None,
             "result": stop.result.to_dict() if stop and stop.result else None,
+            "timeline": timeline_values(self.timeline) if self.timeline else None,
         }
 
 
@@ -128,7 +134,7 @@ async def newest_threads(postgres: Postgres) -> list[ThreadView]:
 
 
 async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
-    """Read one thread. Raises ``ThreadRefused`` when there is none of that name."""
+    """Read one thread, without its timeline. Raises ``ThreadRefused`` for a name that none has."""
     graph = build_graph(settings=Settings(), persistence=postgres)
     standing = (await standings(postgres.checkpointer.database, thread)).get(thread)
     try:
@@ -138,6 +144,22 @@ async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
             raise
         return _submitted(standing)
     return replace(view, titles=await titles_on(graph, thread, view.savepoints))
+
+
+async def whole_view(postgres: Postgres, thread: str) -> ThreadView:
+    """Read one thread with its timeline, and what its work will be checked with."""
+    view = await thread_view(postgres, thread)
+    if view.stop is None:
+        return view
+    graph = build_graph(settings=Settings(), persistence=postgres)
+    config = RunnableConfig(configurable={"thread_id": thread})
+    snapshot = await graph.aget_state(config)
+    try:
+        settings = Keepsake.of(snapshot.metadata or {}).settings()
+    except SettingsError:  # of a folder that is another by now; to look, none are needed
+        settings = Settings()
+    stop = replace(view.stop, checks=await checks_ahead(snapshot, settings))
+    return replace(view, stop=stop, timeline=await graph.atimeline(config))
 
 
 def _submitted(standing: Standing) -> ThreadView:

@@ -65,4 +65,4 @@ def test_members_who_do_the_same_are_told_apart() -> None:
 
     going_on.close(ModelCallCompleted(node="main", model="m", seconds=1, member="p2").to_dict())
 
-    assert going_on.text.startswith("p1 asks")
+    assert [each.title for each in going_on.activities] == ["p1 asks"]
