@@ -34,8 +34,14 @@ class AnsweringModel(BaseChatModel):
     ) -> AIMessage:
         """The answer to a request, `tools` being the OpenAI dictionaries of what was offered."""
 
-    def _answer(self, messages: Sequence[BaseMessage], kwargs: Mapping[str, Any]) -> AIMessage:
-        metadata, tools = kwargs.get(_METADATA, {}), kwargs.get("tools") or ()
+    async def aanswer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AIMessage:
+        """The same where a loop turns, for a model that would block it."""
         return self.answer(messages, metadata=metadata, tools=tools)
 
     @override
@@ -70,7 +76,7 @@ class AnsweringModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(self._answer(messages, kwargs))
+        return _result(self.answer(messages, **_asked(kwargs)))
 
     @override
     async def _agenerate(
@@ -80,7 +86,7 @@ class AnsweringModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(self._answer(messages, kwargs))
+        return _result(await self.aanswer(messages, **_asked(kwargs)))
 
     @override
     def _stream(
@@ -90,7 +96,7 @@ class AnsweringModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        yield from chunks_of(self._answer(messages, kwargs))
+        yield from chunks_of(self.answer(messages, **_asked(kwargs)))
 
     @override
     async def _astream(
@@ -100,12 +106,16 @@ class AnsweringModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in chunks_of(self._answer(messages, kwargs)):
+        for chunk in chunks_of(await self.aanswer(messages, **_asked(kwargs))):
             yield chunk
 
 
 def _with_metadata(config: RunnableConfig | None, kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs | {_METADATA: ensure_config(config).get("metadata") or {}}
+
+
+def _asked(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"metadata": kwargs.get(_METADATA, {}), "tools": kwargs.get("tools") or ()}
 
 
 def _result(message: AIMessage) -> ChatResult:

@@ -39,7 +39,14 @@ class CircuitOpen(ModelError):
 
 
 class ScriptedFault(ModelError):
-    """Raised by a scripted model where its script says `raise`."""
+    """Raised by a scripted model where its script says `raise`.
+
+    ``status_code`` is the HTTP status it stands for, under the name that OpenAI's client has.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status_code = status
 
 
 class ScriptError(AssertionError):

@@ -52,6 +52,9 @@ class Turn(BaseModel):
     json_: JsonValue = Field(default=None, alias="json")
     calls: tuple[Call, ...] = ()
     raise_: str | None = Field(default=None, alias="raise")
+    status: int | None = Field(default=None, ge=400, le=599)
+    wait: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    attempts: "tuple[Turn, ...]" = ()
     expect: tuple[str, ...] = ()
     expect_tools: tuple[str, ...] | None = None
     usage: Usage | None = None
@@ -59,12 +62,20 @@ class Turn(BaseModel):
 
     @model_validator(mode="after")
     def _answers_in_one_way(self) -> Self:
-        spoken = self.model_fields_set & {"say", "json_", "raise_"}
+        spoken = self.model_fields_set & {"say", "json_", "raise_", "attempts"}
         if len(spoken) > 1 or (self.raise_ is not None and self.calls):
             raise ValueError("say, json and raise exclude each other, and raise excludes calls")
         if not spoken and not self.calls:
             raise ValueError("a turn needs one of say, json, calls or raise")
+        if self.status is not None and self.raise_ is None:
+            raise ValueError("a status is that of a fault: it needs raise")
+        if self.attempts and self.model_fields_set != {"attempts"}:
+            raise ValueError("attempts stand alone: each is a turn of its own")
         return self
+
+    def at(self, attempt: int) -> "Turn":
+        """Return what a request is answered with; ``attempt`` counts those of one call, from 1."""
+        return self.attempts[min(attempt, len(self.attempts)) - 1] if self.attempts else self
 
     @property
     def text(self) -> str:

@@ -1,6 +1,8 @@
 """A chat model that follows a script and checks what it is asked, without a key or a network."""
 
+import asyncio
 import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -15,17 +17,18 @@ from typing_extensions import override
 
 from daruma.graph.models.answering_model import AnsweringModel
 from daruma.graph.models.errors import ScriptedFault, ScriptExhausted, ScriptMismatch
-from daruma.graph.models.script import DEFAULT_ROLE, Script, parse_script, read_script
+from daruma.graph.models.script import DEFAULT_ROLE, Script, Turn, parse_script, read_script
 from daruma.graph.models.script_answer import message_of
 from daruma.graph.models.script_check import lacking, tail
 
 ROLE_KEY = "daruma_role"
 CALL_KEY = "daruma_call"
+ATTEMPT_KEY = "daruma_attempt"
 MEMBER_KEY = "daruma_member"
 
 
 class ScriptedChatModel(AnsweringModel):
-    """A strict chat model for tests and demonstrations of graphs.
+    """A strict chat model for tests and demonstrations of graphs, and of what befalls them.
 
     The script maps a role to its turns; a bare list of turns is role `main`'s. In YAML:
 
@@ -37,7 +40,9 @@ class ScriptedChatModel(AnsweringModel):
           - say: "Done."
 
     A turn answers with `say`, `json`, `calls` (alone, or beside `say` or `json`) or `raise` (the
-    message of a `ScriptedFault`). `args` may be text: exactly what a model wrote, broken JSON too.
+    message of a `ScriptedFault`; beside it `status: 503` is the HTTP status it stands for). `args`
+    may be text: exactly what a model wrote, broken JSON too. `wait` is seconds until it answers.
+    `attempts` holds a turn for each request that is made for one answer; the last one's for more.
     `expect` lists texts that must occur in the request, `expect_tools` tools that must be offered;
     an empty `expect_tools` says that none may be. `usage: {input, output}` counts tokens (else
     estimated), `finish_reason` defaults to `stop` or `tool_calls`, and a call's `id` to
@@ -97,6 +102,29 @@ class ScriptedChatModel(AnsweringModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
+        turn, role, number = self._turn(messages, metadata, tools)
+        time.sleep(turn.wait)
+        return _played(turn, role, number, messages)
+
+    @override
+    async def aanswer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AIMessage:
+        turn, role, number = self._turn(messages, metadata, tools)
+        await asyncio.sleep(turn.wait)
+        return _played(turn, role, number, messages)
+
+    def _turn(
+        self,
+        messages: Sequence[BaseMessage],
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> tuple[Turn, str, int]:
+        """Return the turn that a request is answered with, its role and its number."""
         role, number = self._place(metadata)
         turns = self._turns.get(role, ())
         if not 0 <= number < len(turns):
@@ -104,12 +132,10 @@ class ScriptedChatModel(AnsweringModel):
                 f'{self.model_name}: role "{role}" has {len(turns)} turns and was asked for number'
                 f" {number} (from 0); roles: {', '.join(self._turns) or 'none'}; {tail(messages)}"
             )
-        turn = turns[number]
+        turn = turns[number].at(metadata.get(ATTEMPT_KEY, 1))
         if lack := lacking(turn, messages, tools):
             raise ScriptMismatch(f"{self.model_name}: {role}[{number}] {lack}; {tail(messages)}")
-        if turn.raise_ is not None:
-            raise ScriptedFault(turn.raise_)
-        return message_of(turn, role=role, number=number, asked=messages)
+        return turn, role, number
 
     def _place(self, metadata: Mapping[str, Any]) -> tuple[str, int]:
         role, number = metadata.get(ROLE_KEY, DEFAULT_ROLE), metadata.get(CALL_KEY)
@@ -118,3 +144,9 @@ class ScriptedChatModel(AnsweringModel):
         if number is None:
             number = next(self._counts.setdefault(role, itertools.count()))
         return role, number
+
+
+def _played(turn: Turn, role: str, number: int, asked: Sequence[BaseMessage]) -> AIMessage:
+    if turn.raise_ is not None:
+        raise ScriptedFault(turn.raise_, turn.status)
+    return message_of(turn, role=role, number=number, asked=asked)
