@@ -22,6 +22,7 @@ from daruma.graph.turns import RunTurns
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
+from daruma.tools.files.threads import entered_in_thread, in_thread
 from daruma.tools.files.workspace_lock import workspace_locked
 
 
@@ -92,7 +93,7 @@ class Machine(SeenMachine):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        options = self._checked(options)
+        options = await in_thread(self._checked, options)
         async with self._aheld(config) as holder:
             own, config = await holder._apast_damage(config)
             async with closing(own._aparts(input, config, options)) as told:
@@ -108,8 +109,8 @@ class Machine(SeenMachine):
             config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
             snapshot = await self.aget_state(config)
         given = await aaddressed(self.checkpointer, given, snapshot) if snapshot else given
-        admitted = admit(given, snapshot)
-        with workspace_locked(workspace_of(admitted, snapshot)):
+        admitted = await in_thread(admit, given, snapshot)
+        async with entered_in_thread(workspace_locked(workspace_of(admitted, snapshot))):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)

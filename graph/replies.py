@@ -25,6 +25,14 @@ class Replies(Protocol):
     async def aaccepted(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
         """The same, asynchronous."""
 
+    async def adecided(self, thread_id: str) -> bool:
+        """Whether there is a reply that approves or denies calls, to any question of a thread."""
+
+
+def decides(reply: object) -> bool:
+    """Whether a reply approves or denies calls."""
+    return isinstance(reply, Mapping) and "decisions" in reply
+
 
 class ProcessReplies:
     """Replies kept in this process, for checkpointers that have no place for them."""
@@ -51,6 +59,10 @@ class ProcessReplies:
 
     async def aaccepted(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
         return self.accepted(thread_id, ids)
+
+    async def adecided(self, thread_id: str) -> bool:
+        with self._lock:
+            return any(decides(it) for (thread, _), it in self._kept.items() if thread == thread_id)
 
 
 def replies_of(checkpointer: Any) -> Replies:

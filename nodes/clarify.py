@@ -3,12 +3,12 @@
 from typing import Literal
 
 from langchain_core.messages import HumanMessage
-from langgraph.types import interrupt
 
 from daruma.state.channels import State, Update
 from daruma.state.clarification import with_status
 from daruma.state.events import ClarificationResolved
 from daruma.state.interrupts import Answer, Question, read_reply
+from daruma.tools.asked_of_people import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.continuity.continuation import calls_off
 from daruma.tools.continuity.taking_up import with_said
@@ -30,7 +30,7 @@ async def clarify(state: State, context: Context) -> Update:
         context=f"{asked.target_action} needs {', '.join(asked.missing_fields)}",
         deadline=None,
     )
-    reply: Answer = read_reply(question, interrupt(question))
+    reply: Answer = read_reply(question, asked_of_people(question, context.now()))
     now = local_time(context.now(), context.settings.tools.time_zone)
     past = calls_off(reply.answer)
     how: Literal["stale", "resumed"] = "stale" if past else "resumed"

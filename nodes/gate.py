@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from langgraph.types import interrupt
-
 from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Decision, Decisions, approval_request
 from daruma.state.tool_task import ToolTask, moved, with_status
+from daruma.tools.asked_of_people import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.offer import Offer, offer_of
 from daruma.tools.open_approvals import OpenApproval, open_approvals
@@ -33,7 +32,7 @@ async def gate(state: State, context: Context) -> Update:
     opened, hopeless = await open_approvals(waiting, workspace, context)
     after = [failed(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
     opened = [each for each in opened if not each.stands]
-    decisions = _asked(opened) if opened else {}
+    decisions = _asked(opened, context.now()) if opened else {}
     offer = offer_of(state.task, context)
     for each in (each for each in opened if each.call.id in decisions):
         decision = decisions[each.call.id]
@@ -51,9 +50,9 @@ def _undecided(call: ToolTask) -> bool:
     return call.status == "awaiting" or (call.status == "ready" and bool(call.approved))
 
 
-def _asked(opened: Sequence[OpenApproval]) -> dict[str, Decision]:
+def _asked(opened: Sequence[OpenApproval], at: float) -> dict[str, Decision]:
     question = approval_request(tuple(each.approval for each in opened), None)
-    reply = Decisions.model_validate(interrupt(question))
+    reply = Decisions.model_validate(asked_of_people(question, at))
     return {decision.approval_id: decision for decision in reply.decisions}
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_core.messages import HumanMessage
-from langgraph.types import interrupt
 
 from daruma.state.channels import State, Update
 from daruma.state.emergency import words_of
@@ -20,6 +19,7 @@ from daruma.state.interrupts import (
 from daruma.state.plan import Plan
 from daruma.state.result_of import result_of
 from daruma.state.task_events import task_started
+from daruma.tools.asked_of_people import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.team.team_of import team_of
 from daruma.tools.team.template_file import TemplateRefused
@@ -32,7 +32,7 @@ async def spec_review(state: State, context: Context) -> Update:
     """
     experts = await _experts(state, context)
     question = review_request(state, context.settings.spec_review.timeout, experts)
-    reply = read_reply(question, interrupt(question))
+    reply = read_reply(question, asked_of_people(question, context.now()))
     review_id, plan = question["spec_review_id"], proposed(state)
     decision = "timeout" if isinstance(reply, Park) else reply.decision
     if plan.parked and state.task:

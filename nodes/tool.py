@@ -1,15 +1,15 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
-from dataclasses import replace
+from functools import partial
 
 from langgraph.errors import GraphBubbleUp
-from langgraph.types import interrupt
 
 from daruma.state.channels import Update
 from daruma.state.events import ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.storage import CutOff
 from daruma.state.tool_task import Dispatch, ToolTask, moved
+from daruma.tools.asked_of_people import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.effect import effect_of
 from daruma.tools.errors import OutcomeUnknown, ToolError
@@ -42,15 +42,15 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         return await _told(dispatch, known, key, context)
 
     effect = await effect_of(call, known, dispatch.task.workspace, context)
-    return _answered(call, await once(call, effect, context, work, _asked))
+    return _answered(call, await once(call, effect, context, work, partial(_asked, context)))
 
 
-def _asked(question: Question) -> str:
+def _asked(context: Context, question: Question) -> str:
     """Ask. An answer that is none to this is one to the tool's own question, asked before.
 
     LangGraph tells answers by their order alone; then the model is told that nobody knows.
     """
-    given = interrupt(question)
+    given = asked_of_people(question, context.now())
     try:
         reply: Answer = read_reply(question, given)
     except ReplyRefused:

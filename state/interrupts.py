@@ -146,6 +146,15 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
 }
 
 
+def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of the replies to a question of this module."""
+    adapter, _ = _REPLIES[value["type"]]
+    schema = adapter.json_schema()
+    if options := value.get("options"):
+        schema["properties"]["answer"] = {"type": "string", "enum": [*options]}
+    return schema
+
+
 def is_question(value: object) -> bool:
     """Whether an interrupt's value is one of the questions of this module."""
     return isinstance(value, Mapping) and value.get("type") in _REPLIES

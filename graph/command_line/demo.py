@@ -13,7 +13,7 @@ from daruma.tools.commands.command import run_in_group
 from daruma.tools.errors import ToolError
 
 _FOLDER = Path(__file__).parent / "scenarios"
-_GOAL = "Make the tests pass"
+GOAL = "Make the tests pass"
 _GIT_SECONDS = 30.0
 _AS_DARUMA = ("-c", "user.name=Daruma", "-c", "user.email=daruma@localhost")
 _HISTORY = (
@@ -52,7 +52,7 @@ class Scenario:
 
     def request(self, repository: Path) -> dict[str, Any]:
         """Return what the graph is given for this scenario."""
-        messages = [("user", _GOAL)]
+        messages = [("user", GOAL)]
         return {"messages": messages, "mode": "plan_exec", "workspace": str(repository)}
 
 

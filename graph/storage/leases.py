@@ -121,7 +121,7 @@ class PostgresLeases:
 
     async def _taken(self, thread_id: str, own: str) -> Hold:
         hold = await self._try(thread_id, own, "")
-        if isinstance(hold, _Held) and self._is_over(hold):
+        if isinstance(hold, _Held) and await asyncio.to_thread(self._is_over, hold):
             hold = await self._try(thread_id, own, hold.run)
         if isinstance(hold, _Held):
             raise ThreadBusy(hold.told(thread_id))
@@ -137,10 +137,11 @@ class PostgresLeases:
         await asyncio.gather(*kept, return_exceptions=True)
 
     async def _try(self, thread_id: str, own: str, dead: str) -> "Hold | _Held":
+        life = await asyncio.to_thread(own_life)
         values = {
             "thread": thread_id,
             "run": own,
-            "holder": own_life().text,
+            "holder": life.text,
             "seconds": self._seconds,
             "dead": dead,
         }

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import (
-    AbstractContextManager,
     AsyncExitStack,
     ExitStack,
     asynccontextmanager,
@@ -29,6 +28,7 @@ from daruma.graph.storage.written import written_at
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings_llm import LLM
 from daruma.state.stored import STORED_TYPES
+from daruma.tools.files.threads import entered_in_thread
 
 _THREADS = """
 SELECT newest.*, checkpoint ->> 'ts' AS ts
@@ -210,17 +210,5 @@ async def aopen_postgres(
 async def _embedded() -> AsyncIterator[str]:
     from daruma.graph.storage.embedded import embedded_postgres
 
-    async with _in_threads(embedded_postgres()) as conninfo:
+    async with entered_in_thread(embedded_postgres()) as conninfo:
         yield conninfo
-
-
-@asynccontextmanager
-async def _in_threads(manager: AbstractContextManager[str]) -> AsyncIterator[str]:
-    """Enter and leave a context that blocks; one that is still being entered is left as well."""
-    entering = asyncio.ensure_future(asyncio.to_thread(manager.__enter__))
-    try:
-        yield await asyncio.shield(entering)
-    finally:
-        await asyncio.wait([entering])
-        if not entering.exception():
-            await asyncio.to_thread(manager.__exit__, None, None, None)

@@ -8,6 +8,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import Rollback
 from psycopg.rows import DictRow
 
+from daruma.graph.replies import decides
 from daruma.graph.storage.database import Database, Work
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Sealing
@@ -23,6 +24,7 @@ _FIND: Final = """
 SELECT interrupt_id, kind, reply FROM daruma_replies
 WHERE thread_id = %s AND interrupt_id = ANY(%s)
 """
+_ALL: Final = "SELECT interrupt_id, kind, reply FROM daruma_replies WHERE thread_id = %s"
 
 
 class PostgresReplies:
@@ -44,6 +46,13 @@ class PostgresReplies:
 
     async def aaccepted(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
         return await self._database.transact(self._finding(thread_id, ids))
+
+    async def adecided(self, thread_id: str) -> bool:
+        async def find(connection: Connection) -> list[DictRow]:
+            return await (await connection.execute(_ALL, [thread_id])).fetchall()
+
+        rows = await self._database.transact(find)
+        return any(decides(self._opened(thread_id, row)) for row in rows)
 
     def _accepting(self, thread_id: str, replies: Mapping[str, Any]) -> Work[bool]:
         # In one order, so that two who answer the same questions can not wait for each other.

@@ -1,7 +1,8 @@
 """Blocking work off the event loop that is never left running behind a cancellation."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -33,3 +34,15 @@ async def ended(future: "asyncio.Future[T]") -> None:
             continue
     if not future.cancelled():
         future.exception()
+
+
+@asynccontextmanager
+async def entered_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """Enter and leave a context that blocks; one that is still being entered is left as well."""
+    entering = asyncio.ensure_future(asyncio.to_thread(manager.__enter__))
+    try:
+        yield await asyncio.shield(entering)
+    finally:
+        await ended(entering)
+        if not entering.cancelled() and not entering.exception():
+            await in_thread(manager.__exit__, None, None, None)

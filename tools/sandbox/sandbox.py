@@ -1,5 +1,6 @@
 """The one door for commands: a level of confinement, what it leaves open, and running in it."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -54,9 +55,10 @@ class Sandbox:
         """
         if self.level != "none" and workspace == Path("/"):
             raise CommandRefused("the workspace is /, all of the system: choose a folder")
+        also_open = await asyncio.to_thread(open_in, workspace, self.level)
         confinement = Confinement(
             level=self.level,
-            not_covered=(*self.not_covered, *open_in(workspace, self.level)),
+            not_covered=(*self.not_covered, *also_open),
             limits=self.limits,
             launch=partial(self.launcher, workspace),
         )

@@ -12,6 +12,7 @@ from typing import Final
 
 from daruma.tools.commands.launch import Limits
 from daruma.tools.errors import CommandRefused
+from daruma.tools.files.threads import entered_in_thread, in_thread
 from daruma.tools.sandbox.level import Level
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.sandbox.trap import Trap
@@ -81,7 +82,7 @@ async def proved(sandbox: Sandbox, *, network: bool) -> Sandbox:
 
 async def reached(sandbox: Sandbox) -> set[str]:
     """Return the names of all attempts that come through. Raises :class:`NotProved`."""
-    with _laid_out() as trap:
+    async with entered_in_thread(_laid_out()) as trap:
         code = await asyncio.to_thread(_PROBE.read_text, encoding="utf-8")
         probe = (sys.executable, "-I", "-S", "-c", code, json.dumps(trap.target))
         forks = (sys.executable, "-I", "-S", "-c", _FORKS)
@@ -95,7 +96,7 @@ async def reached(sandbox: Sandbox) -> set[str]:
             raise NotProved(str(error)) from None
         if not said.passed:
             raise NotProved(f"can not run a command: {_last_line(said.stderr) or 'it ended'}")
-        open_ = trap.open(json.loads(said.stdout))
+        open_ = await in_thread(trap.open, json.loads(said.stdout))
     return open_ if forked.stopped_by == "processes" else open_ | {"processes"}
 
 
