@@ -18,7 +18,7 @@ from psycopg.rows import DictRow, dict_row
 
 from daruma.graph.bridge import on, run
 from daruma.graph.journals import Place
-from daruma.graph.leases import Hold
+from daruma.graph.leases import Hold, Leases
 from daruma.graph.storage.damage import DamagedCheckpoint, advised
 from daruma.graph.storage.database import Database, Work
 from daruma.graph.storage.fence import ASSERT, lost_by
@@ -73,7 +73,8 @@ class PostgresSaver(SoundSaver):
         super().__init__(database.pool, serde, sealing or Checked())
         self.database = database
         self.replies = PostgresReplies(database, serde, self.sealing)
-        self.leases = PostgresLeases(database)
+        self.own_leases = PostgresLeases(database)
+        self.leases: Leases = self.own_leases
         self.hold: Hold | None = None
         self._newest: dict[str, str] = {}
 
@@ -84,6 +85,12 @@ class PostgresSaver(SoundSaver):
         """
         own = copy(self)
         own.hold = hold
+        return own
+
+    def leasing(self, leases: Leases) -> Self:
+        """Return a saver over the same data that takes threads in another way."""
+        own = copy(self)
+        own.leases = leases
         return own
 
     def journal_at(self, place: Place, run: str) -> PostgresJournal:

@@ -12,10 +12,11 @@ from daruma.graph.compiled import Machine
 from daruma.graph.door import open_questions, thread_id_of
 from daruma.graph.raising import closing
 from daruma.graph.replies import replies_of
-from daruma.graph.starting_point import newest, without_start
+from daruma.graph.starting_point import newest, start_of, without_start
 from daruma.graph.studio.addressing import Sent, by_ids, named
 from daruma.graph.studio.run_settings import settings_of, without_settings
 from daruma.graph.studio.shown_model import ashown
+from daruma.graph.studio.superseded import is_superseded, what_stays
 from daruma.graph.studio.told import as_told
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
@@ -50,13 +51,24 @@ class StudioMachine(Machine):
             config = without_settings(config)
             if isinstance(input, Command):
                 input, config = await self._answer(input, config)  # noqa: A001 - LangGraph's name
-            elif isinstance(input, Mapping) and settings.llm.model is None:
-                input = await ashown(input)  # noqa: A001
+            elif isinstance(input, Mapping):
+                input = await ashown(input) if settings.llm.model is None else input  # noqa: A001
+                await self._put_aside(config)
             async with closing(super().astream(input, config, **options)) as parts:
                 async for part in parts:
                     yield part
         except DarumaError as error:
             raise as_told(error) from error
+
+    async def _put_aside(self, config: RunnableConfig | None) -> None:
+        """End what a thread was at, where a request comes in its place."""
+        if not self._remembers(config) or start_of(self._thread(config)):
+            return
+        # By its name alone: LangGraph takes a checkpoint of the same run for one to go on from.
+        thread = RunnableConfig(configurable={"thread_id": self._thread_id(config)})
+        snapshot = await self.aget_state(thread)
+        if is_superseded(snapshot):
+            await self.aupdate_state(thread, what_stays(snapshot), as_node="finish")
 
     async def _answer(
         self, given: Command[Any], config: RunnableConfig | None

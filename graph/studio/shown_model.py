@@ -70,7 +70,8 @@ class ShownModel(AnsweringModel):
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
         role = metadata.get(ROLE_KEY, "main")
-        if role == "main" and not tools:  # a chat
+        asked = any(message.text == GOAL for message in messages)
+        if not asked or (role == "main" and not tools):  # a task of another model's, or a chat
             return AIMessage(HINT)
         number = _answers(messages) if role == "main" else 0
         place = {**metadata, CALL_KEY: number}
