@@ -9,7 +9,7 @@ from langgraph.types import Command, StateSnapshot
 from daruma.graph.door import open_questions, thread_id_of
 from daruma.graph.parking import overdue, readdressed, stale_ids
 from daruma.graph.replies import replies_of
-from daruma.state.interrupts import ReplyRefused
+from daruma.state.interrupts import AnsweredAlready
 
 
 def addressed(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
@@ -32,7 +32,7 @@ def once(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
     """Put a reply on record before its run begins; going on without one, take that of a killed run.
 
     Where the deadline of a review is over, going on parks its plan. Raises
-    :class:`~daruma.state.interrupts.ReplyRefused` for a question that was answered before.
+    :class:`~daruma.state.interrupts.AnsweredAlready` for a question that was answered before.
     """
     ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
     if not ids:
@@ -44,7 +44,7 @@ def once(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
             return _resuming(known or late)
         return _resuming(replies.accepted(thread, ids))
     if not replies.accept(thread, admitted.resume):
-        raise _answered_already(ids, thread)
+        raise answered_already(ids, thread)
     return admitted
 
 
@@ -60,7 +60,7 @@ async def aonce(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> An
             return _resuming(known or late)
         return _resuming(await replies.aaccepted(thread, ids))
     if not await replies.aaccept(thread, admitted.resume):
-        raise _answered_already(ids, thread)
+        raise answered_already(ids, thread)
     return admitted
 
 
@@ -75,8 +75,9 @@ def _resuming(accepted: dict[str, Any]) -> Command[Any] | None:
     return Command(resume=accepted) if accepted else None
 
 
-def _answered_already(ids: Collection[str], thread_id: str) -> ReplyRefused:
-    return ReplyRefused(
+def answered_already(ids: Collection[str], thread_id: str) -> AnsweredAlready:
+    """Return what is raised for a second reply to a question."""
+    return AnsweredAlready(
         f"thread {thread_id!r} was answered already ({', '.join(ids)}): one reply counts, the "
         "first; if its run has ended before its time, resume the thread to go on with that reply"
     )

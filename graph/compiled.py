@@ -12,6 +12,7 @@ from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.door import admit
 from daruma.graph.evolution import Evolution
 from daruma.graph.first_look import FirstLook
+from daruma.graph.followed_machine import FollowedMachine
 from daruma.graph.handing_over import HandingOver
 from daruma.graph.held import workspace_of
 from daruma.graph.members import MemberMachine, Members, no_members
@@ -26,7 +27,7 @@ from daruma.tools.files.threads import entered_in_thread, in_thread
 from daruma.tools.files.workspace_lock import workspace_locked
 
 
-class Machine(SeenMachine):
+class Machine(FollowedMachine):
     """Daruma's compiled graph.
 
     ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so

@@ -11,7 +11,7 @@ from typing import Any
 
 from langgraph.types import Command, StateSnapshot
 
-from daruma.graph.new_request import RequestRefused, request
+from daruma.graph.new_request import NoSuchThread, NotNow, RequestRefused, request
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.tools.storable_args import unstorable
 
@@ -27,7 +27,7 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
     """
     if given is None or isinstance(given, Command):
         if snapshot is not None and snapshot.created_at is None:
-            raise RequestRefused(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
+            raise NoSuchThread(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
         return given if given is None else _answered(given, snapshot)
     if snapshot is not None:
         _check_idle(snapshot)
@@ -37,12 +37,12 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
 def _check_idle(snapshot: StateSnapshot) -> None:
     if snapshot.interrupts:
         waits_for = ", ".join(_type_of(interrupt.value) for interrupt in snapshot.interrupts)
-        raise RequestRefused(
+        raise NotNow(
             f"thread {thread_id_of(snapshot)!r} waits for an answer ({waits_for}): "
             "answer it first, or use another thread"
         )
     if snapshot.tasks:
-        raise RequestRefused(
+        raise NotNow(
             f"thread {thread_id_of(snapshot)!r} has unfinished work: resume it first, "
             "or use another thread"
         )
@@ -82,9 +82,9 @@ def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
         answered = (
             "; what shows here was answered before: fork first" if snapshot.interrupts else ""
         )
-        raise RequestRefused(f"nothing is open on thread {thread_id_of(snapshot)!r}{answered}")
+        raise NotNow(f"nothing is open on thread {thread_id_of(snapshot)!r}{answered}")
     if not isinstance(replies, Mapping) or not replies or not pending.keys() >= replies.keys():
-        raise RequestRefused(
+        raise NotNow(
             "answers go by the id of their question, Command(resume={id: reply}); "
             f"open on thread {thread_id_of(snapshot)!r}: {', '.join(pending)}"
         )

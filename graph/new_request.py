@@ -25,6 +25,14 @@ class RequestRefused(DarumaError):
     """Raised when what was given to the graph can not be run; nothing on the thread has changed."""
 
 
+class NoSuchThread(RequestRefused):
+    """Raised when there is no thread of that name to go on with, or to look at."""
+
+
+class NotNow(RequestRefused):
+    """Raised for what does not fit how the thread stands: it waits, is unfinished, asks nothing."""
+
+
 def request(given: object, *, known: Sequence[AnyMessage] = ()) -> Input:
     """Check a new request: known keys, a known mode, a workspace that is there, a message.
 

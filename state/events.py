@@ -424,6 +424,23 @@ class TaskCompleted(Event):
     output: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunStopped(Event):
+    """The last event of a run for those who follow its thread: nothing is done until somebody acts.
+
+    ``outcome`` is done, with the ``result``; waiting, with the open ``questions`` by their ids;
+    failed, with the ``error`` that the run raised; unfinished, for one that can be resumed.
+    ``run`` is the name of what was submitted; empty where the run was not a worker's.
+    """
+
+    type: ClassVar[str] = "run_stopped"
+    outcome: str
+    result: dict[str, Any] | None = None
+    questions: tuple[dict[str, Any], ...] = ()
+    error: str = ""
+    run: str = ""
+
+
 def unheard(_: Event) -> None:
     """Take an event where nobody listens."""
 

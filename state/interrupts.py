@@ -20,6 +20,10 @@ class ReplyRefused(DarumaError):
     """Raised when a reply does not fit its question, which stays open; says what would fit."""
 
 
+class AnsweredAlready(ReplyRefused):
+    """Raised for a second reply to a question: one counts, the first."""
+
+
 class SpecReviewRequest(TypedDict):
     """The plan, before anything is done (PL-02); of a team, with its experts' names.
 

@@ -14,7 +14,9 @@ if Path(__file__).parent.parent.name == ".src":
 
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
+    from daruma.graph.http_status import status_of
     from daruma.graph.models.scripted import ScriptedChatModel
+    from daruma.graph.server_sent import server_sent
     from daruma.graph.storage.postgres import aopen_postgres, open_postgres
     from daruma.graph.workers.submit import asubmit, submit
     from daruma.graph.workers.sweep import asweep, sweep
@@ -32,6 +34,8 @@ __all__ = [
     "awork",
     "build_graph",
     "open_postgres",
+    "server_sent",
+    "status_of",
     "submit",
     "sweep",
     "work",
@@ -47,6 +51,8 @@ _HOMES = {
     "awork": "daruma.graph.workers.work",
     "build_graph": "daruma.graph.build",
     "open_postgres": "daruma.graph.storage.postgres",
+    "server_sent": "daruma.graph.server_sent",
+    "status_of": "daruma.graph.http_status",
     "submit": "daruma.graph.workers.submit",
     "sweep": "daruma.graph.workers.sweep",
     "work": "daruma.graph.workers.work",

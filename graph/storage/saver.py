@@ -21,6 +21,7 @@ from daruma.graph.journals import Place
 from daruma.graph.leases import Hold, Leases
 from daruma.graph.storage.damage import DamagedCheckpoint, advised
 from daruma.graph.storage.database import Database, Work
+from daruma.graph.storage.event_log import EventLog
 from daruma.graph.storage.fence import ASSERT, lost_by
 from daruma.graph.storage.journal import PostgresJournal
 from daruma.graph.storage.leases import PostgresLeases
@@ -73,8 +74,8 @@ class PostgresSaver(SoundSaver):
         super().__init__(database.pool, serde, sealing or Checked())
         self.database = database
         self.replies = PostgresReplies(database, serde, self.sealing)
-        self.own_leases = PostgresLeases(database)
-        self.leases: Leases = self.own_leases
+        self.leases = PostgresLeases(database)
+        self.events = EventLog(database, self.sealing)
         self.hold: Hold | None = None
         self._newest: dict[str, str] = {}
 

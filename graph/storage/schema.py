@@ -106,6 +106,21 @@ WITH (fastupdate = off)
 """
 """Without what Postgres would put off: each look-up would read all of that, page by page."""
 
+_EVENTS: Final = """
+CREATE TABLE IF NOT EXISTS daruma_events (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    thread_id text NOT NULL,
+    run text NOT NULL,
+    is_last boolean NOT NULL,
+    kind text NOT NULL,
+    event bytea NOT NULL,
+    told_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+_EVENTS_OF: Final = """
+CREATE INDEX IF NOT EXISTS daruma_events_of ON daruma_events (thread_id, id)
+"""
+
 OURS: Final = (
     _REPLIES,
     _ACCEPTANCE,
@@ -117,10 +132,12 @@ OURS: Final = (
     _OUTPUTS,
     _ITEMS,
     _WORDS,
+    _EVENTS,
+    _EVENTS_OF,
 )
 """In the order that it is made in."""
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Counts what ``OURS`` makes: a database of an older one is brought up to date."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")
@@ -128,3 +145,6 @@ OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")
 
 The lease is not among them: its token must not begin anew.
 """
+
+GOING_WITH_A_THREAD: Final = ("daruma_events",)
+"""Deleted with it too; a copy has none of them: nobody has told it anything."""

@@ -6,7 +6,7 @@ from psycopg import sql
 
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.rebinding import copy_sealed
-from daruma.graph.storage.schema import OF_A_THREAD
+from daruma.graph.storage.schema import GOING_WITH_A_THREAD, OF_A_THREAD
 from daruma.graph.storage.sealing import Sealing
 from daruma.state.errors import DarumaError
 
@@ -43,7 +43,7 @@ class ThreadTaken(DarumaError):
 
 async def delete_rows(connection: Connection, thread_id: str) -> None:
     """Delete a thread, with the jobs that wait for it; one that is not there is no error."""
-    for table in TABLES:
+    for table in (*TABLES, *GOING_WITH_A_THREAD):
         rows = sql.SQL("DELETE FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
         await connection.execute(rows, [thread_id])
     if (await connection.execute(_QUEUE)).rowcount:

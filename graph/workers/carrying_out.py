@@ -1,7 +1,7 @@
 """Carrying out one job on a graph: begun where it was not begun yet, gone on with where it was."""
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from daruma.graph.door import open_questions
 from daruma.graph.handing_over import Ended
 from daruma.graph.held import athread_held
 from daruma.graph.parking import PARK, overdue, stale_ids
+from daruma.graph.raising import closing
 from daruma.graph.replies import replies_of
 from daruma.graph.unfinished import is_unfinished
 from daruma.graph.workers.submission import SUBMISSION, Submission
@@ -23,10 +24,16 @@ DONE: Final = object()
 """Stands for a submission of which nothing is left to do."""
 
 
-async def carry_out(graph: Machine, submission: Submission) -> StateSnapshot:
+def untold(_: object) -> None:
+    """Tell nobody."""
+
+
+async def carry_out(
+    graph: Machine, submission: Submission, tell: Callable[[object], None] = untold
+) -> StateSnapshot:
     """Run a thread with what was submitted for it, and return where it stands then.
 
-    Raises what the run does: a task that fails is no error.
+    ``tell`` is given what the run tells meanwhile. Raises what the run does: a task that fails is no error.
     """
     config = _config(submission.thread_id)
     async with _holding(graph, submission.thread_id) as own:
@@ -35,7 +42,10 @@ async def carry_out(graph: Machine, submission: Submission) -> StateSnapshot:
         known = await replies_of(graph.checkpointer).aaccepted(submission.thread_id, asked)
         given = rest_of(submission, snapshot, known, time.time())
         if given is not DONE:
-            await own.ainvoke(given, config | {"metadata": submission.metadata})
+            config = config | {"metadata": submission.metadata}
+            async with closing(own.astream(given, config, stream_mode="custom")) as told:
+                async for event in told:
+                    tell(event)
         else:
             _hand_over(graph, snapshot)
         return await own.aget_state(config)

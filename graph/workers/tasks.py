@@ -5,10 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
 
 from daruma.graph.compiled import Machine
 from daruma.graph.held import workspace_of
+from daruma.graph.stopping import stop_of
 from daruma.graph.storage.database import Database
+from daruma.graph.storage.event_log import EventLog
+from daruma.graph.workers.announcing import Announcing
 from daruma.graph.workers.carrying_out import carry_out
 from daruma.graph.workers.engine import Blueprint, JobContext
 from daruma.graph.workers.evolving import by_jobs, evolve
@@ -16,6 +20,7 @@ from daruma.graph.workers.jobs import park_at
 from daruma.graph.workers.pace import Pace
 from daruma.graph.workers.putting_off import PuttingOff, is_later
 from daruma.graph.workers.rescue import rescue
+from daruma.graph.workers.shared import log_of
 from daruma.graph.workers.submission import Submission
 from daruma.graph.workers.sweep import GraphOf, deadline_of, park_overdue, swept
 from daruma.graph.workers.task_names import CARRY_OUT, EVOLVE, PARK
@@ -28,6 +33,7 @@ from daruma.graph.workers.telling import (
     put_off,
 )
 from daruma.state.errors import DarumaError
+from daruma.state.events import RunStopped
 
 LOG: Final = logging.getLogger("daruma.worker")
 
@@ -72,16 +78,31 @@ class Tasks:
         try:
             graph = await self._graph(given)
             graph = by_jobs(graph, self.database, self.queue, given.kept)
-            snapshot = await carry_out(graph, given)
+            snapshot = await self._announced(graph, given)
         except BaseException as error:
             if is_later(error):
                 LOG.info(put_off(given.thread_id, error))
             else:
                 await _tell_failed(context, given.thread_id, error)
+                await self._tell_stop(given, failed(given.thread_id, error))
             raise
         if (deadline := deadline_of(snapshot)) is not None:
             await park_at(self.database, given.thread_id, deadline, self.queue)
         LOG.info(ended(given.thread_id, snapshot))
+
+    async def _announced(self, graph: Machine, given: Submission) -> StateSnapshot:
+        async with Announcing.of(self._log, given.thread_id, given.name) as announcing:
+            snapshot = await carry_out(graph, given, announcing.tell)
+            announcing.tell(stop_of(snapshot, run=given.name).to_dict())
+            return snapshot
+
+    async def _tell_stop(self, given: Submission, error: str) -> None:
+        stop = RunStopped(outcome="failed", error=error, run=given.name)
+        await self._log.write(given.thread_id, given.name, [stop.to_dict()])
+
+    @property
+    def _log(self) -> EventLog:
+        return log_of(self.reader)
 
     async def _graph(self, given: Submission) -> Machine:
         config = RunnableConfig(configurable={"thread_id": given.thread_id})
@@ -117,8 +138,9 @@ class Tasks:
         await rescue(context.app.job_manager, self.queue, self.pace.stalled)
 
     async def sweep(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
-        """Park what is overdue."""
+        """Park what is overdue, and forget what was told long ago."""
         await self.park_all()
+        await self._log.forget()
 
     async def park_all(self) -> None:
         """Park what is overdue, whoever began it."""

@@ -1,0 +1,126 @@
+"""What the runs of threads told while they went on, kept for a day for those who follow them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, LiteralString
+
+from daruma.graph.bridge import on
+from daruma.graph.storage.bell import CHANNEL, Bell, ring_of
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.sealing import Sealing
+from daruma.state.events import RunStopped
+
+KEPT: Final = 24 * 3600.0
+"""Seconds that events are kept: they are for watching, nothing depends on them."""
+
+MOST: Final = 500
+"""Events that are read at once."""
+
+_WRITE: Final = """
+INSERT INTO daruma_events (thread_id, run, is_last, kind, event) VALUES (%s, %s, %s, %s, %s)
+"""
+_RING: Final = "SELECT pg_notify(%s, %s)"
+_READ: Final = """
+SELECT id, run, kind, event FROM daruma_events
+WHERE thread_id = %s AND id > %s ORDER BY id LIMIT %s
+"""
+_NEWEST: Final = "SELECT max(id) AS id FROM daruma_events WHERE thread_id = %s"
+_NEWEST_STOP: Final = "SELECT max(id) AS id FROM daruma_events WHERE thread_id = %s AND is_last"
+_STOP_BEFORE: Final = f"{_NEWEST_STOP} AND id < ({_NEWEST})"
+_FORGET: Final = "DELETE FROM daruma_events WHERE told_at < now() - make_interval(secs => %s)"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One event as a follower gets it; going on ``after`` its ``id`` leaves nothing out."""
+
+    id: int
+    event: dict[str, Any]
+
+    @property
+    def type(self) -> str:
+        """The event's name."""
+        return str(self.event.get("type", ""))
+
+
+class EventLog:
+    """The events in Postgres, sealed where all is."""
+
+    def __init__(self, database: Database, sealing: Sealing) -> None:
+        self._database = database
+        self._sealing = sealing
+        self.bell = Bell(database.pool)
+
+    async def write(self, thread_id: str, run: str, events: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what a run has told, and wake who follows its thread, in any process."""
+        rows = [
+            (
+                thread_id,
+                run,
+                each.get("type") == RunStopped.type,
+                *self._sealing.seal(("json", _packed(each)), (thread_id, "event", run)),
+            )
+            for each in events
+        ]
+
+        async def write(connection: Connection) -> None:
+            async with connection.cursor() as cursor:
+                await cursor.executemany(_WRITE, rows)
+                await cursor.execute(_RING, [CHANNEL, ring_of(thread_id)])
+
+        await self._database.transact(write)
+
+    async def read(self, thread_id: str, after: int) -> list[Heard]:
+        """Return the next events of a thread, in their order.
+
+        Raises :class:`~daruma.state.storage.DamagedState`.
+        """
+
+        async def read(connection: Connection) -> list[Heard]:
+            found = await connection.execute(_READ, [thread_id, after, MOST])
+            return [self._heard(thread_id, row) for row in await found.fetchall()]
+
+        return await self._database.transact(read)
+
+    async def newest(self, thread_id: str) -> int:
+        """Return the id of a thread's newest event; 0 for none."""
+        return await self._found(_NEWEST, thread_id)
+
+    async def newest_stop(self, thread_id: str) -> int:
+        """Return the id of the event that ended a thread's newest run which has ended; 0 for none."""
+        return await self._found(_NEWEST_STOP, thread_id)
+
+    async def of_newest_run(self, thread_id: str) -> list[Heard]:
+        """Return the events of a thread's newest run, ended or not."""
+        before = await self._found(_STOP_BEFORE, thread_id, thread_id)
+        return await self.read(thread_id, before)
+
+    async def forget(self, seconds: float = KEPT) -> None:
+        """Delete what was told longer ago."""
+
+        async def forget(connection: Connection) -> None:
+            await connection.execute(_FORGET, [seconds])
+
+        await self._database.transact(forget)
+
+    async def _found(self, query: LiteralString, *values: str) -> int:
+        async def find(connection: Connection) -> int:
+            row = await (await connection.execute(query, values)).fetchone()
+            return (row and row["id"]) or 0
+
+        return await self._database.transact(find)
+
+    async def close(self) -> None:
+        """Let go of the connection that listens, if there is one."""
+        await on(self._database.loop, self.bell.close())
+
+    def _heard(self, thread_id: str, row: Mapping[str, Any]) -> Heard:
+        value = (row["kind"], row["event"])
+        _, packed = self._sealing.open(value, (thread_id, "event", row["run"]))
+        return Heard(row["id"], json.loads(packed))
+
+
+def _packed(event: Mapping[str, Any]) -> bytes:
+    return json.dumps(event, default=str).encode()

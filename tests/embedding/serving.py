@@ -1,0 +1,80 @@
+"""The README's server, as it stands there but for the model's name, in a process of its own."""
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 120
+GRACE = 5
+
+SCRIPT = """\
+plan:
+- json: {phases: [{title: Note it}]}
+main:
+- calls: [{name: run_command, args: {command: "echo noted >> effects"}}]
+- say: Noted.
+"""
+
+
+def app_of_readme(folder: Path, script: str = SCRIPT) -> None:
+    """Write the README's ``app.py`` into a folder, with a script in the place of a model."""
+    (folder / "script.yaml").write_text(script)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n([^`]*FastAPI\(lifespan[^`]*)```", readme)
+    named = block.replace("openai:NAME", f"scripted:{folder / 'script.yaml'}")
+    (folder / "app.py").write_text(named)
+
+
+class Server:
+    """One process; ``url`` is there once it listens."""
+
+    def __init__(self, process: "Popen[str]", url: str) -> None:
+        self.process, self.url = process, url
+
+    def kill(self) -> None:
+        """End it as a lost machine ends."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Ask it to end, and return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait()
+
+
+@contextmanager
+def serving(folder: Path, database: str) -> Iterator[Server]:
+    """Start it on a free port; whatever becomes of it, it ends with this."""
+    command = [sys.executable, "-m", "uvicorn", "app:app", "--port", "0"]
+    command += ["--timeout-graceful-shutdown", str(GRACE), "--no-access-log"]
+    environment = os.environ | {"DARUMA_POSTGRES_URL": database, "PYTHONUNBUFFERED": "1"}
+    with (
+        (folder / "server.log").open("a") as log,
+        Popen(command, cwd=folder, env=environment, stdout=DEVNULL, stderr=PIPE, text=True) as it,
+    ):
+        watchdog = threading.Timer(SECONDS, it.kill)
+        watchdog.start()
+        reading = None
+        try:
+            url = ""
+            for line in it.stderr or ():
+                log.write(line)
+                if found := re.search(r"running on (http://\S+)", line):
+                    url = found[1]
+                    break
+            reading = threading.Thread(target=lambda: log.writelines(it.stderr or ()))
+            reading.start()
+            assert url, (folder / "server.log").read_text()
+            yield Server(it, url)
+        finally:
+            watchdog.cancel()
+            it.kill()
+            if reading:
+                reading.join()
