@@ -67,17 +67,9 @@ class Following:
             run(_closed(events))
 
     async def _is_end(self, newest: Heard) -> bool:
-        """Tell whether nothing comes after an event: it ends its run, and no other is queued.
-
-        The job of that run may not have been put away yet.
-        """
-        if newest.type != RunStopped.type:
-            return False
-        standing = await standing_of(self.database, self.thread_id)
-        if standing is None:
-            return True
-        own = (standing.submitted or {}).get("name") == newest.event.get("run")
-        return own and standing.what == "queued"
+        """Tell whether nothing comes after an event: it ends its run, and no other is queued."""
+        ends = newest.type == RunStopped.type
+        return ends and await standing_of(self.database, self.thread_id) is None
 
     async def _stop(self) -> RunStopped:
         config = RunnableConfig(configurable={"thread_id": self.thread_id})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.embedding.crowd import Crowd
-from tests.embedding.serving import app_of_readme, serving
+from tests.embedding.serving import SECONDS, app_of_readme, serving
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ async def come_of(folder: Path, database: str, streams: int, kill_at: int) -> Ca
             server = await asyncio.to_thread(servers.enter_context, serving(folder, database))
             crowd.url, away = server.url, time.monotonic() - at
             crowd.back.set()
-        results = await asyncio.gather(*runs)
+        async with asyncio.timeout(SECONDS):
+            results = await asyncio.gather(*runs)
         reviewing.cancel()
         await asyncio.to_thread(server.stop)
     effects = [(folder / name / "effects").read_text().split().count("noted") for name in names]

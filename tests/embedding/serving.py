@@ -44,16 +44,19 @@ class Server:
         self.process.wait()
 
     def stop(self) -> int:
-        """Ask it to end, and return its exit code."""
+        """Ask it to end, and return its exit code: that of the signal, once all is put away."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait()
 
 
 @contextmanager
-def serving(folder: Path, database: str) -> Iterator[Server]:
-    """Start it on a free port; whatever becomes of it, it ends with this."""
+def serving(folder: Path, database: str, grace: int = GRACE) -> Iterator[Server]:
+    """Start it on a free port; whatever becomes of it, it ends with this.
+
+    ``grace`` is how many seconds open streams have to end once it is asked to stop.
+    """
     command = [sys.executable, "-m", "uvicorn", "app:app", "--port", "0"]
-    command += ["--timeout-graceful-shutdown", str(GRACE), "--no-access-log"]
+    command += ["--timeout-graceful-shutdown", str(grace), "--no-access-log"]
     environment = os.environ | {"DARUMA_POSTGRES_URL": database, "PYTHONUNBUFFERED": "1"}
     with (
         (folder / "server.log").open("a") as log,

@@ -1,0 +1,159 @@
+"""What the README's server says to who answers, looks, goes away, or comes too late."""
+
+import asyncio
+import json
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from tests.embedding.crowd import reply_to, sent
+from tests.embedding.serving import Server, app_of_readme, serving
+from tests.parts import settings
+
+from daruma import aopen_postgres, build_graph
+
+TASK = {"goal": "Note it"}
+SLOW = """\
+main:
+- calls: [{name: run_command, args: {command: pytest -q}}]
+- say: Looked.
+"""
+SLEEPS = "import time\n\ndef test_it():\n    time.sleep(2.5)\n"
+
+
+@pytest.fixture(scope="module")
+def servers(postgres_server: str) -> Iterator[tuple[Server, Server]]:
+    """Two processes on one database."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        psycopg.connect(postgres_server, autocommit=True) as connection,
+    ):
+        connection.execute("CREATE DATABASE embedding")
+        app_of_readme(Path(name))
+        url = make_conninfo(postgres_server, dbname="embedding")
+        with serving(Path(name), url) as one, serving(Path(name), url) as other:
+            yield one, other
+        connection.execute("DROP DATABASE embedding WITH (FORCE)")
+
+
+def streamed(client: httpx.Client, path: str, given: Any = None) -> list[dict[str, Any]]:
+    """Post something, and return all events that come of it."""
+    with client.stream("POST", path, json=given) as response:
+        text = "\n".join(response.iter_lines())
+    return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+
+
+def test_it_answers_as_a_person_would_expect(
+    servers: tuple[Server, Server], tmp_path: Path
+) -> None:
+    """One conversation: a plan, wrong answers, the right one, a second one, and the result."""
+    (tmp_path / "work").mkdir()
+    task = TASK | {"workspace": str(tmp_path / "work")}
+    with httpx.Client(base_url=servers[0].url, timeout=30) as client:
+        unknown = [client.get("/threads/t"), client.post("/threads/t/resume")]
+        nothing = client.post("/threads/t/runs", json=task | {"mode": "fast"})
+        first = streamed(client, "/threads/t/runs", task)
+        (question,) = first[-1]["questions"]
+        waiting = client.get("/threads/t").json()
+        wrong = client.post("/threads/t/answers", json={question["id"]: {"decision": "maybe"}})
+        stale = client.post("/threads/t/answers", json={"gone": {"decision": "confirm"}})
+        busy = client.post("/threads/t/runs", json=task)
+        confirm = {question["id"]: {"decision": "confirm"}}
+        second = streamed(client, "/threads/t/answers", confirm)
+        late = client.post("/threads/t/answers", json=confirm)
+        (asked,) = second[-1]["questions"]
+        changed = reply_to(asked["value"])
+        changed["decisions"][0]["digest"] = "0" * 64
+        other = client.post("/threads/t/answers", json={asked["id"]: changed})
+        last = streamed(client, "/threads/t/answers", {asked["id"]: reply_to(asked["value"])})
+        done = client.get("/threads/t").json()
+        over = client.post("/threads/t/answers", json={asked["id"]: reply_to(asked["value"])})
+
+    refused = [*unknown, nothing, wrong, stale, busy, late, other, over]
+    assert [each.status_code for each in refused] == [404, 404, 422, 422, 409, 409, 409, 422, 409]
+    assert all(len(each.json()["error"].splitlines()) == 1 for each in refused)
+    assert first[0]["type"] == "task_started"
+    assert (waiting["status"], waiting["questions"]) == ("waiting", [question])
+    assert [each["type"] for each in last][-1] == "run_stopped"
+    assert last[-1]["result"] == done["result"]
+    assert (done["status"], done["questions"]) == ("completed", [])
+    assert [each["type"] for each in done["events"]] == [each["type"] for each in last]
+
+
+async def test_of_answers_at_once_one_counts(servers: tuple[Server, Server]) -> None:
+    """Whoever comes later hears 409, though no worker has taken up the first one yet."""
+    path = "/threads/two/answers"
+    async with (
+        httpx.AsyncClient(base_url=servers[0].url, timeout=30) as here,
+        httpx.AsyncClient(base_url=servers[1].url, timeout=30) as there,
+    ):
+        async with here.stream("POST", "/threads/two/runs", json=TASK) as response:
+            *_, (_, stop) = [each async for each in sent(response)]
+        (question,) = stop["questions"]
+        replies = [
+            {"decision": "confirm"},
+            {"decision": "reject", "feedback": "No."},
+            {"decision": "reject", "feedback": "Never."},
+        ]
+        asked = zip((here, there, there), replies, strict=True)
+        answers = await asyncio.gather(
+            *(client.post(path, json={question["id"]: reply}) for client, reply in asked)
+        )
+
+    assert sorted(each.status_code for each in answers) == [200, 409, 409]
+
+
+async def test_who_goes_away_does_not_end_the_run_and_can_come_back(
+    servers: tuple[Server, Server],
+) -> None:
+    """The run goes on, in whichever process; who comes back to any of them misses no event."""
+    first = []
+    async with (
+        httpx.AsyncClient(base_url=servers[0].url, timeout=30) as here,
+        httpx.AsyncClient(base_url=servers[1].url, timeout=30) as there,
+    ):
+        async with here.stream("POST", "/threads/away/runs", json=TASK) as response:
+            async for each in sent(response):
+                first.append(each)
+                break
+        headers = {"Last-Event-ID": str(first[0][0])}
+        async with there.stream("GET", "/threads/away/events", headers=headers) as response:
+            rest = [each async for each in sent(response)]
+        known = (await there.get("/threads/away")).json()
+
+    assert [event for _, event in [*first, *rest]] == known["events"]
+    assert known["events"][-1]["type"] == "run_stopped"
+    assert known["status"] == "waiting"
+
+
+async def test_a_server_that_is_asked_to_end_is_not_held_up_by_a_stream(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """The stream is closed after its grace; what runs has the worker's, and ends by itself here."""
+    app_of_readme(tmp_path, SLOW)
+    (work := tmp_path / "work").mkdir()
+    (work / "test_it.py").write_text(SLEEPS)
+    task = TASK | {"workspace": str(work), "mode": "react"}
+    heard = []
+    with serving(tmp_path, postgres_url, grace=1) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+            with pytest.raises(httpx.RemoteProtocolError):
+                async with client.stream("POST", "/threads/t/runs", json=task) as response:
+                    async for _, event in sent(response):
+                        heard.append(event["type"])
+                        if event["type"] == "tool_started":
+                            server.process.terminate()
+            code = await asyncio.to_thread(server.process.wait)
+    async with aopen_postgres(postgres_url) as pg:
+        graph = build_graph(settings=settings(), persistence=pg)
+        look = await graph.alook({"configurable": {"thread_id": "t"}})
+
+    assert heard[-1] == "tool_started"
+    assert code == -signal.SIGTERM
+    assert (look.status, look.result and look.result["output"]) == ("completed", "Looked.")
