@@ -11,10 +11,14 @@ from daruma.tools.context import Answer
 
 def answer_of(message: AIMessage, usage: Usage, failover: Failover | None) -> Answer:
     """Return the answer; what it took stands on its message too."""
-    if failover is not None:
-        told = message.response_metadata | {"failover": failover.to_dict()}
-        message = message.model_copy(update={"response_metadata": told})
+    message = message if failover is None else with_failover(message, failover)
     return Answer(message=message, usage=usage, failover=failover)
+
+
+def with_failover(message: AIMessage, failover: Failover) -> AIMessage:
+    """Return an answer that says what it took."""
+    told = message.response_metadata | {"failover": failover.to_dict()}
+    return message.model_copy(update={"response_metadata": told})
 
 
 AGENTS: Final = {"compress": ("compressor", "summarization")}

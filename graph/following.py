@@ -81,4 +81,3 @@ class Following:
 
 async def _closed(events: AsyncGenerator[Heard]) -> None:
     await events.aclose()
-

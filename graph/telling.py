@@ -24,18 +24,7 @@ class Told(AbstractContextManager["Told"]):
 
     def failed(self, attempt: Attempt, number: int, wait: float) -> None:
         """Tell of a request that brought no answer; ``number`` is 0 if it was not even made."""
-        self._emit(
-            ModelAttemptFailed(
-                node=self._node,
-                call=self._call,
-                model=attempt.model,
-                attempt=number,
-                error=attempt.error,
-                then=attempt.then,
-                status=attempt.status,
-                wait=wait,
-            )
-        )
+        self._emit(attempt_failed(self._node, self._call, attempt, number, wait))
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         usage = self.usage
@@ -49,3 +38,19 @@ class Told(AbstractContextManager["Told"]):
                 error=None if error is None else str(error) or type(error).__name__,
             )
         )
+
+
+def attempt_failed(
+    node: str, call: int, attempt: Attempt, number: int, wait: float
+) -> ModelAttemptFailed:
+    """Return the event of a request that brought no answer; ``number`` is 0 for one not made."""
+    return ModelAttemptFailed(
+        node=node,
+        call=call,
+        model=attempt.model,
+        attempt=number,
+        error=attempt.error,
+        then=attempt.then,
+        status=attempt.status,
+        wait=wait,
+    )

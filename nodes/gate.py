@@ -8,12 +8,12 @@ from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Decision, Decisions, approval_request
-from daruma.state.tool_task import ToolTask, moved, with_status
-from daruma.tools.asked_of_people import asked_of_people
+from daruma.state.tool_task import ToolTask, with_status
 from daruma.tools.context import Context
-from daruma.tools.offer import Offer, offer_of
+from daruma.tools.decisions import after_decision, blocking, denial
+from daruma.tools.offer import offer_of
 from daruma.tools.open_approvals import OpenApproval, open_approvals
-from daruma.tools.resolution import failed, with_arguments
+from daruma.tools.resolution import failed
 from daruma.tools.results import tool_result
 
 MAX_VOIDED: Final = 3
@@ -36,7 +36,9 @@ async def gate(state: State, context: Context) -> Update:
     offer = offer_of(state.task, context)
     for each in (each for each in opened if each.call.id in decisions):
         decision = decisions[each.call.id]
-        decided = _after(each, decision, offer) if each.holds(decision) else _voided(each.call)
+        decided = (
+            after_decision(each, decision, offer) if each.holds(decision) else _voided(each.call)
+        )
         told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(decided)
@@ -56,19 +58,6 @@ def _asked(opened: Sequence[OpenApproval], at: float) -> dict[str, Decision]:
     return {decision.approval_id: decision for decision in reply.decisions}
 
 
-def _after(asked: OpenApproval, decision: Decision, offer: Offer) -> ToolTask:
-    if decision.decision == "deny":
-        return moved(asked.call, "rejected")
-    if decision.args is None:
-        return asked.agreed(asked.call)
-    edited = with_arguments(asked.call, decision.args, offer)
-    if edited.problem:  # it is the person's mistake, not the model's: nothing is decided yet
-        return replace(asked.call, reason=f"the edit can not be used: {edited.reason}")
-    # What a person wrote needs no other yes, unless it became a call of another tool.
-    own = edited.name == asked.call.name and edited.status != "failed"
-    return asked.agreed(edited) if own else edited
-
-
 def _voided(call: ToolTask) -> ToolTask:
     if call.voided + 1 >= MAX_VOIDED:
         return failed(
@@ -81,7 +70,7 @@ def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Deci
     by_id = {call.id: call for call in after}
     denied = with_status(after, "rejected")
     told = [(call, call.reason) for call in with_status(after, "failed")]
-    told += [(call, _denial(decisions[call.id])) for call in denied]
+    told += [(call, denial(decisions[call.id])) for call in denied]
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
         "messages": [tool_result(call, text, ok=False) for call, text in told],
@@ -89,13 +78,6 @@ def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Deci
     }
 
 
-def _denial(decision: Decision) -> str:
-    return f"A person denied this call: {decision.reason or 'no reason given'}"
-
-
 def _block(denied: Sequence[ToolTask]) -> Failure | None:
-    for call in denied:
-        if call.required and call.deny_effect == "block":
-            message = f"a required approval was denied: {call.name}"
-            return Failure(code="approval_denied", node="gate", message=message)
-    return None
+    message = blocking(denied)
+    return Failure(code="approval_denied", node="gate", message=message) if message else None

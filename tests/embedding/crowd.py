@@ -42,7 +42,7 @@ class Crowd:
                 outcome = event["outcome"]
             except httpx.HTTPError:
                 await self._restarted()
-                outcome = await self._known(name, call)
+                outcome = await self._known(name)
             if outcome == "done":
                 return dict(event["result"])
             call = {"method": "GET", "path": f"/threads/{name}/events"}
@@ -82,7 +82,7 @@ class Crowd:
         await self.to_review.put((name, done))
         await done.wait()
 
-    async def _known(self, name: str, call: dict[str, Any]) -> str:
+    async def _known(self, name: str) -> str:
         """Say what is known of a thread after its server was lost."""
         async with httpx.AsyncClient(base_url=self.url, timeout=PATIENCE) as client:
             response = await client.get(f"/threads/{name}")

@@ -140,16 +140,22 @@ async def test_a_server_that_is_asked_to_end_is_not_held_up_by_a_stream(
     (work := tmp_path / "work").mkdir()
     (work / "test_it.py").write_text(SLEEPS)
     task = TASK | {"workspace": str(work), "mode": "react"}
-    heard = []
+    heard: list[str] = []
     with serving(tmp_path, postgres_url, grace=1) as server:
-        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
-            with pytest.raises(httpx.RemoteProtocolError):
-                async with client.stream("POST", "/threads/t/runs", json=task) as response:
-                    async for _, event in sent(response):
-                        heard.append(event["type"])
-                        if event["type"] == "tool_started":
-                            server.process.terminate()
-            code = await asyncio.to_thread(server.process.wait)
+
+        async def hear() -> None:
+            async with (
+                httpx.AsyncClient(base_url=server.url, timeout=30) as client,
+                client.stream("POST", "/threads/t/runs", json=task) as response,
+            ):
+                async for _, event in sent(response):
+                    heard.append(event["type"])
+                    if event["type"] == "tool_started":
+                        server.process.terminate()
+
+        with pytest.raises(httpx.RemoteProtocolError):
+            await hear()
+        code = await asyncio.to_thread(server.process.wait)
     async with aopen_postgres(postgres_url) as pg:
         graph = build_graph(settings=settings(), persistence=pg)
         look = await graph.alook({"configurable": {"thread_id": "t"}})

@@ -3,7 +3,7 @@
 Names come first: without its tool nobody can say what is wrong with a call's arguments.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -133,20 +133,36 @@ class Round:
 
 def next_round(state: State, offer: Offer, window: int | None = None) -> Round:
     """Return the round that comes next for an answer that has ``repairable`` calls."""
-    waiting = with_status(state.calls, "repairable")
+    answers = [message for message in state.messages if isinstance(message, AIMessage)]
+    first = round_of(state.calls, answers, offer, window=window)
+    return replace(first, attempt=1 + budget.repairs(state, first.signature))
+
+
+def round_of(
+    calls: Sequence[ToolTask],
+    answers: Sequence[AIMessage],
+    offer: Offer,
+    *,
+    window: int | None = None,
+    asked: Sequence[str] = (),
+) -> Round:
+    """Return a round for calls of which some are ``repairable``; their answer is among ``answers``.
+
+    ``asked`` are the signatures of the rounds before it.
+    """
+    waiting = with_status(calls, "repairable")
     kind: Kind = "names" if any(kind_of(task) == "names" for task in waiting) else "arguments"
     message_id = waiting[0].message_id
-    answers = [m for m in state.messages if isinstance(m, AIMessage) and m.id == message_id]
-    first = Round(
+    this = Round(
         kind=kind,
         message_id=message_id,
         attempt=1,
         broken=tuple(task for task in waiting if kind_of(task) == kind),
-        sent={call.id: call for answer in answers for call in calls_of(answer)},
+        sent={call.id: call for m in answers if m.id == message_id for call in calls_of(m)},
         offer=offer,
         window=window,
     )
-    return replace(first, attempt=1 + budget.repairs(state, first.signature))
+    return replace(this, attempt=1 + list(asked).count(this.signature))
 
 
 def kind_of(task: ToolTask) -> Kind:

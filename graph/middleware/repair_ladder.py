@@ -1,0 +1,141 @@
+"""The repair ladder for any agent: names, JSON and arguments by rules, then by one model call."""
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langgraph.constants import TAG_NOSTREAM
+
+from daruma.graph.middleware.langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
+from daruma.graph.middleware.requesting import Rule, acarried_out, answer_in, carried_out, tell
+from daruma.graph.middleware.shown_tools import offer_for
+from daruma.state.audit import Audit
+from daruma.state.events import AnswerAudited
+from daruma.state.settings_tools import Tools
+from daruma.state.tool_task import ToolTask, with_status
+from daruma.tools.answer_calls import as_calls, calls_of, with_own_ids
+from daruma.tools.auditing import audit_of
+from daruma.tools.call_limit import limited
+from daruma.tools.context import EXACT
+from daruma.tools.offer import Offer
+from daruma.tools.repair.round import Round, round_of
+from daruma.tools.resolution import tool_tasks
+from daruma.tools.results import tool_result
+
+AUDIT = "daruma"
+"""Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
+
+Mended = tuple[tuple[ToolTask, ...], list[Audit]]
+
+
+class RepairLadder(AgentMiddleware[Any, Any, Any]):
+    """Mends an answer's tool calls before any of them runs; what can not be mended is answered.
+
+    ``settings`` are those of the tool loop. An agent runs what stands in the message, so the mended
+    call stands there; ``response_metadata["daruma"]`` holds the ``audit`` of each step and what the
+    model had ``said``. An answer that was cut off runs nothing. Each call has one result, always.
+
+    Raises :class:`~daruma.tools.registry.ToolNameConflictError` for tools or aliases whose names
+    could mean two tools, when the model is first asked.
+    """
+
+    def __init__(self, settings: Tools | None = None) -> None:
+        super().__init__()
+        # Whether a call is allowed is the gate's matter.
+        self._settings = (settings or Tools()).model_copy(update={"policy": {}})
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ModelResponse[Any]:
+        return carried_out(self._rule(request), handler)
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        return await acarried_out(self._rule(request), handler)
+
+    def _rule(self, request: ModelRequest[Any]) -> Rule:
+        offer = offer_for(request.tools, self._settings)
+        response = yield request
+        said = answer_in(response)
+        if said is None:
+            return response
+        message = with_own_ids(as_calls(said, offer.names), said.id or f"lc_run--{uuid4()}")
+        message, left_out = limited(message, self._settings.max_calls_per_turn)
+        calls = tool_tasks(message, offer)
+        if not calls:
+            return response
+        first = audit_of(str(message.id), calls, left_out=left_out)
+        calls, audits = yield from self._rounds(request, message, calls, offer)
+        audits = [each for each in (first, *audits) if not each.empty]
+        for audit in audits:
+            tell(request, AnswerAudited(audit=audit.to_dict()))
+        failed = with_status(calls, "failed")
+        results = [tool_result(call, call.reason, ok=False) for call in failed]
+        return ModelResponse(result=[as_run(message, calls, audits), *results])
+
+    def _rounds(
+        self,
+        request: ModelRequest[Any],
+        message: AIMessage,
+        calls: tuple[ToolTask, ...],
+        offer: Offer,
+    ) -> Generator[ModelRequest[Any], Any, Mended]:
+        """Ask the model about what the rules could not mend, as often as the settings allow."""
+        audits: list[Audit] = []
+        asked: list[str] = []
+        while with_status(calls, "repairable"):
+            this = round_of(calls, [message], offer, asked=asked)
+            asked.append(this.signature)
+            said = yield from _answered(request, this)
+            mended = this.mended(said)
+            calls = tuple(this.closed(mended.get(call.id, call)) for call in calls)
+            told = this.told(mended)
+            audits.append(audit_of(this.message_id, tuple(mended.values()), asked=told))
+        return calls, audits
+
+
+def _answered(request: ModelRequest[Any], this: Round) -> Generator[ModelRequest[Any], Any, str]:
+    """Ask; a model that can not be asked mends nothing."""
+    if not this.request.asked_ids:
+        return ""
+    asking = request.override(
+        model=request.model.model_copy(
+            update={"tags": [*(request.model.tags or ()), TAG_NOSTREAM]}
+        ),
+        messages=[HumanMessage(this.request.user)],
+        system_message=SystemMessage(this.request.system),
+        tools=[],
+        tool_choice=None,
+        response_format=None,
+        model_settings={"temperature": EXACT.temperature},
+    )
+    try:
+        response = yield asking
+    except Exception:  # noqa: BLE001  # the calls stay broken, and the model is told why
+        return ""
+    answer = answer_in(response)
+    return answer.text if answer else ""
+
+
+def as_run(message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit]) -> AIMessage:
+    """Return an answer whose calls are those that run, with what the model had said beside them."""
+    own = [
+        {"type": "tool_call", "id": call.id, "name": call.name or "unknown", "args": call.args}
+        for call in calls
+    ]
+    said = [{"id": each.id, "name": each.name, "args": each.raw} for each in calls_of(message)]
+    audit = {"audit": [each.to_dict() for each in audits], "said": said}
+    kept = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+    changes = {
+        "tool_calls": own,
+        "invalid_tool_calls": [],
+        "additional_kwargs": kept,
+        "response_metadata": message.response_metadata | ({AUDIT: audit} if audits else {}),
+    }
+    return message.model_copy(update=changes)

@@ -1,0 +1,70 @@
+"""An agent's tools as our rules see them: what their calls are read and judged by; they run there."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from daruma.state.settings_tools import Tools
+from daruma.tools.declaration import ToolRefused, declared
+from daruma.tools.mcp import is_mcp_tool
+from daruma.tools.name_conflicts import check_aliases, check_names
+from daruma.tools.offer import Offer
+from daruma.tools.profiles import shows
+from daruma.tools.tool import Surroundings, Tool
+
+Given = BaseTool | Callable[..., Any] | dict[str, Any]
+"""What ``create_agent`` takes for a tool."""
+
+
+def offer_for(given: Iterable[Given], settings: Tools, hidden: Collection[str] = ()) -> Offer:
+    """Return what a model is offered.
+
+    Raises :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two tools.
+    """
+    tools = tools_of(given)
+    check_names(tools, normalize=settings.normalize_names)
+    check_aliases(tools, settings.name_aliases, normalize=settings.normalize_names)
+    return Offer(tools=tools, hidden=frozenset(hidden), settings=settings)
+
+
+def tools_of(given: Iterable[Given]) -> tuple[Tool, ...]:
+    """Return the tools that can be called by name; a provider's own tools are none."""
+    return tuple(tool for each in given if (tool := _tool(each)) is not None)
+
+
+def shown(given: Iterable[Given], settings: Tools) -> list[Any]:
+    """Return the tools that a profile shows; a provider's own stay."""
+    kept = ((each, _tool(each)) for each in given)
+    return [each for each, tool in kept if tool is None or shows(settings, tool)]
+
+
+def _tool(given: Given) -> Tool | None:
+    if isinstance(given, dict) and not (given.get("function") or given.get("parameters")):
+        return None
+    function = convert_to_openai_tool(given)["function"]
+    parameters = function.get("parameters", {"type": "object", "properties": {}})
+    effect: Any = "external"
+    if isinstance(given, BaseTool):
+        effect = _effect(given, parameters)
+    mcp = isinstance(given, BaseTool) and is_mcp_tool(given)
+    return Tool(
+        name=function["name"],
+        description=function.get("description", ""),
+        parameters=parameters,
+        run=_elsewhere,
+        effect=effect,
+        origin="mcp" if mcp else "application",
+    )
+
+
+def _effect(tool: BaseTool, parameters: Mapping[str, Any]) -> str:
+    try:
+        return declared(tool, parameters).effect
+    except ToolRefused:  # meant for the machine, which runs it otherwise
+        return "external"
+
+
+async def _elsewhere(args: Mapping[str, Any], at: Surroundings) -> str:
+    raise NotImplementedError("the agent runs its tools itself")

@@ -1,0 +1,167 @@
+"""The repair ladder in an agent of LangChain's: what runs, what is said, what stands on record."""
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, call, calling
+
+from daruma.graph.middleware import RepairLadder
+from daruma.state.settings_tools import Tools
+from daruma.tools.registry import ToolNameConflictError
+
+ALIASED = Tools(name_aliases={"cat": "read_file"})
+
+
+@pytest.mark.parametrize(
+    ("said", "done", "how"),
+    [
+        (calling(call("readFile", path="a")), "read a", "normalized"),
+        (calling(call("cat", path="a")), "read a", "alias"),
+        (calling(call("pay", amount="3")), "paid 3 to shop", ""),
+        (broken("pay", "{'amount': 3,}"), "paid 3 to shop", ""),
+        (
+            AIMessage('```json\n{"name": "read_file", "arguments": {"path": "a"}}\n```'),
+            "read a",
+            "",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_rules_mend_what_they_can(
+    said: AIMessage, done: str, how: str, is_async: bool
+) -> None:
+    """TL-04, TL-10, TL-18: without another model call, and the history stays paired."""
+    desk, model = Desk(), Says(answers=[said, "Done."])
+    made = agent(model, desk, [RepairLadder(ALIASED)])
+
+    out = await made.ainvoke(REQUEST) if is_async else made.invoke(REQUEST)
+
+    _, answer, result, last = out["messages"]
+    assert desk.done == [done]
+    assert (last.text, len(model.asked)) == ("Done.", 2)
+    assert [each["id"] for each in answer.tool_calls] == [result.tool_call_id]
+    assert not answer.invalid_tool_calls
+    if how:
+        (audit,) = answer.response_metadata["daruma"]["audit"]
+        (change,) = audit["names"]
+        assert change["how"] == how
+
+
+def test_what_was_said_stands_beside_what_ran() -> None:
+    """TL-11: the audit has the words of the model."""
+    made = agent(Says(answers=[broken("pay", "{'amount': 3,}"), "Done."]), Desk(), [RepairLadder()])
+
+    answer = made.invoke(REQUEST)["messages"][1]
+
+    told = answer.response_metadata["daruma"]
+    assert told["said"] == [{"id": "c1", "name": "pay", "args": "{'amount': 3,}"}]
+    assert told["audit"][0]["arguments"][0]["repaired_by"] == "rules"
+
+
+@pytest.mark.parametrize(
+    ("said", "repair", "done"),
+    [
+        (
+            calling(call("open_document", path="a")),
+            {"repairs": [{"tool_call_id": "c1", "name": "read_file"}]},
+            "read a",
+        ),
+        (
+            calling(call("pay", sum_of=3)),
+            {"repairs": [{"tool_call_id": "c1", "arguments": {"amount": 3}}]},
+            "paid 3 to shop",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_one_model_call_mends_the_rest(
+    said: AIMessage, repair: Any, done: str, is_async: bool
+) -> None:
+    """TL-08, TL-09: asked without tools, and what it is told is no part of the history."""
+    desk, model = Desk(), Says(answers=[said, json.dumps(repair), "Done."])
+    made = agent(model, desk, [RepairLadder()])
+
+    out = await made.ainvoke(REQUEST) if is_async else made.invoke(REQUEST)
+
+    audits = out["messages"][1].response_metadata["daruma"]["audit"]
+    assert desk.done == [done]
+    assert len(model.asked[1]) == 2
+    assert [each.text for each in out["messages"]][-1] == "Done."
+    assert audits[-1]["round"]["repaired"] == ["c1"]
+
+
+@pytest.mark.parametrize("answer", ["no idea", RuntimeError("down")])
+def test_what_can_not_be_mended_is_answered(answer: Any) -> None:
+    """An answer that holds only one malformed call does not end the run; nothing ran."""
+    desk = Desk()
+    model = Says(answers=[broken("pay", "amount: three"), answer, "I see."])
+    made = agent(model, desk, [RepairLadder()])
+
+    out = made.invoke(REQUEST)
+
+    _, said, result, last = out["messages"]
+    assert desk.done == []
+    assert isinstance(result, ToolMessage)
+    assert (result.status, result.tool_call_id) == ("error", said.tool_calls[0]["id"])
+    assert last.text == "I see."
+
+
+def test_a_cut_off_payload_does_not_run() -> None:
+    """Half the arguments of a stream look whole once they are parsed."""
+    desk = Desk()
+    cut = calling(call("pay", amount=1), response_metadata={"finish_reason": "length"})
+    made = agent(Says(answers=[cut, "I see."]), desk, [RepairLadder()])
+
+    out = made.invoke(REQUEST)
+
+    assert desk.done == []
+    assert "cut off" in out["messages"][2].text
+
+
+def test_only_the_first_calls_are_kept() -> None:
+    """TL-16: what was left out is on record, and the history is paired."""
+    desk = Desk()
+    many = calling(*(call("read_file", f"c{number}", path=str(number)) for number in range(30)))
+    made = agent(Says(answers=[many, "Done."]), desk, [RepairLadder()])
+
+    out = made.invoke(REQUEST)
+
+    said, results = out["messages"][1], out["messages"][2:-1]
+    assert len(desk.done) == len(said.tool_calls) == len(results) == 20
+    assert said.response_metadata["daruma"]["audit"][0]["left_out"]["omitted"] == 10
+
+
+def test_a_good_answer_stays_as_it_is() -> None:
+    """Nothing is changed where nothing is to be mended, and parallel calls all run."""
+    desk = Desk()
+    said = calling(call("read_file", "c1", path="a"), call("read_file", "c2", path="b"), id="m1")
+    made = agent(Says(answers=[said, "Done."]), desk, [RepairLadder()])
+
+    out = made.invoke(REQUEST)
+
+    answer = out["messages"][1]
+    assert sorted(desk.done) == ["read a", "read b"]
+    assert answer.tool_calls == said.tool_calls
+    assert "daruma" not in answer.response_metadata
+
+
+def test_repairs_are_events_too() -> None:
+    """Who watches the custom stream sees the audit."""
+    made = agent(
+        Says(answers=[calling(call("readFile", path="a")), "Done."]), Desk(), [RepairLadder()]
+    )
+
+    events = [*made.stream(REQUEST, stream_mode="custom")]
+
+    assert [each["type"] for each in events] == ["answer_audited"]
+
+
+def test_an_alias_that_is_a_tool_is_refused() -> None:
+    """TL-05: a name means one tool."""
+    ladder = RepairLadder(Tools(name_aliases={"pay": "read_file"}))
+    made = agent(Says(answers=["Done."]), Desk(), [ladder])
+
+    with pytest.raises(ToolNameConflictError):
+        made.invoke(REQUEST)
