@@ -16,6 +16,7 @@ from daruma.state.delta import GrowingDelta
 from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
+from daruma.state.grant import Overrun
 from daruma.state.lessons import Lessons
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
@@ -45,7 +46,8 @@ class State:
     ``mode`` and ``workspace`` are the request's own words and are gone after intake; what was made
     of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
-    is what recovery would do about it and a person has to agree to. ``drifted`` are the files that
+    is what recovery would do about it and a person has to agree to. ``overrun`` is the budget that is
+    spent and not yet settled. ``drifted`` are the files that
     changed behind the thread's back, in this task. ``compaction`` says how the history is shown,
     ``crowded`` which request is too large as it stands. ``recalled`` are the memories that fitted
     the task, ``lessons`` what earlier ones have taught. ``clarification`` is the last question that
@@ -71,6 +73,7 @@ class State:
     failure: Failure | None = None
     origin: Failure | None = None
     action: RecoveryAction | None = None
+    overrun: Overrun | None = None
     error: EmergencyError | None = None
     recalled: Recalled | None = None
     lessons: Lessons | None = None
@@ -101,6 +104,7 @@ class Update(TypedDict, total=False):
     failure: Failure | None
     origin: Failure | None
     action: RecoveryAction | None
+    overrun: Overrun | None
     error: EmergencyError | None
     recalled: Recalled | None
     lessons: Lessons | None

@@ -16,6 +16,7 @@ _RETRYABLE: frozenset[Code] = frozenset(
         "llm_failure",
         "verification_failed",
         "max_steps_exceeded",
+        "budget_exceeded",
         "workspace_conflict",
         "storage_unavailable",
         "approval_denied",

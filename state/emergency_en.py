@@ -25,6 +25,10 @@ EN = Words(
             "Ask for less at a time.",
             "Raise budgets.max_steps, or budgets.think in a plan.",
         ),
+        "budget_exceeded": (
+            "Raise budgets.tokens, budgets.usd or budgets.seconds, then `daruma retry`.",
+            "Ask for less at a time, or take a cheaper model.",
+        ),
         "rollback_failed": ("Look at the workspace before anything else runs there.",),
         "sandbox_violation": ("Allow the access in the settings, or change the command.",),
         "workspace_conflict": ("Check that the workspace exists and nothing else edits it.",),

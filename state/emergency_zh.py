@@ -22,6 +22,10 @@ ZH = Words(
             "一次少做一些。",
             "调高 budgets.max_steps；有计划时调高 budgets.think。",
         ),
+        "budget_exceeded": (
+            "调高 budgets.tokens、budgets.usd 或 budgets.seconds，然后运行 `daruma retry`。",
+            "一次少做一些，或换用更便宜的模型。",
+        ),
         "rollback_failed": ("在工作区运行其他任何操作之前，先检查工作区。",),
         "sandbox_violation": ("在设置中允许该访问，或修改命令。",),
         "workspace_conflict": ("确认工作区存在，且没有其他程序在修改它。",),
@@ -46,6 +50,7 @@ ZH = Words(
         "internal_error": "内部错误",
         "verification_failed": "验证未通过",
         "max_steps_exceeded": "超出步数限制",
+        "budget_exceeded": "预算已用完",
         "rollback_failed": "回滚失败",
         "sandbox_violation": "沙箱不允许此操作",
         "workspace_conflict": "工作区冲突",

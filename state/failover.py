@@ -4,13 +4,15 @@ from dataclasses import asdict
 from typing import Any
 
 from daruma.state.record import record
+from daruma.state.usage import Usage
 
 
 @record
 class Attempt:
     """One request that brought no answer: its HTTP ``status`` if it had one, how long it took.
 
-    ``then`` says what was done about it: "again", "next model" or "gave up".
+    ``then`` says what was done about it: "again", "next model" or "gave up". ``usage`` is what it
+    was charged for all the same, as an answer that came and could not be used; None if nobody said.
     """
 
     model: str
@@ -18,6 +20,7 @@ class Attempt:
     then: str
     status: int | None = None
     seconds: float = 0.0
+    usage: Usage | None = None
     schema_version: int = 1
 
 
@@ -36,4 +39,9 @@ class Failover:
         plain["attempts"] = [dict(each) for each in plain["attempts"]]
         for part in (plain, *plain["attempts"]):
             part.pop("schema_version")
+        for part in plain["attempts"]:
+            if part["usage"] is None:
+                part.pop("usage")
+            else:
+                part["usage"].pop("schema_version")
         return plain

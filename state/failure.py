@@ -18,6 +18,7 @@ Code = Literal[
     "internal_error",
     "verification_failed",
     "max_steps_exceeded",
+    "budget_exceeded",
     "rollback_failed",
     "sandbox_violation",
     "workspace_conflict",

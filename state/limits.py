@@ -1,7 +1,9 @@
 """What a task may spend, and whether it is verified: by its mode and the settings. Pure."""
 
+from daruma.state.amounts import Amounts
 from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.settings import Settings
+from daruma.state.settings_budgets import Spendable
 from daruma.state.task import Limits
 
 
@@ -16,7 +18,14 @@ def limits_of(settings: Settings, mode: Mode) -> Limits:
         reinjections=verification.max_reinjections,
         turn=budgets.max_steps_per_turn,
         recoveries=recoveries_of(settings),
+        spend=_amounts(budgets),
+        spend_in_phase=_amounts(budgets.per_phase),
+        when_spent=budgets.when_spent,
     )
+
+
+def _amounts(limited: Spendable) -> Amounts:
+    return Amounts(tokens=limited.tokens, usd=limited.usd, seconds=limited.seconds)
 
 
 def recoveries_of(settings: Settings) -> int:

@@ -5,6 +5,7 @@ from typing_extensions import TypedDict, Unpack
 from daruma.state.audit import Audit
 from daruma.state.channels import State
 from daruma.state.context_cost import ContextCost
+from daruma.state.grant import Grant
 from daruma.state.recovery import Recovered
 from daruma.state.step import Step, StepKind
 from daruma.state.usage import Usage
@@ -23,6 +24,7 @@ class Details(TypedDict, total=False):
     recovery: Recovered | None
     counted: int
     context_cost: ContextCost | None
+    grant: Grant | None
 
 
 def record_step(

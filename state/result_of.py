@@ -10,6 +10,7 @@ from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.result import TaskResult
 from daruma.state.status import Status
 from daruma.state.step import StepKind
+from daruma.state.spending import usages_of
 from daruma.state.usage import usage_by_role
 from daruma.state.verification import Verification
 
@@ -42,7 +43,7 @@ def result_of(
         phases=state.plan.phases if state.plan else (),
         verification=_verification(state),
         budgets={kind: budget.spent(steps, kind) for kind in kinds},
-        usage=usage_by_role(step.usage for step in steps if step.usage),
+        usage=usage_by_role(usage for step in steps for usage in usages_of(step)),
         timings={**seconds, "total": now - started},
         audit=tuple(step.audit for step in steps if step.audit),
         recoveries=outcomes(steps, ended_with(state)),

@@ -8,6 +8,7 @@ from pydantic import (
     model_validator,
 )
 
+from daruma.state.settings_budgets import Budgets
 from daruma.state.settings_errors import SettingsError, explain
 from daruma.state.settings_evolution import Evolution
 from daruma.state.settings_fallback import FallbackChain
@@ -16,21 +17,6 @@ from daruma.state.settings_memory import Memory, PromptPiece, Skills
 from daruma.state.settings_section import Section
 from daruma.state.settings_team import Team
 from daruma.state.settings_tools import Tools
-
-
-class Budgets(Section):
-    """How much a task may spend: steps per phase, steps per turn, tokens, money, time."""
-
-    think: int = Field(default=7, ge=1, description="Model calls of a phase, in modes that plan.")
-    verify: int = Field(default=2, ge=0, description="Verifications of a phase.")
-    reflect: int = Field(default=1, ge=0, description="Reflections of a phase.")
-    max_steps: int = Field(default=10, ge=1, description="Model calls of a task in react mode.")
-    max_steps_per_turn: int | None = Field(
-        default=None, ge=1, description="Model calls of any task."
-    )
-    tokens: int | None = Field(default=None, ge=1)
-    usd: float | None = Field(default=None, gt=0)
-    seconds: float | None = Field(default=None, gt=0)
 
 
 class VerificationSettings(Section):

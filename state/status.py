@@ -7,6 +7,7 @@ Status = Literal[
     "failed",
     "gave_up_after_reflections",
     "max_steps_exceeded",
+    "budget_exceeded",
     "parked",
     "blocked",
     "cancelled",

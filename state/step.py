@@ -5,6 +5,7 @@ from typing import Literal
 
 from daruma.state.audit import Audit
 from daruma.state.context_cost import ContextCost
+from daruma.state.grant import Grant
 from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.usage import Usage
@@ -20,6 +21,8 @@ StepKind = Literal[
     "compress",
     "summarise",
     "intake",
+    "tool",
+    "pause",
 ]
 
 
@@ -36,7 +39,8 @@ class Step:
     ``counted`` is our own count of the tokens that its request held, 0 where nobody counted. A
     ``compress`` step brought a request under its budget at the ``context_cost``, a ``summarise``
     step is one model call that was made for it. An ``intake`` step asked whether a message goes on
-    with what came before.
+    with what came before. A ``tool`` step is one call that was run. A ``pause`` step settled, by
+    its ``grant``, what becomes of a budget that was spent.
     """
 
     kind: StepKind
@@ -53,6 +57,7 @@ class Step:
     recovery: Recovered | None = None
     counted: int = 0
     context_cost: ContextCost | None = None
+    grant: Grant | None = None
     schema_version: int = 1
 
 

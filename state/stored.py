@@ -3,6 +3,7 @@
 Their full names are part of the storage format: renaming or moving one needs a migration.
 """
 
+from daruma.state.amounts import Amounts
 from daruma.state.assignment import Assignment, Report
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
 from daruma.state.clarification import Clarification
@@ -13,6 +14,7 @@ from daruma.state.drifted import Drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import Failure
+from daruma.state.grant import Grant, Overrun
 from daruma.state.lessons import Instruction, KnownPitfall, Lessons
 from daruma.state.plan import Phase, Plan
 from daruma.state.recalled import Recalled, Remembered
@@ -26,6 +28,7 @@ from daruma.state.usage import Usage
 from daruma.state.verification import Check, Verification
 
 STORED_TYPES: tuple[type, ...] = (
+    Amounts,
     ArgumentRepair,
     Assignment,
     Attempt,
@@ -41,12 +44,14 @@ STORED_TYPES: tuple[type, ...] = (
     EmergencyError,
     Failover,
     Failure,
+    Grant,
     Instruction,
     KnownPitfall,
     LeftOut,
     Lessons,
     Limits,
     NameChange,
+    Overrun,
     Phase,
     Plan,
     Recalled,

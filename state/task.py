@@ -1,5 +1,6 @@
 """The task: one user request, with everything that was settled about it at intake."""
 
+from daruma.state.amounts import Amounts, WhenSpent
 from daruma.state.mode import Mode
 from daruma.state.record import record
 
@@ -9,6 +10,8 @@ class Limits:
     """How much of each budgeted kind of step may be spent: per phase, or per task without phases.
 
     ``turn`` bounds the ``think`` steps of the whole task (TL-16); None means no such bound.
+    ``spend`` bounds what the whole task takes in tokens, money and time, ``spend_in_phase`` what
+    each phase does; ``when_spent`` says what becomes of it then (BU-04).
     """
 
     think: int
@@ -17,6 +20,9 @@ class Limits:
     reinjections: int = 1
     turn: int | None = None
     recoveries: int = 1
+    spend: Amounts = Amounts()
+    spend_in_phase: Amounts = Amounts()
+    when_spent: WhenSpent = "ask"
     schema_version: int = 1
 
 

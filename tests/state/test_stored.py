@@ -12,6 +12,9 @@ from daruma.state.stored import STORED_TYPES
 from daruma.state.task import Limits
 
 VERSIONS = {
+    "daruma.state.amounts.Amounts": 1,
+    "daruma.state.grant.Grant": 1,
+    "daruma.state.grant.Overrun": 1,
     "daruma.state.emergency.EmergencyError": 1,
     "daruma.state.failure.Failure": 1,
     "daruma.state.plan.Phase": 1,
