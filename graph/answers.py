@@ -3,6 +3,7 @@
 from typing import Final
 
 from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from daruma.state.failover import Failover
 from daruma.state.usage import Role, Usage
@@ -36,4 +37,10 @@ def usage_of(message: AIMessage, role: Role, model: str, node: str = "") -> Usag
         output_tokens=counted["output_tokens"] if counted else 0,
         agent=agent,
         task=task,
+        cached_tokens=_cached(counted),
     )
+
+
+def _cached(counted: UsageMetadata | None) -> int:
+    details = counted.get("input_token_details") if counted else None
+    return (details or {}).get("cache_read") or 0

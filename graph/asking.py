@@ -18,7 +18,7 @@ from daruma.graph.deadline import within
 from daruma.graph.failover import Move, next_move
 from daruma.graph.model_request import Request
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.errors import CircuitOpen, ModelUnavailable, ScriptError
+from daruma.graph.models.errors import BrokenAnswer, CircuitOpen, ModelUnavailable, ScriptError
 from daruma.graph.models.model_keys import keys_of
 from daruma.graph.models.openai_answers import check_whole, readable
 from daruma.graph.pursuit import Pursuit
@@ -71,7 +71,8 @@ class Asker:
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
             used: Role = role if this.place == 0 else "fallback"
-            told.usage = usage_of(message, used, this.model, node)
+            usage = usage_of(message, used, this.model, node)
+            told.usage = await self._models.priced(usage, role, this.place)
         return answer_of(message, told.usage, this.failover(used=this.model))
 
     @property
@@ -117,7 +118,13 @@ class Asker:
         with readable(model):
             sent = this.request.sent(model, this.metadata)
             message = await within(min(self._limits_of(this).seconds, self._left(this)), sent)
-        check_whole(message, model)
+        try:
+            check_whole(message, model)
+        except BrokenAnswer:  # it can not be used, and was charged for
+            used: Role = this.role if this.place == 0 else "fallback"
+            usage = usage_of(message, used, this.model, this.node)
+            this.charged = await self._models.priced(usage, this.role, this.place)
+            raise
         self._circuits.answered(this.circuit)
         return message
 

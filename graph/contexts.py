@@ -20,6 +20,7 @@ from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
 from daruma.graph.models.tokenizers import tokens_of
 from daruma.graph.outputs import outputs_of
+from daruma.graph.price_check import check_prices
 from daruma.graph.raising import Raised
 from daruma.graph.team_check import check_team
 from daruma.graph.tiers import Node, Noting, run_node
@@ -72,11 +73,13 @@ class Contexts:
         Raises what the registry's ``check`` does,
         :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback or an expert's model
         that means nothing, and :class:`~daruma.tools.team.template_file.TemplateRefused` for a team
-        that can not be used.
+        that can not be used. For money that nobody could count it raises
+        :class:`~daruma.state.settings_errors.SettingsError`.
         """
         self._tools.check(settings.tools)
         check_fallbacks(settings.llm)
         check_team(settings)
+        check_prices(settings, self._main(settings.llm))
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
@@ -125,14 +128,22 @@ class Contexts:
             own_auxiliary=asker.own_auxiliary,
         )
 
+    def _main(self, llm: LLM) -> BaseChatModel | str | None:
+        own = self.settings.llm.model
+        return self._model or own if llm.model in (None, own) else llm.model
+
     def asker(self, llm: LLM) -> Asker:
         """Return what asks models under these settings: the same one for the same settings."""
         key = llm.model_dump_json()
         if key not in self._askers:
-            own = self.settings.llm.model
-            main = self._model or own if llm.model in (None, own) else llm.model
+            main = self._main(llm)
             models = Models(
-                main, llm.auxiliary_model, llm.model_aliases, llm.fallback_models, llm.requests
+                main,
+                llm.auxiliary_model,
+                llm.model_aliases,
+                llm.fallback_models,
+                llm.requests,
+                pricing=llm,
             )
             self._askers.setdefault(key, Asker(models))
         return self._askers[key]

@@ -11,7 +11,7 @@ from daruma.graph.models.errors import CircuitOpen, ModelUnavailable
 from daruma.graph.models.faults import Fault, fault_of
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import ModelFailed
-from daruma.state.usage import Role
+from daruma.state.usage import Role, Usage
 from daruma.tools.key_masking import without_keys
 from daruma.tools.results import clean
 
@@ -22,7 +22,8 @@ MAX_MESSAGE = 500
 @dataclass
 class Pursuit:
     """A call under way; ``began`` is by the asker's clock. ``circuit`` and ``keys`` are those of
-    the model that is asked just now."""
+    the model that is asked just now, ``charged`` what its last answer cost that could not be used.
+    """
 
     node: str
     call: int
@@ -36,6 +37,7 @@ class Pursuit:
     keys: Sequence[str] = ()
     tried: list[Tried] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
+    charged: Usage | None = None
 
     @property
     def model(self) -> str:
@@ -86,7 +88,9 @@ class Pursuit:
             then=move.then,
             status=fault.status,
             seconds=round(seconds, 3),
+            usage=self.charged,
         )
+        self.charged = None
         self.attempts.append(attempt)
         self.place = move.place
         return attempt

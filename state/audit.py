@@ -90,7 +90,11 @@ class Audit:
         return plain
 
 
+_NOT_CHARGED: Final = ("usage", None)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items() if key != "schema_version"}
+        told = {k: v for k, v in value.items() if k != "schema_version" and (k, v) != _NOT_CHARGED}
+        return {key: _plain(each) for key, each in told.items()}
     return [_plain(each) for each in value] if isinstance(value, tuple) else value

@@ -8,9 +8,9 @@ from daruma.state.ending import waits
 from daruma.state.lessons import Lessons
 from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.result import TaskResult
+from daruma.state.spending import usages_of
 from daruma.state.status import Status
 from daruma.state.step import StepKind
-from daruma.state.spending import usages_of
 from daruma.state.usage import usage_by_role
 from daruma.state.verification import Verification
 

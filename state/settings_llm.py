@@ -22,6 +22,19 @@ class Requests(Section):
     )
 
 
+class ModelPrice(Section):
+    """What a model costs, in US dollars for a million tokens."""
+
+    input: float = Field(ge=0, allow_inf_nan=False, description="Of what is sent.")
+    cached_input: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Of what the provider had kept; null: as input.",
+    )
+    output: float = Field(ge=0, allow_inf_nan=False, description="Of what is answered.")
+
+
 class LLM(Section):
     """Which models are asked."""
 
@@ -36,6 +49,10 @@ class LLM(Section):
         default=None, description="Finds by meaning in memory and knowledge, e.g. openai:NAME."
     )
     model_aliases: dict[str, str] = Field(default={}, description="Short names for models.")
+    prices: dict[str, ModelPrice] = Field(
+        default={},
+        description="Prices of models by name, in place of those in the known price lists.",
+    )
     requests: Requests = Requests()
     context_window_tokens: int | None = Field(
         default=None,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from langchain_core.language_models import BaseChatModel
@@ -12,8 +12,10 @@ from daruma.graph.models.circuit import CIRCUITS, Circuits
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.names import follow_aliases, meant_by
 from daruma.graph.models.openai_answers import as_ours
+from daruma.graph.models.prices import usd_of
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.settings_llm import Requests
+from daruma.state.settings_llm import LLM, Requests
+from daruma.state.usage import Usage
 
 AUXILIARY = "auxiliary"
 
@@ -61,6 +63,7 @@ class Models:
     fallbacks: Sequence[str] = ()
     requests: Requests = field(default_factory=Requests)
     circuits: Circuits = field(default=CIRCUITS, repr=False, compare=False)
+    pricing: LLM = field(default_factory=LLM)
     _made: dict[str, BaseChatModel] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -100,6 +103,13 @@ class Models:
         if spec in self._made:
             return self._made[spec]
         return await asyncio.to_thread(self.get, role, place)
+
+    async def priced(self, usage: Usage, role: str, place: int = 0) -> Usage:
+        """Return the usage of a call with what it cost, settled by the prices of today."""
+        model = await self.ready(role, place)
+        if isinstance(model, AnsweringModel):  # no list is looked at, so nothing is imported
+            return replace(usage, usd=usd_of(usage, model, self.pricing))
+        return replace(usage, usd=await asyncio.to_thread(usd_of, usage, model, self.pricing))
 
     def _meant(self, role: str, place: int) -> tuple[str, BaseChatModel | str]:
         chosen = self._chosen(role) if place == 0 else self.chain(role)[place]
