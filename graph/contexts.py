@@ -126,6 +126,7 @@ class Contexts:
             store=runtime.store,
             hand_over=handing.ended if handing else not_handed_over,
             own_auxiliary=asker.own_auxiliary,
+            can_ask=saver is not None,
         )
 
     def _main(self, llm: LLM) -> BaseChatModel | str | None:

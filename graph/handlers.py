@@ -22,6 +22,7 @@ from daruma.state.assignment import Assignment, Report
 from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of, words_of
 from daruma.state.events import (
+    BudgetSettled,
     ClarificationResolved,
     Event,
     MemberCompleted,
@@ -75,6 +76,8 @@ def _closing(node: str, update: Update) -> Iterator[Event]:
     """Yield what closes events that nobody else would close (PL-04)."""
     if node == "consult":
         yield RecoveryCompleted(strategy="give-up", carried="failed")
+    if node == "pause":
+        yield BudgetSettled(node="pause", scope="task", measure="", stopped=True)
     if node == "clarify":
         yield ClarificationResolved(how="stale", target_action="")
     if isinstance(report := update.get("reports"), Report):
@@ -112,7 +115,8 @@ def _update(
     if node == "intake":  # what it found is that of the task before
         return {"failure": failure, "origin": failure, "plan": None, "verification": None}
     update: Update = {"failure": failure, "origin": first}
-    return {**update, "crowded": None} if node == "compress" else update
+    cleared: dict[str, Update] = {"compress": {"crowded": None}, "pause": {"overrun": None}}
+    return {**update, **cleared.get(node, {})}
 
 
 def _stays_held(node: str, state: State) -> bool:

@@ -34,7 +34,12 @@ def ready_calls(state: State) -> list[object]:
     if state.task is None:
         return []
     return [
-        Dispatch(task=state.task, call=call, shown=paths_of(call, state.messages))
+        Dispatch(
+            task=state.task,
+            call=call,
+            shown=paths_of(call, state.messages),
+            phase_id=state.plan.current if state.plan else None,
+        )
         for call in with_status(state.calls, "ready")
     ]
 
@@ -72,6 +77,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "hopeless": "emergency",
             "failed": "recovery",
             "crowded": "compress",
+            "spent": "pause",
         },
     ),
     "spec_review": (
@@ -98,6 +104,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "failed": "recovery",
             "fatal": "settle",
             "crowded": "compress",
+            "spent": "pause",
         },
     ),
     "compress": (
@@ -127,14 +134,30 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "returned": "main",
             "exhausted": "settle",
             "failed": "recovery",
+            "spent": "pause",
         },
     ),
-    "reflect": (routes.after_reflect, {"learned": "main", "crowded": "compress"}),
+    "reflect": (
+        routes.after_reflect,
+        {"learned": "main", "crowded": "compress", "spent": "pause"},
+    ),
     "recovery": (
         routes.after_recovery,
-        {"unsure": "consult", **RECOVERED},
+        {"unsure": "consult", "spent": "pause", **RECOVERED},
     ),
     "consult": (routes.after_consult, RECOVERED),
+    "pause": (
+        routes.after_pause,
+        {
+            "answerable": "main",
+            "plannable": "plan",
+            "reflectable": "reflect",
+            "checkable": "verify",
+            "recoverable": "recovery",
+            "stopped": "settle",
+            "hopeless": "emergency",
+        },
+    ),
     "settle": (
         routes.after_settle,
         {"next": "begin", "undone": "rollback", "completed": "finish", "failed": "emergency"},
@@ -158,6 +181,7 @@ IN_A_PHASE = (
     "reflect",
     "recovery",
     "consult",
+    "pause",
 )
 
 ON_BUG: dict[str, str] = {

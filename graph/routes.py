@@ -10,6 +10,7 @@ from daruma.state import budget, phases
 from daruma.state.channels import State
 from daruma.state.compaction import Asking
 from daruma.state.ending import gave_up_asking, waits, work_status
+from daruma.state.grant import Paying
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import Plan
 from daruma.state.recovery import DONE
@@ -27,6 +28,15 @@ Recovered = Literal[
     "hopeless",
 ]
 
+_PAID: dict[
+    Paying, Literal["answerable", "plannable", "reflectable", "checkable", "recoverable"]
+] = {
+    "main": "answerable",
+    "plan": "plannable",
+    "reflect": "reflectable",
+    "verify": "checkable",
+    "recovery": "recoverable",
+}
 _NOW: dict[Asking, Literal["answerable", "plannable", "reflectable"]] = {
     "main": "answerable",
     "plan": "plannable",
@@ -42,7 +52,9 @@ def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
 
 def after_plan(
     state: State,
-) -> Literal["proposed", "accepted", "unusable", "hopeless", "failed", "crowded"]:
+) -> Literal["proposed", "accepted", "unusable", "hopeless", "failed", "crowded", "spent"]:
+    if state.overrun:
+        return "spent"
     if state.crowded:
         return "crowded"
     if state.failure:
@@ -88,7 +100,10 @@ def after_main(
     "failed",
     "fatal",
     "crowded",
+    "spent",
 ]:
+    if state.overrun:
+        return "spent"
     if state.crowded:
         return "crowded"
     if state.failure:
@@ -133,7 +148,9 @@ def after_clarify(_: State) -> Literal["answered"]:
 
 def after_verify(
     state: State,
-) -> Literal["passed", "rejected", "returned", "exhausted", "failed"]:
+) -> Literal["passed", "rejected", "returned", "exhausted", "failed", "spent"]:
+    if state.overrun:
+        return "spent"
     if state.failure:
         return "failed" if budget.can_recover(state) else "exhausted"
     if state.verification and state.verification.passed:
@@ -145,11 +162,15 @@ def after_verify(
     return "returned" if budget.can_reinject(state) else "exhausted"
 
 
-def after_reflect(state: State) -> Literal["learned", "crowded"]:
+def after_reflect(state: State) -> Literal["learned", "crowded", "spent"]:
+    if state.overrun:
+        return "spent"
     return "crowded" if state.crowded else "learned"
 
 
-def after_recovery(state: State) -> Literal["unsure", Recovered]:
+def after_recovery(state: State) -> Literal["unsure", "spent", Recovered]:
+    if state.overrun:
+        return "spent"
     return "unsure" if state.action else after_consult(state)
 
 
@@ -164,6 +185,19 @@ def after_consult(state: State) -> Recovered:
     last = state.steps[-1].recovery if state.steps else None
     again = last is not None and last.strategy == "retry" and last.carried in DONE
     return "rechecked" if origin == "verify" and again else "retried"
+
+
+def after_pause(
+    state: State,
+) -> Literal[
+    "answerable", "plannable", "reflectable", "checkable", "recoverable", "stopped", "hopeless"
+]:
+    grant = state.steps[-1].grant if state.steps else None
+    if grant is None or not grant.stopped:
+        return _PAID[grant.node if grant else "main"]
+    if state.failure is None:
+        return "checkable"
+    return "stopped" if state.plan or grant.node != "plan" else "hopeless"
 
 
 def after_settle(state: State) -> Literal["next", "undone", "completed", "failed"]:

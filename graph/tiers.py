@@ -22,7 +22,7 @@ from daruma.tools.context import Answer, Ask, Context
 Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]
 
 _ENDINGS: frozenset[Code] = frozenset(
-    {"bad_request", "plan_refused", "approval_denied", "rollback_failed"}
+    {"bad_request", "plan_refused", "approval_denied", "rollback_failed", "budget_exceeded"}
 )
 """What a task ends with by its own rules: a result under any settings."""
 

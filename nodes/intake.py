@@ -66,6 +66,7 @@ async def intake(state: State, context: Context) -> Update:
         "verification": None,
         "savepoints": helped.written.savepoints,
         "crowded": None,
+        **({"overrun": None} if state.overrun else {}),
         "drifted": drifted(task, helped.written.changes, context),
         "failure": refusal,
         "origin": None,

@@ -34,6 +34,7 @@ from daruma.tools.offer import Offer, offer_of
 from daruma.tools.resolution import tool_tasks
 from daruma.tools.results import leave_out, tool_result
 from daruma.tools.skills.skill_tools import SKILLS_LIST
+from daruma.tools.unpaid import unpaid
 from daruma.tools.unusable_answers import unusable
 
 CHAT = "Answer the user."
@@ -60,12 +61,17 @@ async def main(state: State, context: Context) -> Update:
     changed = settled(state) if state.clarification != before else Update()
     if asked_now := asked(state, context):
         return changed | asked_now
-    return changed | asked_in_words(state, await _thought(state, context), context)
+    thought = await _thought(state, context)
+    if "overrun" in thought:
+        return changed | thought
+    return changed | asked_in_words(state, thought, context)
 
 
 async def _thought(state: State, context: Context) -> Update:
     if not budget.can_think(state):
         return {"calls": ()}
+    if spent := unpaid(state, "main", context):
+        return spent
     offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
     offer = asking(offer, state)
     draft = _drafted(state, context, offer)

@@ -25,6 +25,7 @@ from daruma.tools.results import cut_off
 from daruma.tools.team.team_of import team_of
 from daruma.tools.team.template import Template
 from daruma.tools.team.template_file import TemplateRefused
+from daruma.tools.unpaid import unpaid
 
 PROMPT = """\
 You plan a task; others carry the plan out. Answer with one JSON object and nothing else:
@@ -50,6 +51,8 @@ TEAM = """\
 
 async def plan(state: State, context: Context) -> Update:
     """Ask the main model for a plan of the task."""
+    if spent := unpaid(state, "plan", context):
+        return spent
     at = context.now()
     try:
         team = await team_of(state.task, context.settings)

@@ -27,6 +27,7 @@ from daruma.tools.recovery.handling import given_up, handled
 from daruma.tools.recovery.learning import learned_against
 from daruma.tools.recovery.reading import action_in
 from daruma.tools.recovery.recording import closed_on_bug
+from daruma.tools.unpaid import unpaid
 
 PROMPT = """\
 A step of an agent failed. Choose the one action that is most likely to bring the task on. Answer \
@@ -49,6 +50,9 @@ async def recovery(state: State, context: Context) -> Update:
     failure = state.failure
     if failure is None:
         raise LookupError("there is no failure to recover from")
+    spent = None if hopeless(state, failure) else unpaid(state, "recovery", context)
+    if spent:
+        return spent
     progress = progress_of(state).to_dict()
     context.emit(RecoveryStarted(code=failure.code, message=failure.message, progress=progress))
     with closed_on_bug(context):

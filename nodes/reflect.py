@@ -13,6 +13,7 @@ from daruma.state.recording import record_step
 from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context
 from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
+from daruma.tools.unpaid import unpaid
 
 PROMPT = """\
 The work was checked and did not pass. From what the checks really said, state in a few sentences \
@@ -22,6 +23,8 @@ the output."""
 
 async def reflect(state: State, context: Context) -> Update:
     """Ask for a reflection; if that fails, the next attempt goes on without one (VE-04)."""
+    if spent := unpaid(state, "reflect", context):
+        return spent
     draft = Draft("reflect", [SystemMessage(PROMPT)], shown(state))
     counted, crowded = weighed(draft, state, context)
     if crowded:

@@ -9,6 +9,7 @@ from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
 from daruma.state.recoveries import hidden_tools
+from daruma.state.spending import overrun
 from daruma.tools.auditing import audit_of
 from daruma.tools.context import EXACT, Answer, Context
 from daruma.tools.continuity.resuming import asking
@@ -55,6 +56,8 @@ async def _ask(
 ) -> tuple[Answer | None, Failover | None]:
     if not this.request.asked_ids:
         return None, None  # too much to be shown: nobody can say what was meant
+    if overrun(state, "main"):
+        return None, None  # the model is told what is broken, once there is budget again
     try:
         answer = await context.ask(
             "repair",

@@ -7,6 +7,7 @@ from langgraph.errors import GraphBubbleUp
 from daruma.state.channels import Update
 from daruma.state.events import ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
+from daruma.state.step import Step
 from daruma.state.storage import CutOff
 from daruma.state.tool_task import Dispatch, ToolTask, moved
 from daruma.tools.asked_of_people import asked_of_people
@@ -33,7 +34,7 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     What it changes is changed once: a call that was made before the machine was killed is answered
     with what came of it then; about one that was cut short a person may be asked (DU-06).
     """
-    call = dispatch.call
+    call, at = dispatch.call, context.now()
     known = offer_of(dispatch.task, context).find(call.name)
     if known is None:
         return _answered(call, await without_tool(call, context))
@@ -42,7 +43,20 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         return await _told(dispatch, known, key, context)
 
     effect = await effect_of(call, known, dispatch.task.workspace, context)
-    return _answered(call, await once(call, effect, context, work, partial(_asked, context)))
+    answered = _answered(call, await once(call, effect, context, work, _asked))
+    return {**answered, "steps": [_step(dispatch, at, context.now() - at)]}
+
+
+def _step(dispatch: Dispatch, at: float, seconds: float) -> Step:
+    """Put its time on record; the budget counts calls that run at once only once."""
+    return Step(
+        kind="tool",
+        task_id=dispatch.task.id,
+        phase_id=dispatch.phase_id,
+        at=at,
+        seconds=seconds,
+        signature=dispatch.call.name,
+    )
 
 
 def _asked(context: Context, question: Question) -> str:

@@ -13,10 +13,13 @@ from daruma.tools.context import Context
 from daruma.tools.errors import FileUnavailable, ToolError
 from daruma.tools.sandbox.level import SandboxUnavailable
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.unpaid import unpaid
 
 
 async def verify(state: State, context: Context) -> Update:
     """Run the checks once. A red result is told to the model as a short excerpt (VE-03)."""
+    if spent := unpaid(state, "verify", context):
+        return spent
     at = context.now()
     try:
         verification = await checked(state, context)

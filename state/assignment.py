@@ -8,6 +8,7 @@ from daruma.state.lessons import Lessons
 from daruma.state.plan import Phase, Plan
 from daruma.state.record import record
 from daruma.state.savepoint import savepoint_id
+from daruma.state.shares import with_shares
 from daruma.state.step import Step
 from daruma.state.task import Task
 
@@ -69,6 +70,7 @@ def assignments(state: "State") -> list[object]:
     snapshots = {each.id: each.snapshot for each in state.savepoints}
     running = [each for each in enumerate(state.plan.phases, 1) if each[1].status == "running"]
     tasks = shares(state.task, state.steps, len(running))
+    tasks = with_shares(state, tasks, [phase.id for _, phase in running])
     return [
         Assignment(
             task=task,

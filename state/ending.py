@@ -1,12 +1,20 @@
 """How the work of a phase, or of a task without phases, ended: a pure reading of the state."""
 
+from typing import Final
+
 from langchain_core.messages import AIMessage
 
 from daruma.state import budget
 from daruma.state.channels import State
-from daruma.state.failure import Failure
+from daruma.state.failure import Code, Failure
+from daruma.state.spending import stopped
 from daruma.state.status import Status
 from daruma.state.verification import excerpt
+
+_OF_CODE: Final[dict[Code, Status]] = {
+    "approval_denied": "blocked",
+    "budget_exceeded": "budget_exceeded",
+}
 
 
 def work_status(state: State) -> Status:
@@ -15,14 +23,16 @@ def work_status(state: State) -> Status:
     A failure counts first, then what the checks said, then whether there is an answer at all.
     """
     if state.failure:
-        return "blocked" if state.failure.code == "approval_denied" else "failed"
+        return _OF_CODE.get(state.failure.code, "failed")
     if waits(state):
         return "parked"
     if state.verification and not state.verification.passed:
-        return _status_of_red(state)
+        return "budget_exceeded" if stopped(state) else _status_of_red(state)
     if state.verification and state.verification.checks and not turn_is_over(state):
         return "completed"
-    return "completed" if answer(state) else "max_steps_exceeded"
+    if answer(state):
+        return "completed"
+    return "budget_exceeded" if stopped(state) else "max_steps_exceeded"
 
 
 def work_failure(state: State, status: Status) -> Failure | None:
@@ -31,6 +41,8 @@ def work_failure(state: State, status: Status) -> Failure | None:
         return None
     if state.origin or state.failure:
         return state.origin or state.failure
+    if status == "budget_exceeded":
+        return Failure(code="budget_exceeded", node="main", message=spent_text(state))
     if state.verification and not state.verification.passed:
         message = f"verification failed: {state.verification.summary}"
         detail = excerpt(state.verification)
@@ -65,6 +77,12 @@ def stopped_text(state: State) -> str:
     return (
         "Stopped: exceeded max_steps." if state.plan is None else "Stopped: exceeded think steps."
     )
+
+
+def spent_text(state: State) -> str:
+    """Say that the budget ended the work, and what the last checks said."""
+    checked = state.verification.summary if state.verification else ""
+    return f"Stopped: the budget is spent. {checked}".strip()
 
 
 def turn_is_over(state: State) -> bool:

@@ -415,6 +415,33 @@ class RecoveryCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BudgetSpent(Event):
+    """A limit is reached, before ``node`` would spend more; a question may follow.
+
+    ``scope`` is task or phase, ``measure`` tokens, usd or seconds.
+    """
+
+    type: ClassVar[str] = "budget_spent"
+    node: str
+    scope: str
+    measure: str
+    spent: float
+    limit: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetSettled(Event):
+    """Closes a ``budget_spent``: so much ``more`` was granted, or the work stops there."""
+
+    type: ClassVar[str] = "budget_settled"
+    node: str
+    scope: str
+    measure: str
+    more: float = 0.0
+    stopped: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskCompleted(Event):
     """The end of a task, whatever its status; closes ``task_started``."""
 

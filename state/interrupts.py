@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from daruma.state.approval import Approval
 from daruma.state.errors import DarumaError
+from daruma.state.granting import amount_in
 from daruma.state.plan import Plan, PlanRefused
 from daruma.state.plan_reading import plan_from
 
@@ -60,7 +61,10 @@ class RecoveryRequest(TypedDict):
 
 
 class Question(TypedDict):
-    """A question that only a person can answer; where there are ``options``, with one of them."""
+    """A question that only a person can answer; where there are ``options``, with one of them.
+
+    With ``amounts`` an amount of one of these will do as well, such as ``tokens 50000``.
+    """
 
     type: Literal["question"]
     id: str
@@ -68,6 +72,7 @@ class Question(TypedDict):
     context: str
     deadline: float | None
     options: NotRequired[list[str]]
+    amounts: NotRequired[list[str]]
 
 
 class _Reply(BaseModel):
@@ -181,16 +186,20 @@ def read_reply(value: Mapping[str, Any], reply: object) -> Any:
     elif isinstance(typed, Park) and value.get("parked"):
         raise ReplyRefused("this plan is parked already: confirm, reject or edit it")
     elif isinstance(typed, Answer) and value.get("options"):
-        return _chosen(value["options"], typed)
+        return _chosen(value["options"], typed, value.get("amounts", ()))
     return typed
 
 
-def _chosen(options: Sequence[str], reply: Answer) -> Answer:
-    """Return an answer that is one of the options, in its spelling."""
+def _chosen(options: Sequence[str], reply: Answer, amounts: Sequence[str] = ()) -> Answer:
+    """Return an answer that is one of the options, in its spelling, or an amount."""
     for option in options:
         if reply.answer.strip().casefold() == option.casefold():
             return Answer(answer=option)
-    raise ReplyRefused(f"the answer has to be one of: {', '.join(options)}")
+    found = amount_in(reply.answer)
+    if found and found[0] in amounts:
+        return Answer(answer=reply.answer.strip())
+    also = [f"{amount} NUMBER" for amount in amounts]
+    raise ReplyRefused(f"the answer has to be one of: {', '.join([*options, *also])}")
 
 
 def _check_review(value: Mapping[str, Any], reply: Confirm | Reject | Edit) -> None:

@@ -20,11 +20,12 @@ class TaskResult:
 
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls, tokens and US dollars by role,
     ``timings`` holds seconds by kind of step and in ``total``. ``notes`` says what a reader must
-    know of how the work was done, ``audit`` what was changed or left out of the model's calls. ``sandbox`` is
-    the weakest level that a command ran at, None if none ran. ``recoveries`` are the actions that
-    were taken against failures, in order; ``context_cost`` is what was done to keep requests within
-    the context. ``clarification`` is what a parked task asks the user for, None where it asks
-    nothing. ``lessons`` is what it was given of what earlier tasks taught, None if nothing.
+    know of how the work was done, ``audit`` what was changed or left out of the model's calls.
+    ``sandbox`` is the weakest level that a command ran at, None if none ran. ``recoveries`` are the
+    actions that were taken against failures, in order; ``context_cost`` is what was done to keep
+    requests within the context. ``clarification`` is what a parked task asks the user for, None
+    where it asks nothing. ``lessons`` is what it was given of what earlier tasks taught, None if
+    nothing.
     """
 
     task_id: str

@@ -5,14 +5,16 @@ No counter is kept anywhere: a fork or a resume has spent what its history says 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from daruma.state.amounts import Amounts, Measure, Scope
-from daruma.state.channels import State
 from daruma.state.grant import Grant, Overrun, Paying
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.step import Step
 from daruma.state.usage import Usage
+
+if TYPE_CHECKING:
+    from daruma.state.channels import State
 
 WAITING: Final = frozenset({"pause", "consult"})
 """Steps in which a person was asked: no work."""
@@ -57,24 +59,25 @@ def usages_of(step: Step) -> Iterator[Usage]:
             yield attempt.usage
 
 
-def spent_by_task(state: State) -> Spending:
+def spent_by_task(state: "State") -> Spending:
     """Return what the task at hand has spent, in all its phases."""
     return spending(_steps(state, "task"))
 
 
-def spent_in_phase(state: State) -> Spending:
+def spent_in_phase(state: "State") -> Spending:
     """Return what the current phase has spent; of a task without phases, all of it."""
     return spending(_steps(state, "phase"))
 
 
-def allowed(state: State, scope: Scope) -> Amounts:
+def allowed(state: "State", scope: Scope) -> Amounts:
     """Return the limits of the task or of its phase, with all that was granted since."""
     if state.task is None:
         return Amounts()
     limits = state.task.limits
     base = limits.spend if scope == "task" else limits.spend_in_phase
+    taken = limits.taken if scope == "task" else limits.taken_in_phase
     more = [step.grant.more for step in _steps(state, scope) if _is_of(step.grant, scope)]
-    return with_more(base, more)
+    return with_more(base, [*more, less(taken)])
 
 
 def with_more(base: Amounts, more: Iterable[Amounts]) -> Amounts:
@@ -88,7 +91,13 @@ def with_more(base: Amounts, more: Iterable[Amounts]) -> Amounts:
     )
 
 
-def overrun(state: State, node: Paying) -> Overrun | None:
+def less(amounts: Amounts) -> Amounts:
+    """Return amounts to be taken away."""
+    tokens, usd, seconds = amounts.tokens, amounts.usd, amounts.seconds
+    return Amounts(tokens=-(tokens or 0), usd=-(usd or 0.0), seconds=-(seconds or 0.0))
+
+
+def overrun(state: "State", node: Paying) -> Overrun | None:
     """Return the first limit that is reached of those that ``node`` would spend of.
 
     A verification takes time alone, so that work is still checked when tokens or money are spent.
@@ -109,7 +118,7 @@ def overrun(state: State, node: Paying) -> Overrun | None:
     return None
 
 
-def stopped(state: State) -> bool:
+def stopped(state: "State") -> bool:
     """Whether it was said that the task, or its phase, stops where its budget is spent."""
     for step in reversed(_steps(state, "task")):
         if step.grant and (step.grant.scope == "task" or step in _steps(state, "phase")):
@@ -117,7 +126,7 @@ def stopped(state: State) -> bool:
     return False
 
 
-def unchecked(state: State) -> bool:
+def unchecked(state: "State") -> bool:
     """Whether the model has worked since the last verification of the phase."""
     kinds = [step.kind for step in _steps(state, "phase") if step.kind in {"think", "verify"}]
     return bool(kinds) and kinds[-1] == "think"
@@ -127,16 +136,16 @@ def _is_of(grant: Grant | None, scope: Scope) -> bool:
     return grant is not None and grant.scope == scope and not grant.stopped
 
 
-def _scopes(state: State) -> tuple[Scope, ...]:
+def _scopes(state: "State") -> tuple[Scope, ...]:
     planning = state.task and state.task.mode in KEEP_WORKING and not _phase(state)
     return ("task",) if planning else ("task", "phase")
 
 
-def _phase(state: State) -> str | None:
+def _phase(state: "State") -> str | None:
     return state.plan.current if state.plan else None
 
 
-def _steps(state: State, scope: Scope) -> list[Step]:
+def _steps(state: "State", scope: Scope) -> list[Step]:
     if state.task is None:
         return []
     ours, phase = [s for s in state.steps if s.task_id == state.task.id], _phase(state)

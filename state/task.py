@@ -12,6 +12,7 @@ class Limits:
     ``turn`` bounds the ``think`` steps of the whole task (TL-16); None means no such bound.
     ``spend`` bounds what the whole task takes in tokens, money and time, ``spend_in_phase`` what
     each phase does; ``when_spent`` says what becomes of it then (BU-04).
+    ``taken`` is what of them others have, and is not for this team member.
     """
 
     think: int
@@ -23,6 +24,8 @@ class Limits:
     spend: Amounts = Amounts()
     spend_in_phase: Amounts = Amounts()
     when_spent: WhenSpent = "ask"
+    taken: Amounts = Amounts()
+    taken_in_phase: Amounts = Amounts()
     schema_version: int = 1
 
 

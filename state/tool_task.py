@@ -73,6 +73,7 @@ class Dispatch:
     task: Task
     call: ToolTask
     shown: tuple[str, ...] = ()
+    phase_id: str | None = None
     schema_version: int = 1
 
 

@@ -99,7 +99,8 @@ class Context:
 
     ``open_sandbox`` opens what every command runs in; a task without commands never calls it. It
     raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable`. ``tokens`` counts what the main
-    model reads, ``own_auxiliary`` says that the auxiliary model is another one.
+    model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
+    that a question to a person can be kept until it is answered.
     """
 
     settings: Settings
@@ -118,6 +119,7 @@ class Context:
     store: BaseStore | None = None
     tokens: Tokens = ESTIMATE
     own_auxiliary: bool = False
+    can_ask: bool = True
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:
         """Return the snapshots of a workspace; None where there is none, or settings want none."""

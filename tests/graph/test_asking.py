@@ -60,7 +60,9 @@ async def test_the_answer_comes_with_its_cost() -> None:
     answer = await ask(RecordingModel(script=[say() | {"usage": {"input": 7, "output": 3}}]))
 
     assert answer.message.text == "Done."
-    assert answer.usage == Usage(role="main", model="scripted", input_tokens=7, output_tokens=3)
+    assert answer.usage == Usage(
+        role="main", model="scripted", input_tokens=7, output_tokens=3, usd=0.0
+    )
 
 
 async def test_tools_are_offered_only_if_there_are_some() -> None:

@@ -61,6 +61,6 @@ def test_the_dictionary_is_json() -> None:
 
 @pytest.mark.parametrize("status", get_args(Status))
 def test_only_completed_is_a_success(status: Status) -> None:
-    """MO-08: the seven statuses, and the one that counts."""
+    """MO-08: the eight statuses, and the one that counts."""
     assert replace(RESULT, status=status).completed == (status == "completed")
     assert len(get_args(Status)) == 8
