@@ -16,7 +16,10 @@ from langgraph.types import StateSnapshot
 from daruma.state import phases
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
+from daruma.state.raising_budgets import BudgetTooSmall, raised
 from daruma.state.result import TaskResult
+from daruma.state.settings import Settings
+from daruma.state.spending import stopped
 from daruma.state.tool_task import ToolTask
 
 _LANGGRAPHS_OWN = frozenset(CheckpointMetadata.__annotations__)
@@ -37,12 +40,16 @@ class Fork:
     as_node: str
 
 
-def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> Fork:
+def fork_of(
+    history: Sequence[StateSnapshot],
+    call_id: str | None = None,
+    settings: Settings | None = None,
+) -> Fork:
     """Find where the newest task of a thread failed, or where one of its calls did.
 
     ``history`` is the thread's, newest first. A model call is made again, a denied approval is
-    asked for again, a call that ran and failed runs again, its siblings do not. Raises
-    :class:`NothingToReopen`.
+    asked for again, a call that ran and failed runs again, its siblings do not. A task whose budget
+    was spent goes on under the budgets of ``settings``. Raises :class:`NothingToReopen`.
     """
     known = list(history)
     if not known:
@@ -51,15 +58,21 @@ def fork_of(history: Sequence[StateSnapshot], call_id: str | None = None) -> For
         raise NothingToReopen("this thread waits for an answer: answer it first")
     state = State(**known[0].values)
     of_task = [past for past in known if _same_task(past, state)]
-    return _of_end(of_task, state) if call_id is None else _of_call(of_task, call_id)
+    return (
+        _of_end(of_task, state, settings or Settings())
+        if call_id is None
+        else _of_call(of_task, call_id)
+    )
 
 
-def _of_end(of_task: list[StateSnapshot], state: State) -> Fork:
+def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings) -> Fork:
     result = _failed_result(state)
     if is_teams(state):
-        return _of_team(of_task[0], state)
+        return _of_team(of_task[0], state, settings)
     if result.status == "blocked":
         return _of_block(of_task)
+    if result.status == "budget_exceeded":
+        return _of_budget(of_task, settings)
     node = _failed_node(state)
     for past in of_task:
         if past.next == (node,):
@@ -82,11 +95,25 @@ def is_teams(state: State) -> bool:
     return state.task is not None and state.task.mode == "team_collab" and fallen is not None
 
 
-def _of_team(past: StateSnapshot, state: State) -> Fork:
+def _of_budget(of_task: list[StateSnapshot], settings: Settings) -> Fork:
+    """Go on from where the budget was spent, as if the settings of today had been granted."""
+    for past in of_task:
+        if past.next == ("pause",):
+            try:
+                values = raised(State(**past.values), settings)
+            except BudgetTooSmall as error:
+                raise NothingToReopen(str(error)) from None
+            return Fork(_going_on(past), values, "pause")
+    raise NothingToReopen("where the budget was spent is not in this thread's history any more")
+
+
+def _of_team(past: StateSnapshot, state: State, settings: Settings) -> Fork:
     """Begin the failed phases anew; what other members have done and merged stays."""
     if state.plan is None:
         raise NothingToReopen("this task has no plan to go on with")
-    cleared = {"error": None, "failure": None, "origin": None}
+    cleared: dict[str, Any] = {"error": None, "failure": None, "origin": None}
+    if stopped(state):
+        cleared |= raised(state, settings)
     return Fork(_going_on(past), {"plan": phases.reopened(state.plan), **cleared}, "merge")
 
 

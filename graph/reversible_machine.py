@@ -27,7 +27,7 @@ class ReversibleMachine(HeldMachine):
         """
         with self._held(config) as own:
             history = [*own.get_state_history(newest(self._thread(config)))]
-            fork = fork_of(history, call)
+            fork = fork_of(history, call, self.settings)
             if call is None:
                 with workspace_locked(workspace_of(None, history[0])):
                     brought_back(history[0])
@@ -40,7 +40,7 @@ class ReversibleMachine(HeldMachine):
         async with self._aheld(config) as own:
             thread = newest(self._thread(config))
             history = [past async for past in own.aget_state_history(thread)]
-            fork = fork_of(history, call)
+            fork = fork_of(history, call, self.settings)
             if call is None:
                 async with entered_in_thread(workspace_locked(workspace_of(None, history[0]))):
                     await in_thread(brought_back, history[0])

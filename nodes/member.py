@@ -38,11 +38,7 @@ async def member(given: Assignment, context: Context) -> Update:
     except CutOff:  # its own machine could not be written down: that is no failure of the phase
         raise
     except (ToolError, DarumaError) as error:
-        gone = isinstance(error, ToolError | SnapshotUnavailable | WorktreeUnavailable)
-        code: Code = "workspace_conflict" if gone else "bad_request"
-        failure = Failure(code=code, node="member", message=str(error))
-        phase = replace(given.phase, status="failed", outcome="failed", failure=failure)
-        report = Report(phase=phase)
+        report = _fallen(given, error)
     outcome = report.phase.outcome or "failed"
     context.emit(
         MemberCompleted(phase_id=given.phase.id, expert=given.phase.expert or "", outcome=outcome)
@@ -57,7 +53,20 @@ async def _carried_out(given: Assignment, context: Context) -> Report:
     begun, settings = started(given, expert, place), settings_of(expert, context.settings)
     recalled = await _recalled(begun, given.phase, context)
     begun = replace(begun, recalled=recalled, lessons=given.lessons)
-    return await _report(given, await context.carry_out(begun, settings), place)
+    ended = await context.carry_out(begun, settings)
+    try:
+        return await _report(given, ended, place)
+    except (ToolError, DarumaError) as error:  # what it has spent stays on record
+        if isinstance(error, CutOff):
+            raise
+        return replace(_fallen(given, error), steps=tuple(ended.steps))
+
+
+def _fallen(given: Assignment, error: Exception) -> Report:
+    gone = isinstance(error, ToolError | SnapshotUnavailable | WorktreeUnavailable)
+    code: Code = "workspace_conflict" if gone else "bad_request"
+    failure = Failure(code=code, node="member", message=str(error))
+    return Report(phase=replace(given.phase, status="failed", outcome="failed", failure=failure))
 
 
 def started(given: Assignment, expert: Expert | None, place: Drawn | None) -> State:

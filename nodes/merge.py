@@ -12,6 +12,7 @@ from daruma.state.events import MergeCompleted, PhaseCompleted, VerificationComp
 from daruma.state.failure import Failure
 from daruma.state.phase_events import phase_failed
 from daruma.state.plan import Phase, Plan
+from daruma.state.recording import record_step
 from daruma.state.savepoint import Savepoint
 from daruma.state.settling import with_conflicts, with_red_checks
 from daruma.state.verification import Verification, excerpt
@@ -47,14 +48,18 @@ async def merge(state: State, context: Context) -> Update:
     round_ = Round(state.plan)
     for report in reports:
         round_ = await _joined(round_, report, state, context)
+    steps = [step for report in reports for step in report.steps]
     if len(round_.met) > 1 and state.task and state.task.verify:
+        at = context.now()
         round_ = await _checked(round_, state, context)
+        passed = round_.verification is not None and round_.verification.passed
+        steps += record_step(state, "verify", at=at, seconds=context.now() - at, ok=passed)
     said = "\n\n".join(f"{r.phase.title}: {r.phase.answer}" for r in reports if r.phase.answer)
     names = "+".join(report.phase.id for report in reports)
     return {
         "plan": round_.plan,
         "reports": (),
-        "steps": [step for report in reports for step in report.steps],
+        "steps": steps,
         "savepoints": list(round_.savepoints),
         "messages": [AIMessage(said, id=f"{state.plan.id}:merge:{names}")] if said else [],
         "verification": round_.verification,

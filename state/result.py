@@ -36,7 +36,7 @@ class TaskResult:
     phases: tuple[Phase, ...] = ()
     verification: Verification | None = None
     budgets: dict[str, int]
-    usage: dict[str, dict[str, float]]
+    usage: dict[str, dict[str, int | float]]
     timings: dict[str, float]
     notes: tuple[str, ...] = ()
     audit: tuple[Audit, ...] = ()

@@ -3,14 +3,16 @@
 from typing import get_args
 
 from daruma.state import budget, phases
+from daruma.state.amounts import Measure
 from daruma.state.channels import State
 from daruma.state.ending import waits
+from daruma.state.granting import shown
 from daruma.state.lessons import Lessons
 from daruma.state.recoveries import ended_with, outcomes
 from daruma.state.result import TaskResult
 from daruma.state.spending import usages_of
 from daruma.state.status import Status
-from daruma.state.step import StepKind
+from daruma.state.step import Step, StepKind
 from daruma.state.usage import usage_by_role
 from daruma.state.verification import Verification
 
@@ -48,7 +50,13 @@ def result_of(
         audit=tuple(step.audit for step in steps if step.audit),
         recoveries=outcomes(steps, ended_with(state)),
         context_cost=tuple(step.context_cost for step in steps if step.context_cost),
-        notes=(*notes, *_of_memory(state), *_of_lessons(state), *_of_workspace(state)),
+        notes=(
+            *notes,
+            *_of_budget(steps),
+            *_of_memory(state),
+            *_of_lessons(state),
+            *_of_workspace(state),
+        ),
         sandbox=sandbox,
         clarification=state.clarification if status == "parked" and waits(state) else None,
         lessons=_lessons(state),
@@ -68,6 +76,17 @@ def _of_workspace(state: State) -> tuple[str, ...]:
     if state.drifted and state.drifted.task_id == state.task_id:
         notes.insert(0, f"files that somebody else changed meanwhile: {named(state.drifted.paths)}")
     return tuple(dict.fromkeys(notes))
+
+
+def _of_budget(steps: list[Step]) -> tuple[str, ...]:
+    """Say what was granted beyond the limits, and where work stopped as they were spent."""
+    grants = [step.grant for step in steps if step.grant]
+    measures: tuple[Measure, ...] = get_args(Measure)
+    more = {m: sum(each.more.of(m) or 0.0 for each in grants) for m in measures}
+    notes = [f"granted beyond its budget: {shown(m, more[m])}" for m in measures if more[m]]
+    if any(each.stopped for each in grants):
+        notes.append("stopped where its budget of tokens, money or time was spent")
+    return tuple(notes)
 
 
 def _of_memory(state: State) -> tuple[str, ...]:

@@ -28,12 +28,12 @@ class Usage:
     schema_version: int = 1
 
 
-def usage_by_role(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:
+def usage_by_role(usages: Iterable[Usage]) -> dict[str, dict[str, int | float]]:
     """Sum by role: ``{"main": {"calls", "input_tokens", "output_tokens", "usd"}}``.
 
     ``usd`` sums what has a price, and is left out where nothing has one.
     """
-    totals: dict[str, dict[str, float]] = {}
+    totals: dict[str, dict[str, int | float]] = {}
     for usage in usages:
         total = totals.setdefault(usage.role, {"calls": 0, "input_tokens": 0, "output_tokens": 0})
         total["calls"] += 1

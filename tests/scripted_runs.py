@@ -28,6 +28,7 @@ CLOSERS: Mapping[str, tuple[str, ...]] = {
     "phase_rollback_started": ("phase_rollback_completed", "phase_rollback_failed"),
     "recovery_started": ("recovery_completed",),
     "member_started": ("member_completed",),
+    "budget_spent": ("budget_settled",),
     "clarification_request": ("clarification_resolved",),
 }
 """What closes each event that opens something (PL-04)."""

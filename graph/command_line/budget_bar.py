@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast, get_args
 
 from rich.text import Text
 
 from daruma.state import budget
+from daruma.state.amounts import Measure
 from daruma.state.channels import State
+from daruma.state.granting import shown
+from daruma.state.spending import allowed, spent_by_task
 from daruma.state.step import StepKind
 
 _WIDEST = 10
@@ -16,32 +19,51 @@ _KNOWN = frozenset(field.name for field in fields(State))
 
 @dataclass(frozen=True)
 class Spent:
-    """Steps of one kind: how many were made, and how many may be."""
+    """Steps of one kind, or a measure: how much was spent, and how much may be."""
 
-    kind: StepKind
-    spent: int
-    of: int
+    kind: StepKind | Measure
+    spent: float
+    of: float
+
+    @property
+    def amounts(self) -> tuple[str, str]:
+        """What was spent and what may be, as people write it."""
+        if self.kind in get_args(Measure):
+            measure = cast(Measure, self.kind)
+            return shown(measure, self.spent), shown(measure, self.of)
+        return f"{self.spent:g}", f"{self.of:g}"
 
 
 def spent_of(values: Mapping[str, Any]) -> tuple[Spent, ...]:
-    """Count a state's steps against the limits of the current phase, or of a task without one."""
+    """Count what a state has spent against the limits of its current phase, or without one its own.
+
+    Tokens, money and time are those of the whole task, where it has a limit of them.
+    """
     state = State(**{key: value for key, value in values.items() if key in _KNOWN})
     if state.task is None:
         return ()
     limits, steps = state.task.limits, list(budget.in_scope(state))
     thought = Spent("think", budget.spent(steps, "think"), limits.think)
     if not state.task.verify:
-        return (thought,)
+        return (thought, *_measured(state))
     return (
         thought,
         Spent("verify", budget.spent(steps, "verify"), limits.verify),
         Spent("reflect", budget.spent(steps, "reflect"), limits.reflect),
+        *_measured(state),
     )
+
+
+def _measured(state: State) -> tuple[Spent, ...]:
+    measures: tuple[Measure, ...] = get_args(Measure)
+    task, limits = spent_by_task(state), allowed(state, "task")
+    limited = ((each, limits.of(each)) for each in measures)
+    return tuple(Spent(each, task.of(each), of) for each, of in limited if of is not None)
 
 
 def in_words(spent: tuple[Spent, ...]) -> str:
     """Return ``think 3 of 7, verify 1 of 2``."""
-    return ", ".join(f"{each.kind} {each.spent} of {each.of}" for each in spent)
+    return ", ".join(f"{each.kind} {' of '.join(each.amounts)}" for each in spent)
 
 
 def bar(spent: tuple[Spent, ...], *, ascii_only: bool = False) -> Text:
@@ -49,10 +71,10 @@ def bar(spent: tuple[Spent, ...], *, ascii_only: bool = False) -> Text:
     full, empty = ("#", ".") if ascii_only else ("▰", "▱")
     text = Text()
     for each in spent:
-        blocks = min(each.of, _WIDEST)
-        filled = min(blocks, -(-each.spent * blocks // each.of)) if each.of else 0
+        blocks = int(min(each.of, _WIDEST)) if each.kind not in get_args(Measure) else _WIDEST
+        filled = int(min(blocks, -(-each.spent * blocks // each.of))) if each.of else 0
         text.append(f"  {each.kind} ", style="dim")
         text.append(full * filled, style="yellow" if filled == blocks else "green")
         text.append(empty * (blocks - filled), style="dim")
-        text.append(f" {each.spent}/{each.of}", style="dim")
+        text.append(f" {'/'.join(each.amounts)}", style="dim")
     return text

@@ -18,7 +18,6 @@ from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_unbuilt import without_effect
 from daruma.state.storage import StorageUnavailable
 from daruma.tools.commands.environment import command_environment
 from daruma.tools.sandbox.level import REMEDY, SandboxUnavailable
@@ -92,8 +91,6 @@ def _models() -> Iterator[Finding]:
         return
     found = Path("daruma.yaml").is_file()
     yield Finding("settings", "ok", str(Path("daruma.yaml").absolute()) if found else "defaults")
-    if idle := without_effect(settings):
-        yield Finding("settings", "note", f"without effect yet: {', '.join(idle)}")
     llm = settings.llm
     models = Models(llm.model, llm.auxiliary_model, llm.model_aliases)
     if llm.model is None:

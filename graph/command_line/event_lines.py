@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from daruma.graph.command_line import rollback_lines, team_lines
+from daruma.graph.command_line import budget_lines, rollback_lines, team_lines
 from daruma.graph.command_line.audit_lines import audit_lines
 from daruma.graph.command_line.call_settled_lines import settled_lines
 from daruma.graph.command_line.context_lines import compacted_lines
@@ -147,6 +147,8 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "phase_rollback_completed": rollback_lines.rolled_back_lines,
     "phase_rollback_failed": rollback_lines.failed_lines,
     "rollback_decided": rollback_lines.decided_lines,
+    "budget_spent": budget_lines.spent_lines,
+    "budget_settled": budget_lines.settled_lines,
     "savepoint_written": rollback_lines.savepoint_lines,
     "workspace_drifted": rollback_lines.drift_lines,
     "context_compacted": compacted_lines,

@@ -69,6 +69,7 @@ def _options(value: Mapping[str, Any]) -> list[str]:
         return ["--confirm", "--reject 'what to change'"]
     if value["type"] == "question":
         given = [f"--text {shlex.quote(each)}" for each in options_of(value)]
+        given += [f"--text '{amount} NUMBER'" for amount in value.get("amounts") or ()]
         return given or ["--text 'your answer'"]
     if value["type"] == "recovery_request":
         pinned = f"--approve {shlex.quote(value['id'])}"  # a later recovery is another one

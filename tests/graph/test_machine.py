@@ -28,6 +28,7 @@ NAMES = {
     "reflect",
     "recovery",
     "consult",
+    "pause",
     "rollback",
     "settle",
     "emergency",

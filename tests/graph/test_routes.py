@@ -21,8 +21,20 @@ from tests.parts import (
 
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
+from daruma.state.amounts import Amounts
 from daruma.state.compaction import Compaction, Crowded
+from daruma.state.grant import Grant, Overrun, Paying
 from daruma.state.recovery import RecoveryAction
+
+SPENT: dict[str, Any] = {
+    "overrun": Overrun(node="main", scope="task", measure="tokens", spent=2, limit=1)
+}
+
+
+def paused(node: Paying = "main", *, stopped: bool = False) -> dict[str, Any]:
+    grant = Grant(node=node, scope="task", more=Amounts(), stopped=stopped)
+    return {"steps": taken("pause", grant=grant)}
+
 
 FAILED: dict[str, Any] = {"failure": a_failure()}
 CROWDED: dict[str, Any] = {"crowded": Crowded(node="main", budget=1, fixed=2)}
@@ -136,6 +148,18 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("main", CROWDED, "crowded"),
     ("plan", CROWDED, "crowded"),
     ("reflect", CROWDED, "crowded"),
+    *(
+        (node, FAILED | SPENT, "spent")
+        for node in ("main", "plan", "reflect", "verify", "recovery")
+    ),
+    ("pause", paused("main"), "answerable"),
+    ("pause", paused("plan"), "plannable"),
+    ("pause", paused("reflect"), "reflectable"),
+    ("pause", paused("verify"), "checkable"),
+    ("pause", FAILED | paused("recovery"), "recoverable"),
+    ("pause", paused("main", stopped=True), "checkable"),
+    ("pause", FAILED | paused("main", stopped=True), "stopped"),
+    ("pause", FAILED | paused("plan", stopped=True), "hopeless"),
     ("compress", {"compaction": Compaction()}, "answerable"),
     ("compress", {"compaction": Compaction(asked_by="plan")}, "plannable"),
     ("compress", {"compaction": Compaction(asked_by="reflect")}, "reflectable"),

@@ -127,6 +127,8 @@ async def test_the_result_holds_what_was_spent() -> None:
         "compress": 0,
         "summarise": 0,
         "intake": 0,
+        "tool": 0,
+        "pause": 0,
     }
     assert found.budgets == spent
     assert found.timings["total"] == 60.0

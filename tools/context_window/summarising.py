@@ -4,15 +4,19 @@ Never the other way round; a model that has failed once is not asked again for t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
+from daruma.state.channels import State
 from daruma.state.context_cost import By
 from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
+from daruma.state.recording import record_step
+from daruma.state.spending import overrun
 from daruma.state.usage import Usage
+from daruma.tools.auditing import call_audit
 from daruma.tools.context import Answer, Context, Sampling
 from daruma.tools.context_window.rules_summary import bounded, by_rules
 from daruma.tools.context_window.shortening import ends
@@ -78,6 +82,7 @@ class Summariser:
     roles: list[Role]
     by: By = "rules"
     calls: list[Call] = field(default_factory=list)
+    state: State | None = None
 
     async def summary(self, job: Job) -> str:
         """Return the summary; this never fails."""
@@ -105,13 +110,31 @@ class Summariser:
 
     async def _told(self, job: Job, piece: Piece, earlier: str) -> str:
         """Ask the models in their order; one that fails is left out from then on."""
-        while self.roles:
+        while self.roles and not self._spent():
             answer = await self._asked(self.roles[0], request(job, piece, earlier))
             if answer is not None:
                 self.by = self.roles[0]
                 return answer.message.text.strip()
             del self.roles[0]
         return ""
+
+    def _spent(self) -> bool:
+        """Whether the calls made so far have used up the budget: then rules do the rest."""
+        if self.state is None:
+            return False
+        steps = [
+            made
+            for each in self.calls
+            for made in record_step(
+                self.state,
+                "summarise",
+                at=each.at,
+                seconds=each.seconds,
+                usage=each.usage,
+                audit=call_audit(each.failover),
+            )
+        ]
+        return overrun(replace(self.state, steps=[*self.state.steps, *steps]), "main") is not None
 
     async def _asked(self, role: Role, messages: Sequence[AnyMessage]) -> Answer | None:
         at = self.context.now()
