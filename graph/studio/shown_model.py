@@ -69,16 +69,38 @@ class ShownModel(AnsweringModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
-        role = metadata.get(ROLE_KEY, "main")
-        asked = any(message.text == GOAL for message in messages)
-        if not asked or (role == "main" and not tools):  # a task of another model's, or a chat
+        if (place := _place(messages, metadata, tools)) is None:
             return AIMessage(HINT)
-        number = _answers(messages) if role == "main" else 0
-        place = {**metadata, CALL_KEY: number}
         try:
             return self._script.answer(messages, metadata=place, tools=tools)
         except ScriptError:
             return AIMessage(HINT)
+
+    @override
+    async def aanswer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AIMessage:
+        if (place := _place(messages, metadata, tools)) is None:
+            return AIMessage(HINT)
+        try:
+            return await self._script.aanswer(messages, metadata=place, tools=tools)
+        except ScriptError:
+            return AIMessage(HINT)
+
+
+def _place(
+    messages: Sequence[BaseMessage], metadata: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """Return where the script stands; None for a task of another model's, or a chat."""
+    role = metadata.get(ROLE_KEY, "main")
+    asked = any(message.text == GOAL for message in messages)
+    if not asked or (role == "main" and not tools):
+        return None
+    return {**metadata, CALL_KEY: _answers(messages) if role == "main" else 0}
 
 
 def _answers(messages: Sequence[BaseMessage]) -> int:
