@@ -16,6 +16,7 @@ from daruma.graph.followed_machine import FollowedMachine
 from daruma.graph.handing_over import HandingOver
 from daruma.graph.held import workspace_of
 from daruma.graph.members import MemberMachine, Members, no_members
+from daruma.graph.pictures.notebook import show_in_notebooks
 from daruma.graph.pictures.seen_machine import SeenMachine
 from daruma.graph.raising import Raised, closing
 from daruma.graph.starting_point import newest, start_of, without_start
@@ -56,6 +57,7 @@ class Machine(FollowedMachine):
         machine = cls.__new__(cls)
         machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
         machine.evolution = evolution or Evolution()
+        show_in_notebooks()
         return machine
 
     @override

@@ -34,8 +34,16 @@ def show(
         int | None, typer.Option(metavar="N", min=0, help="Only the last N things that happened.")
     ] = None,
     json: AsJson = False,
+    html: Annotated[bool, typer.Option("--html", help="Write it as one HTML page.")] = False,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="Where the page goes; - for standard output."),
+    ] = None,
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
+    if html or file:
+        _write_page(thread, file, alone=html and not (follow or json))
+        return
     from rich.console import Console
 
     from daruma.graph.command_line.paper import Paper
@@ -49,6 +57,14 @@ def show(
         print_end(paper, view)
     else:
         print_story(paper, view, tail)
+
+
+def _write_page(thread: str, file: str | None, *, alone: bool) -> None:
+    from daruma.graph.command_line.page_file import page_of_thread, write_page
+
+    if not alone:
+        raise typer.BadParameter("FILE goes with --html, and --html with no other option")
+    write_page(thread, file, asyncio.run(page_of_thread(thread)))
 
 
 def graph() -> None:

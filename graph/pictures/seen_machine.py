@@ -6,11 +6,13 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
 
+from daruma.graph.pictures.picture import Picture
 from daruma.graph.pictures.record import Record, member_record, members_in, record_of
 from daruma.graph.pictures.superstep import Superstep
 from daruma.graph.pictures.superstep_list import supersteps_of
 from daruma.graph.pictures.timeline import Timeline
 from daruma.graph.pictures.timeline_of import timeline_of
+from daruma.graph.pictures.visit import edges_walked, nodes_walked
 from daruma.graph.reversible_machine import ReversibleMachine
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.state.errors import DarumaError
@@ -57,6 +59,21 @@ class SeenMachine(ReversibleMachine):
         ]
         return timeline_of(record, snapshot, _there(members))
 
+    def picture(self, config: RunnableConfig | None = None) -> Picture:
+        """Return the machine; with a thread's config, what that thread walked is lit.
+
+        Raises what :meth:`timeline` does.
+        """
+        return _picture(self.timeline(config)) if config else Picture()
+
+    async def apicture(self, config: RunnableConfig | None = None) -> Picture:
+        """Do the same, asynchronously."""
+        return _picture(await self.atimeline(config)) if config else Picture()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """Show it in a notebook; LangGraph's own would send the graph to mermaid.ink."""
+        return self.picture()._repr_mimebundle_()
+
     def _to_see(self, config: RunnableConfig) -> tuple[RunnableConfig, str]:
         if not self.checkpointer:
             raise NothingToSee("this graph keeps no threads: build it with persistence=")
@@ -83,6 +100,10 @@ class SeenMachine(ReversibleMachine):
 
             return await asupersteps_in(saver, thread)
         return supersteps_of([each async for each in saver.alist(_named(thread))])
+
+
+def _picture(timeline: Timeline) -> Picture:
+    return Picture(nodes_walked(timeline.path), edges_walked(timeline.path))
 
 
 def _named(thread: str) -> RunnableConfig:

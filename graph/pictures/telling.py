@@ -30,7 +30,19 @@ def moments_of(record: Record, members: Sequence[Record] = ()) -> tuple[Moment, 
     for each in members:
         told += _timed([*SaidAndDone(each).moments()])
         told += sorted(_walked(each), key=_at)
-    return tuple(sorted(told, key=_at))
+    return tuple(_placed(sorted(told, key=_at)))
+
+
+def _placed(moments: Sequence[Moment]) -> Iterator[Moment]:
+    """Yield each with the task and phase it belongs to: those that it happened in."""
+    place: dict[str, tuple[str, str]] = {}
+    for each in moments:
+        if each.task:
+            place[each.member] = each.task, "" if each.kind == "result" else each.phase
+            yield each
+        else:
+            task, phase = place.get(each.member) or (place.get("", ("", ""))[0], each.member)
+            yield replace(each, task=task, phase=phase)
 
 
 def _at(moment: Moment) -> float:

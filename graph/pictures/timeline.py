@@ -47,6 +47,17 @@ class Timeline:
         """The nodes that the task itself went through, in order."""
         return tuple(visit.node for visit in self.path if not visit.member)
 
+    def page(self) -> str:
+        """Return it as one self-contained HTML page."""
+        from daruma.graph.pictures.page import page_of
+
+        return page_of(self)
+
+    def _repr_html_(self) -> str:
+        from daruma.graph.pictures.card_html import timeline_card
+
+        return timeline_card(self)
+
     def __str__(self) -> str:
         """Return it as text, a line for each moment."""
         head = f"thread {self.thread}: {self.status}"
