@@ -30,6 +30,10 @@ _FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
+_OWN_ERRANDS = ", ".join(
+    f"MAP {host} ~NOTFOUND" for host in ("*.google.com", "*.googleapis.com", "*.gstatic.com")
+)
+"""Where the browser itself goes, whatever it shows: there is nobody."""
 _PATIENCE = 60.0
 """Seconds that the browser may take for one thing, on a busy machine."""
 
@@ -56,11 +60,11 @@ class Tab:
             self.events.append(heard)
 
     def open(self, path: Path) -> None:
-        """Show a file, and wait until it is loaded and drawn."""
+        """Show a file, and wait until it is read and drawn."""
         for domain in ("Page", "Network", "Runtime", "Log", "Performance"):
             self.do(f"{domain}.enable")
         self.do("Page.navigate", url=path.as_uri())
-        while not any(each.get("method") == "Page.loadEventFired" for each in self.events):
+        while not any(each.get("method") == "Page.domContentEventFired" for each in self.events):
             self.events.append(json.loads(self._connection.recv(_PATIENCE)))
         drawn = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
         self.do("Runtime.evaluate", expression=drawn, awaitPromise=True)
@@ -111,7 +115,7 @@ def opened(width: int = 1000, height: int = 1400, *, dark: bool = False) -> Iter
     folder = Path(tempfile.mkdtemp(prefix="daruma-browser-"))
     with socket.create_server(("127.0.0.1", 0)) as knocked:
         port = knocked.getsockname()[1]
-        rule = f"--host-resolver-rules=MAP * 127.0.0.1:{port}"
+        rule = f"--host-resolver-rules={_OWN_ERRANDS}, MAP * 127.0.0.1:{port}"
         args = [
             CHROMIUM,
             *_FLAGS,

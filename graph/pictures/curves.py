@@ -15,7 +15,7 @@ Point = tuple[float, float]
 _SIDES: Final[dict[str, Point]] = {"n": (0, -1), "s": (0, 1), "w": (-1, 0), "e": (1, 0)}
 _PORTS: Final = (-0.3, 0.0, 0.3)
 """Where along a side an edge may begin or end, in parts of its length."""
-_SAMPLES: Final = 16
+_SAMPLES: Final = 20
 _THROUGH_NODE, _CROSSING, _SAME_PORT, _OUTSIDE = 400.0, 28.0, 120.0, 1000.0
 
 
@@ -113,9 +113,11 @@ def _cost(curve: Curve, known: Iterable[Curve]) -> float:
     length = sum(abs(x - u) + abs(y - v) for (x, y), (u, v) in pairwise(curve.samples))
     outside = any(not (8 < x < WIDTH - 8 and 8 < y < HEIGHT - 8) for x, y in curve.samples)
     own = {curve.edge.source, curve.edge.target}
+    own |= {EITHER} if own & {"recovery", "consult"} else set()
+    own |= {"recovery", "consult"} if EITHER in own else set()
     inner = curve.samples[1:-1]
     through = sum(box.holds(x, y) for name, box in _OBSTACLES if name not in own for x, y in inner)
-    through += sum(BOXES[name].holds(x, y) for name in own for x, y in inner)
+    through += sum(BOXES[name].holds(x, y) for name in own - {EITHER} for x, y in inner)
     cost = length + through * _THROUGH_NODE + outside * _OUTSIDE
     for other in known:
         if _near(curve, other):
@@ -132,7 +134,9 @@ def _shared_ports(one: Curve, other: Curve) -> int:
     )
 
 
-_OBSTACLES: Final = tuple((name, box.grown(6)) for name, box in BOXES.items() if name != EITHER)
+_OBSTACLES: Final = tuple(
+    (name, box.grown(-2 if name == EITHER else 6)) for name, box in BOXES.items()
+)
 
 
 def _crossings(one: Sequence[Point], other: Sequence[Point]) -> int:

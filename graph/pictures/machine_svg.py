@@ -70,7 +70,8 @@ def _rect(box: Box, kind: str, radius: float) -> str:
 
 def taken(edge: Edge, walked: Mapping[tuple[str, str], int]) -> int:
     """Return how often an edge was walked, from any of the nodes that it stands for."""
-    return sum(walked.get((source, edge.target), 0) for source in edge.sources)
+    own = sum(walked.get((source, edge.target), 0) for source in edge.sources)
+    return own or int(edge.source == BEGINNING and bool(walked))
 
 
 def _edge(curve: Curve, walked: Mapping[tuple[str, str], int], *, lit: bool) -> str:

@@ -1,12 +1,13 @@
 """What a person was asked on the way, and what they said."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langgraph.types import Interrupt
 
 from daruma.graph.pictures.call_title import call_title, edit_diff
-from daruma.graph.pictures.moment import Moment
+from daruma.graph.pictures.moment import Kind, Moment
 from daruma.graph.pictures.superstep import Walked
 
 _YES = frozenset({"confirm", "approve", "edit"})
@@ -43,79 +44,68 @@ def _replies(walked: Walked) -> Mapping[str, Any]:
 
 
 def _asked(asked: Interrupt, reply: Any, walked: Walked, member: str) -> Iterator[Moment]:
-    value = asked.value if isinstance(asked.value, Mapping) else {"question": repr(asked.value)}
-    seconds = None if walked.until is None else walked.until - walked.superstep.at
-    place = {
-        "at": walked.superstep.at,
-        "timed": True,
-        "seconds": seconds if reply is not None else None,
-        "node": next((visit.node for visit in walked.visits), ""),
-        "member": member,
-    }
-    said = reply if isinstance(reply, Mapping) else {}
-    if value.get("type") == "spec_review_request":
-        yield Moment(
-            kind="review",
-            title=_titled("Is this plan right?", said),
-            **place,
-            detail=plan_text(value.get("phases", ())),
-            ok=_ok(said),
-            output=_words(said),
+    value: Mapping[str, Any] = (
+        asked.value if isinstance(asked.value, Mapping) else {"question": repr(asked.value)}
+    )
+    until = walked.until if reply is not None else None
+    for moment in _told(value, reply):
+        yield replace(
+            moment,
+            at=walked.superstep.at,
+            timed=True,
+            seconds=None if until is None else until - walked.superstep.at,
+            node=next((visit.node for visit in walked.visits), ""),
+            member=member,
         )
-    elif value.get("type") == "approval_request":
-        yield from _approvals(value, said, place)
-    elif value.get("type") == "recovery_request":
-        action = value.get("action", {})
-        yield Moment(
-            kind="approval",
-            title=_titled(f"May this be done: {action.get('strategy')}?", said),
-            detail=f"{value.get('failure', '')}\n{action.get('reasoning', '')}".strip(),
-            ok=_ok(said),
-            output=_words(said),
-            **place,
-        )
+
+
+def _told(value: Mapping[str, Any], reply: Any) -> Iterator[Moment]:
+    said: Mapping[str, Any] = reply if isinstance(reply, Mapping) else {}
+    kind = value.get("type")
+    if kind == "approval_request":
+        decisions = {each.get("approval_id"): each for each in said.get("decisions", ())}
+        for each in value.get("approvals", ()):
+            yield _approval(each, decisions.get(each.get("approval_id"), {}))
+    elif kind == "spec_review_request":
+        plan = plan_text(value.get("phases", ()))
+        yield _decided("review", "Is this plan right?", plan, said)
+    elif kind == "recovery_request":
+        action: Mapping[str, Any] = value.get("action", {})
+        about = (str(value.get("failure", "")), str(action.get("reasoning", "")))
+        detail = "\n".join(each for each in about if each)
+        yield _decided("approval", f"May this be done: {action.get('strategy')}?", detail, said)
     else:
-        answer = said.get("answer") if said else reply
-        yield Moment(
-            kind="question",
-            title=str(value.get("question", "")),
-            **place,
-            detail=str(value.get("context") or ""),
-            output="" if answer is None else str(answer),
-            note="" if answer is not None else "waits for an answer",
-        )
+        yield _question(value, said.get("answer") if said else reply)
 
 
-def _approvals(
-    value: Mapping[str, Any], said: Mapping[str, Any], place: dict[str, Any]
-) -> Iterator[Moment]:
-    decisions = {each.get("approval_id"): each for each in said.get("decisions", ())}
-    for each in value.get("approvals", ()):
-        decision = decisions.get(each.get("approval_id"), {})
-        args = each.get("args", {})
-        yield Moment(
-            kind="approval",
-            title=_titled(f"May this run: {call_title(each.get('tool', ''), args)}", decision),
-            detail="\n".join(str(part) for part in (each.get("shown"), each.get("reason")) if part),
-            output=_words(decision),
-            ok=_ok(decision),
-            note="; ".join(each.get("warnings", ())),
-            diff=edit_diff(args),
-            **place,
-        )
+def _question(value: Mapping[str, Any], answer: Any) -> Moment:
+    return Moment(
+        kind="question",
+        title=str(value.get("question", "")),
+        detail=str(value.get("context") or ""),
+        output="" if answer is None else str(answer),
+        note="" if answer is not None else "waits for an answer",
+    )
 
 
-def _titled(question: str, said: Mapping[str, Any]) -> str:
+def _approval(asked: Mapping[str, Any], decision: Mapping[str, Any]) -> Moment:
+    args = asked.get("args", {})
+    title = f"May this run: {call_title(asked.get('tool', ''), args)}"
+    detail = "\n".join(str(part) for part in (asked.get("shown"), asked.get("reason")) if part)
+    moment = _decided("approval", title, detail, decision)
+    return replace(moment, note="; ".join(asked.get("warnings", ())), diff=edit_diff(args))
+
+
+def _decided(kind: Kind, question: str, detail: str, said: Mapping[str, Any]) -> Moment:
     decision = said.get("decision")
-    return f"{question} {_SAID.get(decision, decision) if decision else 'waits for an answer'}"
-
-
-def _ok(said: Mapping[str, Any]) -> bool | None:
-    return said["decision"] in _YES if said.get("decision") else None
-
-
-def _words(said: Mapping[str, Any]) -> str:
-    return str(said.get("feedback") or said.get("reason") or said.get("text") or "")
+    told = _SAID.get(str(decision), str(decision)) if decision else "waits for an answer"
+    return Moment(
+        kind=kind,
+        title=f"{question} {told}",
+        detail=detail,
+        output=str(said.get("feedback") or said.get("reason") or said.get("text") or ""),
+        ok=decision in _YES if decision else None,
+    )
 
 
 def plan_text(phases: Sequence[Mapping[str, Any]]) -> str:
