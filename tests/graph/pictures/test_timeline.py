@@ -1,0 +1,219 @@
+"""A thread as a timeline: what is told of runs that ended, wait, failed, or were thinned."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import memory, settings
+from tests.scripted_runs import RecordingModel, Run, call, calls, phases, say
+
+from daruma.graph.build import build_graph
+from daruma.graph.pictures.seen_machine import NothingToSee
+from daruma.graph.pictures.timeline import Timeline
+from daruma.graph.storage.postgres import Postgres, open_postgres
+
+GIVEN = settings(sandbox={"require": "none"}, evolution={"enabled": False})
+EDIT = {"command": "create", "path": "a.txt", "file_text": "A\n"}
+
+
+def a_run(script: dict[str, Any], postgres: Postgres | None = None, **given: Any) -> Run:
+    sections = GIVEN.model_dump() | given
+    model = RecordingModel(script=script)
+    saver = None if postgres else memory()
+    return Run(
+        script,
+        graph=build_graph(model, [], settings(**sections), postgres, checkpointer=saver),
+    )
+
+
+def timeline(run: Run) -> Timeline:
+    told: Timeline = run.graph.timeline(run.config)
+    assert told == asyncio.run(run.graph.atimeline(run.config))
+    return told
+
+
+def kinds(told: Timeline) -> list[str]:
+    return [each.kind for each in told.moments if each.kind not in ("savepoint", "note")]
+
+
+def test_a_run_is_told_in_order(tmp_path: Path) -> None:
+    """Request, model call, tool call with its diff and output, checks, result."""
+    edit = calls(call("str_replace_editor", **EDIT))
+    given = {"verification": {"enabled": True, "commands": ["test -f a.txt"]}}
+    run = a_run({"main": [edit, say("Done.")]}, **given)
+    run.ask("Make a", workspace=str(tmp_path))
+
+    told = timeline(run)
+
+    assert kinds(told) == ["request", "model", "tool", "model", "check", "result"]
+    tool, check = told.moments[3], told.moments[5]
+    assert (tool.title, tool.ok, tool.diff) == (
+        "create a.txt",
+        True,
+        "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+A",
+    )
+    assert (check.title, check.note[:6], check.ok) == ("$ test -f a.txt", "exit 0", True)
+    assert (told.status, told.goal, told.workspace) == ("completed", "Make a", str(tmp_path))
+    assert told.tokens == sum(each.tokens for each in told.moments) > 0
+    assert [each.at for each in told.moments] == sorted(each.at for each in told.moments)
+    assert all(each.timed for each in told.moments)
+
+
+def test_the_path_is_what_the_stream_told(tmp_path: Path) -> None:
+    """Every node that ran, in the order that it ran in."""
+    two = calls(call("str_replace_editor", **EDIT), call("str_replace_editor", **EDIT))
+    run = a_run({"main": [two, say("Done.")]}).ask(workspace=str(tmp_path))
+
+    told = timeline(run)
+
+    assert [node for visit in told.path for node in [visit.node] * visit.times] == run.nodes
+
+
+def test_a_review_and_its_answers_are_told() -> None:
+    """The question while it is open; each answer once it is given."""
+    plan = phases({"id": "p1", "title": "Look"})
+    run = a_run({"plan": [plan, plan], "main": [say("Seen.")]}).ask(mode="plan_exec")
+
+    waiting = timeline(run)
+    run.reply({"decision": "reject", "feedback": "Look twice"}).reply({"decision": "confirm"})
+    told = timeline(run)
+
+    assert waiting.status == "waiting"
+    assert waiting.moments[-1].title == "Is this plan right? waits for an answer"
+    assert waiting.questions[0]["value"]["type"] == "spec_review_request"
+    reviews = [each for each in told.moments if each.kind == "review"]
+    assert [(each.ok, each.output) for each in reviews] == [(False, "Look twice"), (True, "")]
+    assert [each.title for each in told.moments if each.kind == "phase"] == [
+        "Phase 1 of 1: Look",
+        "Phase 1 of 1 completed: Look",
+    ]
+
+
+def test_an_approval_is_told_with_its_decision(tmp_path: Path) -> None:
+    """Asked before the call, which then has no result but the denial."""
+    run = a_run({"main": [calls(call("run_command", command="rm x")), say("Well.")]})
+    run.ask(workspace=str(tmp_path))
+    run.decide(**{run.question.value["approvals"][0]["approval_id"]: "deny"})
+
+    told = timeline(run)
+
+    (asked,) = [each for each in told.moments if each.kind == "approval"]
+    (tool,) = [each for each in told.moments if each.kind == "tool"]
+    assert (asked.title, asked.ok) == ("May this run: $ rm x denied", False)
+    assert (tool.ok, "denied" in tool.output) == (False, True)
+
+
+def test_a_failure_and_its_recovery_are_told() -> None:
+    """What went wrong, what was done about it, and how it ended."""
+    run = a_run({"main": [{"raise": "timeout"}] * 20, "recovery": [say("?")] * 5}).ask()
+
+    told = timeline(run)
+
+    assert {"failure", "recovery", "result"} <= {*kinds(told)}
+    assert told.moments[-1].ok is False
+    assert told.status == told.moments[-1].title
+
+
+def test_tasks_of_one_thread_follow_each_other() -> None:
+    """Each with its request and its result."""
+    run = a_run({"main": [say("One."), say("Two.")]}).ask("First").ask("Second")
+
+    told = timeline(run)
+
+    assert kinds(told) == ["request", "model", "result"] * 2
+    assert [each.task for each in told.moments if each.kind == "request"] == ["t/1", "t/2"]
+    assert told.goal == "Second"
+
+
+@pytest.fixture
+def postgres(postgres_url: str) -> Any:
+    with open_postgres(postgres_url) as opened:
+        yield opened
+
+
+def a_team(postgres: Postgres, workspace: Path) -> Run:
+    pair = ({"id": "a", "expert": "developer"}, {"id": "b", "expert": "tester"})
+    edit = calls(call("str_replace_editor", **EDIT))
+    script = {"plan": [phases(*pair)], "main@a": [edit, say("A.")], "main@b": [say("B.")]}
+    run = a_run(script, postgres, spec_review={"enabled": False})
+    return run.ask(mode="team_collab", workspace=str(workspace))
+
+
+def test_members_are_told_by_their_own_record(postgres: Postgres, tmp_path: Path) -> None:
+    """Their calls stand in the timeline of the task, with their phase, and nothing twice."""
+    told = timeline(a_team(postgres, tmp_path))
+
+    said = [(each.member, each.title) for each in told.moments if each.kind == "model"]
+    assert sorted(said) == [("a", "A."), ("a", "asked for str_replace_editor"), ("b", "B.")]
+    assert [each.node for each in told.path if each.member == "a"][:3] == ["main", "tool", "main"]
+    assert told.whole
+
+
+def test_a_thinned_thread_tells_what_is_left(postgres: Postgres, tmp_path: Path) -> None:
+    """Steps, phases and the result stay; the path says that it is not whole."""
+    run = a_team(postgres, tmp_path)
+    before = timeline(run)
+
+    postgres.checkpointer.prune(["t"])
+    told = timeline(run)
+
+    assert (told.whole, told.path) == (False, ())
+    assert {"request", "plan", "model", "phase", "result"} <= {*kinds(told)}
+    assert (told.tokens, told.status) == (before.tokens, "completed")
+
+
+def test_a_sealed_database_tells_the_same(postgres_url: str, empty_postgres_url: str) -> None:
+    """What is read beside the states is unsealed like them."""
+    plan, found = phases({"id": "p1", "title": "Look"}), []
+    for url, key in ((postgres_url, None), (empty_postgres_url, "ab" * 32)):
+        with open_postgres(url, key=key) as opened:
+            run = a_run({"plan": [plan], "main": [say("Seen.")]}, opened).ask(mode="plan_exec")
+            found.append(timeline(run.reply({"decision": "confirm"})))
+
+    assert found[0].nodes == found[1].nodes
+    assert [each.title for each in found[0].moments] == [each.title for each in found[1].moments]
+
+
+def test_looking_changes_nothing(postgres: Postgres) -> None:
+    """The same checkpoint is the newest one before and after."""
+    run = a_run({"main": [say("One.")]}, postgres).ask()
+    before = run.snapshot
+
+    timeline(run)
+
+    assert run.snapshot == before
+
+
+def test_an_earlier_checkpoint_tells_what_was_then() -> None:
+    """What came later, or was forked off, is no part of it."""
+    run = a_run({"main": [say("One."), say("Two.")]}).ask("First")
+    then = run.snapshot.config
+    run.ask("Second")
+
+    told = run.graph.timeline(then)
+
+    assert kinds(told) == ["request", "model", "result"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"configurable": {"thread_id": "nobody"}}, "there is no thread 'nobody'"),
+        ({}, "say which thread"),
+    ],
+)
+def test_a_thread_that_is_not_there_is_one_clear_line(config: Any, said: str) -> None:
+    """Nothing is made up for it."""
+    run = a_run({"main": []})
+
+    with pytest.raises(NothingToSee, match=said):
+        run.graph.timeline(config)
+
+
+def test_a_graph_without_memory_says_so() -> None:
+    """It has no threads to look at."""
+    graph = build_graph(RecordingModel(script={}), settings=GIVEN)
+
+    with pytest.raises(NothingToSee, match="persistence="):
+        graph.timeline({"configurable": {"thread_id": "t"}})
