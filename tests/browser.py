@@ -80,13 +80,12 @@ class Tab:
         metrics = self.do("Performance.getMetrics")["metrics"]
         return float(next(each["value"] for each in metrics if each["name"] == name))
 
-    @property
-    def came_to_a_host(self) -> bool:
-        """Whether anything of the browser's reached for a host, whichever."""
-        self._hosts.setblocking(False)
+    def came_to_a_host(self, within: float) -> bool:
+        """Wait so many seconds for anything of the page's to reach for a host, whichever."""
+        self._hosts.settimeout(within)
         try:
             self._hosts.accept()[0].close()
-        except BlockingIOError:
+        except TimeoutError:
             return False
         return True
 

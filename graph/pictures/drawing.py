@@ -1,6 +1,7 @@
 """The drawing of the machine: routes and labels as they were chosen, kept beside this file.
 
-``python -m daruma.graph.pictures.drawing`` chooses them anew, for a machine that has changed.
+``python -m daruma.graph.pictures.drawing`` chooses them anew, for a machine that has changed;
+it takes a minute, and may be mended by hand: the tests say what must hold.
 """
 
 import json

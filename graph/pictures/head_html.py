@@ -46,8 +46,9 @@ def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
     yield "tokens", f"{timeline.tokens:,}"
     if timeline.usd is not None:
         yield "cost", f"${timeline.usd:.4f}"
-    spent = (f"{kind} {used} of {most}" for kind, (used, most) in timeline.spent.items())
-    yield "budget", ", ".join(spent)
+    if timeline.spent:
+        spent = (f"{kind} {used} of {most}" for kind, (used, most) in timeline.spent.items())
+        yield "budget", ", ".join(spent)
 
 
 def _questions(timeline: Timeline) -> Iterator[str]:
