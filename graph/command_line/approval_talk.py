@@ -63,7 +63,7 @@ class ApprovalTalk:
 
 def edited_approval(approval: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
     """Return an approval as it is with other arguments."""
-    command = {"command": args.get("command")} if approval.get("command") else {}
+    command = {"command": str(args.get("command", ""))} if approval.get("command") else {}
     return {**approval, **command, "args": dict(args), "warnings": ()}
 
 

@@ -53,7 +53,7 @@ def panel(now: Now, columns: int, rows: int, *, ascii_only: bool = False) -> lis
     """Return the lines that fit; texts come from anywhere, and nothing in them is obeyed."""
     symbols = _ASCII if ascii_only else _UTF8
     parts = [
-        *_head(now),
+        *_head(now, symbols),
         *_phases(now.phases, symbols, PHASES if rows >= LOW else 1),
         *([now.budget] if now.budget else []),
         *_activities(now, symbols, columns, OUTPUT if rows >= LOW else 0),
@@ -70,10 +70,12 @@ def duration(seconds: float) -> str:
     return f"{minutes}:{rest:02}" if minutes else f"{rest} s"
 
 
-def _head(now: Now) -> Iterator[Text]:
+def _head(now: Now, symbols: Mapping[str, str]) -> Iterator[Text]:
     if not now.goal:
         return
-    said = " · ".join(each for each in (duration(now.seconds), now.mode, now.goal) if each)
+    said = f" {symbols['pending']} ".join(
+        each for each in (duration(now.seconds), now.mode, now.goal) if each
+    )
     yield Text(f"  {one_line(said)}", style="dim")
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 from daruma.graph.command_line.given_json import AnswerRefused
+from daruma.state.hidden_characters import is_hidden, spelled
 
 _KEPT: Final = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
 _WIDTH: Final = 100
@@ -24,7 +25,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    style = '"' if any(map(_hides, text)) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -37,8 +38,13 @@ _Loader.add_implicit_resolver(_KEPT[1], re.compile("^(?:true|false)$"), list("tf
 
 
 def to_yaml(value: object) -> str:
-    """Return a JSON-able value as YAML."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    """Return a JSON-able value as YAML; what hides in its texts is spelled."""
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return "".join(spelled(char) if _hides(char) else char for char in text)
+
+
+def _hides(char: str) -> bool:
+    return char != "\n" and is_hidden(char)
 
 
 def from_yaml(text: str) -> dict[str, Any]:

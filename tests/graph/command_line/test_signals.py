@@ -1,8 +1,6 @@
 """Ctrl-C, a polite kill and ``kill -9``: what is left behind, and that another process goes on."""
 
 import os
-import pty
-import select
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ from subprocess import Popen
 import pytest
 from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.openai_server import Fault, openai_server
+from tests.terminal import Terminal
 
 SECONDS = 60
 
@@ -86,43 +85,6 @@ def test_ctrl_c_cancels_a_hanging_model(daruma: Daruma) -> None:
     assert run.returncode == 130
     assert "daruma resume t" in out
     assert daruma("show", "t", "--json").json["status"] == "unfinished"
-
-
-class Terminal:
-    """A real terminal, 60 columns wide, with a command running in it."""
-
-    def __init__(self, daruma: Daruma, *args: str) -> None:
-        self._screen, inside = pty.openpty()
-        daruma.setenv("COLUMNS", "60")
-        daruma.setenv("TERM", "xterm-256color")
-        self.process = daruma.start(*args, stdin=inside, stdout=inside, stderr=inside)
-        os.close(inside)
-        self._shown = b""
-
-    @property
-    def seen(self) -> str:
-        """All that was shown so far, with the sequences that draw it."""
-        return self._shown.decode(errors="replace")
-
-    def wait_for(self, text: str) -> None:
-        """Read what the terminal shows until a text appears."""
-        while text not in self.seen:
-            assert select.select([self._screen], [], [], SECONDS)[0], self.seen
-            self._shown += os.read(self._screen, 65536)
-
-    def type(self, text: str) -> None:
-        """Type a line."""
-        os.write(self._screen, f"{text}\n".encode())
-
-    def end(self) -> int:
-        """Read to the end and return the exit code."""
-        try:
-            while part := os.read(self._screen, 65536):
-                self._shown += part
-        except OSError:
-            pass  # a terminal without a process left in it can not be read
-        os.close(self._screen)
-        return self.process.wait(SECONDS)
 
 
 def at_a_review(daruma: Daruma) -> Terminal:

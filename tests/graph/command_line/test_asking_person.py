@@ -1,0 +1,204 @@
+"""The reviewer: what is shown is what is answered, and what a person wrote is not lost."""
+
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.types import Interrupt
+from rich.console import Console
+
+from daruma.graph.command_line.asking_person import ask
+from daruma.graph.command_line.drafts import Drafts
+from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.session import Stop
+from daruma.state.interrupts import read_reply
+
+PHASE = {
+    "id": "p1",
+    "title": "Mend it",
+    "instructions": "In sum.py.",
+    "depends_on": [],
+    "status": "pending",
+    "expert": "tester",
+    "validation_command": "pytest -q",
+    "rollback_command": "git \u202echeckout .",
+}
+PLAN = {
+    "type": "spec_review_request",
+    "id": "r",
+    "spec_review_id": "r",
+    "goal": "Mend the sum",
+    "phases": [PHASE],
+    "experts": ["tester", "writer"],
+    "deadline": None,
+}
+
+
+def approval(name: str, **changes: Any) -> dict[str, Any]:
+    command = changes.pop("command", "ls")
+    return {
+        "approval_id": name, "digest": f"digest of {name}", "tool": "run_command",
+        "args": {"command": command}, "command": command, "cwd": "/ws", "reason": "why",
+        "required": True, "deny_effect": "continue", "sandbox": "namespace", **changes,
+    }  # fmt: skip
+
+
+def approvals(*several: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "approval_request", "id": "a", "approvals": list(several), "deadline": None}
+
+
+class Person:
+    """Types lines, and leaves in the editor what ``writes`` says; sees what is shown."""
+
+    def __init__(self, *types: str, writes: tuple[str, ...] = ()) -> None:
+        self._types: Iterator[str] = iter(types)
+        self._writes = iter(writes)
+        self.opened: list[str] = []
+        self._file = StringIO()
+        self.paper = Paper(Console(file=self._file, width=200))
+        self.drafts = Drafts(self._edit)
+
+    @property
+    def saw(self) -> str:
+        return self._file.getvalue()
+
+    def answers(self, value: dict[str, Any], *, known: bool = False) -> Any:
+        """Return the reply, which the question accepts; None where it is left open."""
+        stop = Stop("t", None, (Interrupt(value, id="i"),), checks=("ruff check",))
+        given = ask(stop, self.paper, known=known, read=self._read, drafts=self.drafts)
+        return given["i"] if given and read_reply(value, given["i"]) else None
+
+    def _read(self, prompt: str) -> str:
+        self._file.write(f"{prompt}\n")
+        for line in self._types:
+            return line
+        raise EOFError
+
+    def _edit(self, text: str, _ending: str) -> str:
+        self.opened.append(text)
+        return next(self._writes)
+
+
+def test_a_plan_is_shown_with_all_that_it_runs() -> None:
+    """Validation, rollback, checks and experts; characters that hide are spelled."""
+    person = Person("c")
+
+    reply = person.answers(PLAN)
+
+    assert reply == {"decision": "confirm"}
+    for told in ("Mend the sum", "1. Mend it", "by: tester", "experts: tester, writer"):
+        assert told in person.saw
+    for told in ("pytest -q", r"git \u202echeckout .", "the work is checked with: ruff check"):
+        assert told in person.saw
+
+
+def test_a_known_plan_is_shown_whole_when_asked_for() -> None:
+    """It stands above, maybe a screen away."""
+    person = Person("s", "c")
+
+    person.answers(PLAN, known=True)
+
+    assert person.saw.count("1. Mend it") == 1
+
+
+def test_an_edited_plan_is_shown_before_it_is_confirmed() -> None:
+    """The reply is the plan that was shown last."""
+    person = Person("e", "c", writes=("phases: [{id: p1, title: Mend it well}]",))
+
+    reply = person.answers(PLAN)
+
+    assert reply["plan"] == {"phases": [{"id": "p1", "title": "Mend it well"}]}
+    assert "as you changed it" in person.saw
+    assert "1. Mend it well" in person.saw
+
+
+def test_the_editor_holds_the_plan_as_it_is() -> None:
+    """Without what can not be changed; left alone, nothing is edited."""
+    first = Person("e", "c", writes=("",))
+    first.answers(PLAN)
+    (text,) = first.opened
+
+    person = Person("e", "c", writes=(text,))
+    reply = person.answers(PLAN)
+
+    assert "status" not in text
+    assert "validation_command: pytest -q" in text
+    assert reply == {"decision": "confirm"}
+
+
+def test_a_refused_edit_comes_back_with_the_reason_and_nothing_is_lost() -> None:
+    """The text is opened again as it was left, also after going back to the question."""
+    bad = "phases: [{id: p1, title: Mine, depends_on: [p9]}]"
+    good = bad.replace("p9", "")
+    person = Person("e", "e", "b", "e", "c", writes=(bad, "phases: 3", good))
+
+    reply = person.answers(PLAN)
+
+    assert "unknown phases: p9" in person.saw
+    assert person.opened[1:] == [bad, "phases: 3"]
+    assert reply["decision"] == "edit"
+
+
+def test_edited_arguments_are_shown_and_agreed_to_by_the_first_digest() -> None:
+    """The decision holds what was written, and which call it is for."""
+    person = Person("e", "a", writes=("command: ls -l\n",))
+
+    reply = person.answers(approvals(approval("c1")))
+
+    assert reply["decisions"] == [
+        {
+            "approval_id": "c1",
+            "digest": "digest of c1",
+            "decision": "edit",
+            "args": {"command": "ls -l"},
+        }
+    ]
+    assert "▸ $ ls -l" in person.saw
+
+
+def test_arguments_that_a_tool_refused_are_there_again() -> None:
+    """The call is asked about anew, and the editor holds what was written before."""
+    person = Person("e", "a", "e", "a", writes=("command: 3\n", "command: ls -a\n"))
+    asked = approvals(approval("c1"))
+
+    person.answers(asked)
+    reply = person.answers(asked)
+
+    assert person.opened[1] == "command: 3\n"
+    assert reply["decisions"][0]["args"] == {"command": "ls -a"}
+
+
+def test_several_calls_come_one_by_one() -> None:
+    """Each with its number; later leaves all of them open, and says so."""
+    person = Person("a", "d", "no", "l")
+
+    reply = person.answers(approvals(*(approval(f"c{n}") for n in range(1, 4))))
+
+    assert reply is None
+    for which in ("1 of 3", "2 of 3", "3 of 3", "all of it stays open"):
+        assert which in person.saw
+
+
+def test_nothing_is_left_out_silently() -> None:
+    """Of a very long command it is said how many lines are not shown, and how to see them."""
+    command = "\n".join(f"echo {number}" for number in range(1000))
+    asked = approvals(approval("c1", command=command))
+    person = Person("l")
+    whole = Person("s", "l")
+
+    person.answers(asked)
+    whole.answers(asked)
+
+    assert "lines are left out here: [s]how whole shows all" in person.saw
+    assert "echo 500" not in person.saw
+    assert "echo 0\n" in person.saw
+    assert "echo 999\n" in person.saw
+    assert "echo 500\n" in whole.saw
+
+
+@pytest.fixture(autouse=True)
+def no_pager(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that can not be started: what is paged is printed."""
+    monkeypatch.setenv("PAGER", str(tmp_path / "none"))

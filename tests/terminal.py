@@ -1,0 +1,60 @@
+"""A real terminal with a command in it, as tests read it and type into it."""
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import termios
+
+from tests.daruma_command import Daruma
+from tests.screen import Screen
+
+SECONDS = 60
+
+
+class Terminal:
+    """A terminal of some columns and rows, with a command running in it."""
+
+    def __init__(self, daruma: Daruma, *args: str, columns: int = 60, rows: int = 24) -> None:
+        self._screen, inside = pty.openpty()
+        self.resize(columns, rows)
+        daruma.setenv("TERM", "xterm-256color")
+        self.process = daruma.start(*args, stdin=inside, stdout=inside, stderr=inside)
+        os.close(inside)
+        self._shown = b""
+
+    @property
+    def seen(self) -> str:
+        """All that was shown so far, with the sequences that draw it."""
+        return self._shown.decode(errors="replace")
+
+    @property
+    def screen(self) -> Screen:
+        """What stands there now, lines that scrolled away included."""
+        return Screen().write(self.seen)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the terminal's size."""
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self._screen, termios.TIOCSWINSZ, size)
+
+    def wait_for(self, text: str) -> None:
+        """Read what the terminal shows until a text appears."""
+        while text not in self.seen:
+            assert select.select([self._screen], [], [], SECONDS)[0], self.seen
+            self._shown += os.read(self._screen, 65536)
+
+    def type(self, text: str) -> None:
+        """Type a line."""
+        os.write(self._screen, f"{text}\n".encode())
+
+    def end(self) -> int:
+        """Read to the end and return the exit code."""
+        try:
+            while part := os.read(self._screen, 65536):
+                self._shown += part
+        except OSError:
+            pass  # a terminal without a process left in it can not be read
+        os.close(self._screen)
+        return self.process.wait(SECONDS)
