@@ -1,5 +1,6 @@
 """Completion: a real bash asks, and gets names that are known at once."""
 
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -58,10 +59,12 @@ def test_bash_completes_commands_options_and_names(daruma: Daruma, bash: Bash) -
 
 def test_a_silent_database_delays_nobody(daruma: Daruma) -> None:
     """Nothing is offered then, and nothing is said."""
-    daruma.setenv("DARUMA_POSTGRES_URL", "postgresql://192.0.2.1:9/none")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/none"
+        daruma.setenv("DARUMA_POSTGRES_URL", url)
 
-    began = time.monotonic()
-    found = completing.threads("")
+        began = time.monotonic()
+        found = completing.threads("")
 
     assert found == []
     assert time.monotonic() - began < 2 * completing.SECONDS

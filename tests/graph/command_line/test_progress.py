@@ -181,6 +181,19 @@ async def test_a_terminal_shows_what_is_going_on_and_clears_it_away() -> None:
     assert file.getvalue().endswith("\r\x1b[2A\x1b[J\x1b[?25h")
 
 
+def test_a_dumb_terminal_gets_plain_lines() -> None:
+    """It knows no codes: not one is sent, and nothing is drawn."""
+    file = StringIO()
+    paper = Paper(Console(file=file, force_terminal=True, _environ={"TERM": "dumb"}))
+
+    with Progress(paper) as progress:
+        progress.see("custom", an_event("model_call_started", "main"))
+        progress.see("custom", an_event("plan_rejected", "no plan"))
+
+    assert "no plan" in file.getvalue()
+    assert "\x1b" not in file.getvalue()
+
+
 def test_an_ascii_output_gets_ascii_symbols() -> None:
     """Where the output's encoding has no check marks, none are sent."""
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daruma.graph.command_line.given_json import AnswerRefused
@@ -18,6 +18,7 @@ VALUES: Any = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(TEXTS, VALUES))
 def test_a_value_that_nobody_changed_is_the_same(value: dict[str, Any]) -> None:
     """Line ends, blanks at the ends, words such as ``yes`` and dates in texts too."""
