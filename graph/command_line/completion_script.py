@@ -23,7 +23,7 @@ def completion_asked(args: Sequence[str]) -> bool:
             pass
         case _:
             return False
-    from typer.completion import get_completion_script, install
+    from typer._completion_shared import get_completion_script, install
 
     if shell not in SHELLS:
         raise typer.BadParameter(f"there is no completion for {shell!r}: {', '.join(SHELLS)}")
