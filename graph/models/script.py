@@ -69,7 +69,15 @@ class Turn(BaseModel):
             raise ValueError("a turn needs one of say, json, calls or raise")
         if self.status is not None and self.raise_ is None:
             raise ValueError("a status is that of a fault: it needs raise")
-        if self.attempts and self.model_fields_set != {"attempts"}:
+        return self
+
+    @model_validator(mode="after")
+    def _attempts_alone(self) -> Self:
+        if "attempts" not in self.model_fields_set:
+            return self
+        if not self.attempts:
+            raise ValueError("attempts needs a turn for a request")
+        if self.model_fields_set != {"attempts"} or any(each.attempts for each in self.attempts):
             raise ValueError("attempts stand alone: each is a turn of its own")
         return self
 
