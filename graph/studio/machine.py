@@ -1,6 +1,8 @@
 """The compiled graph as the development server runs it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextvars import Context
 from dataclasses import replace
 from typing import Any, Self
 
@@ -64,11 +66,12 @@ class StudioMachine(Machine):
         """End what a thread was at, where a request comes in its place."""
         if not self._remembers(config) or start_of(self._thread(config)):
             return
-        # By its name alone: LangGraph takes a checkpoint of the same run for one to go on from.
         thread = RunnableConfig(configurable={"thread_id": self._thread_id(config)})
         snapshot = await self.aget_state(thread)
         if is_superseded(snapshot):
-            await self.aupdate_state(thread, what_stays(snapshot), as_node="finish")
+            # Outside of the run: LangGraph goes on from a checkpoint of the same run, unasked.
+            ending = self.aupdate_state(thread, what_stays(snapshot), as_node="finish")
+            await asyncio.create_task(ending, context=Context())
 
     async def _answer(
         self, given: Command[Any], config: RunnableConfig | None

@@ -1,0 +1,278 @@
+"""LangGraph's development server on this repository, through its client (FA-02)."""
+
+from typing import Any
+
+import pytest
+from langgraph_sdk.errors import ConflictError, NotFoundError
+from tests.life import Life
+from tests.studio.dev_server import ASSISTANT, DevServer
+from tests.studio.thread import ALLOWED, ASKED, DONE, PLAN, Thread, command
+
+APPROVE = {"decisions": [{"type": "approve"}]}
+
+
+def started(thread: Thread, *, by: str = "first") -> tuple[str, Life]:
+    """Start a run whose command goes on until it is killed; return its id, and the command's."""
+    life = Life(thread.workspace / "life")
+    thread.plays(ALLOWED, main=[command("exec 3>life; echo up >&3; sleep 60", "long"), DONE])
+    run = thread.starts(thread.request(by))
+    assert life.said() == b"up\n"
+    return run, life
+
+
+def test_settings_are_a_form(server: DevServer) -> None:
+    """Its schema has the sections, enums, defaults and a description of each setting."""
+    schemas: Any = server.client.assistants.get_schemas(ASSISTANT)
+
+    context = schemas["context_schema"]
+    assert context["properties"]["mode"]["enum"][0] == "direct_chat"
+    assert context["$defs"]["Budgets"]["properties"]["think"]["default"] == 7
+    assert set(schemas["input_schema"]["properties"]) >= {"messages", "mode", "workspace"}
+
+
+def test_the_first_look_shows_the_machine(thread: Thread) -> None:
+    """Without a model: a plan, its review, tools, a failed check, a reflection, and success."""
+    asked = {"messages": [{"role": "user", "content": "Make the tests pass"}]}
+    nodes = [
+        name
+        for resumed in ({"input": asked}, {"command": {"resume": APPROVE}})
+        for part in thread.client.runs.stream(
+            thread.id, ASSISTANT, stream_mode=["updates", "custom"], **resumed
+        )
+        if part.event == "updates"
+        for name in part.data
+    ]
+
+    assert nodes[:3] == ["intake", "plan", "__interrupt__"]
+    assert [name for name in nodes if name in ("verify", "reflect", "settle")] == [
+        *("verify", "reflect", "verify", "settle"),
+    ]
+    assert thread.status == "completed"
+
+
+def test_a_chat_without_a_model_is_told_how_to_have_one(thread: Thread) -> None:
+    """It is no error, and nothing is done."""
+    thread.runs(thread.request("Write me a poem"))
+
+    assert "set llm.model" in thread.said[-1]
+    assert thread.status == "completed"
+
+
+def test_a_review_is_answered_in_each_way(thread: Thread) -> None:
+    """A wrong answer leaves it open; a rejected plan is made anew, an edited one is carried out."""
+    thread.plays(plan=[PLAN, PLAN], main=[DONE])
+    thread.runs(thread.request("Do it", mode="plan_exec"))
+    schema = thread.question["response_schema"]
+    first = thread.question["id"]
+
+    assert "confirm" in schema["discriminator"]["mapping"]
+    assert "has the form" in thread.answers({"decision": "perhaps"})
+    assert "2 were given" in thread.answers({"decisions": [{"type": "approve"}] * 2})
+    assert thread.question["id"] == first
+    assert thread.answers({"decisions": [{"type": "reject", "message": "Say more."}]}) == ""
+    assert "Say more." in thread.said[-2]
+    own = {"name": "plan", "args": {"goal": "Mine", "phases": '[{"title": "My way"}]'}}
+    assert thread.answers({"decisions": [{"type": "edit", "edited_action": own}]}) == ""
+    assert thread.state["values"]["plan"]["phases"][0]["title"] == "My way"
+    assert thread.status == "completed"
+
+
+def test_an_approval_is_given_in_the_inbox(thread: Thread) -> None:
+    """It shows exactly what will run; an edit is what runs then, without a second question."""
+    thread.plays(ASKED, main=[command("touch one", "a"), DONE])
+    thread.runs(thread.request("Do it"))
+    (request,) = thread.question["value"]["action_requests"]
+    edited = {"name": "run_command", "args": {"command": "touch two"}}
+
+    assert request["args"] == {"command": "touch one"}
+    assert "touch one" in request["description"]
+    assert thread.answers({"decisions": [{"type": "edit", "edited_action": edited}]}) == ""
+    assert [path.name for path in thread.workspace.iterdir()] == ["two"]
+
+
+def test_a_yes_to_one_call_is_none_to_the_next(thread: Thread) -> None:
+    """Sent twice, or from a window that shows what is past, it does not run what nobody saw."""
+    calls = [command("touch one", "a"), command("touch two", "b")]
+    thread.plays(ASKED, main=[*calls, DONE])
+    thread.runs(thread.request("Do it"))
+    shown = {"checkpoint_id": thread.state["checkpoint"]["checkpoint_id"]}
+    thread.answers(APPROVE)
+
+    again = thread.answers(APPROVE)
+    of_a_window = thread.answers(APPROVE, checkpoint=shown)
+
+    assert "does not say which it means" in again
+    assert "gone on" in of_a_window
+    assert [path.name for path in thread.workspace.iterdir()] == ["one"]
+    now = {"checkpoint_id": thread.state["checkpoint"]["checkpoint_id"]}
+    assert thread.answers(APPROVE, checkpoint=now) == ""
+    assert thread.status == "completed"
+
+
+def test_a_reply_that_waited_for_its_turn_answers_nothing_new(thread: Thread) -> None:
+    """A double click: both runs are made before the second question is asked."""
+    thread.plays(plan=[PLAN, PLAN], main=[DONE])
+    thread.runs(thread.request("Do it", mode="plan_exec"))
+    reject = {"resume": {"decision": "reject", "feedback": "Again."}}
+    first = thread.starts(None, command=reject)
+    second = thread.starts(None, command=reject)
+
+    thread.client.runs.join(thread.id, first)
+    thread.client.runs.join(thread.id, second)
+
+    assert thread.client.runs.get(thread.id, second)["status"] == "error"
+    assert thread.question["value"]["type"] == "spec_review_request"
+
+
+def test_a_question_is_answered_in_plain_words(thread: Thread) -> None:
+    """A failure that comes again is asked about; text alone is an answer."""
+    fault = {"raise": "out of order"}
+    helped = DONE | {"expect": ["wait for spring"]}
+    thread.plays(main=[fault, fault, helped], recovery=[fault, fault])
+    thread.context["fallback_chain"] = {"recovery": {"max_retries": 2}}
+    thread.runs(thread.request("Do it"))
+
+    assert thread.question["value"]["type"] == "question"
+    assert thread.answers("wait for spring") == ""
+    assert thread.status == "completed"
+
+
+def test_a_setting_that_can_not_be_is_one_line(thread: Thread) -> None:
+    """The run ends with it, and the thread is as it was."""
+    said = thread.runs(thread.request("Do it"), context={"budgets": {"think": 0}})
+
+    assert said.startswith("SettingsError: setting 'budgets.think'")
+    assert "\n" not in said
+    thread.plays(main=[DONE])
+    assert thread.runs(thread.request("Do it")) == ""
+
+
+def test_an_assistant_has_settings_of_its_own(thread: Thread) -> None:
+    """They hold for its runs, under what the run gives itself."""
+    context = thread.server.context(main=[DONE])
+    own = thread.client.assistants.create("daruma", context=context)
+    asked = thread.request("Do it")
+
+    ended: Any = thread.client.runs.wait(thread.id, own["assistant_id"], input=asked)
+
+    assert ended["result"]["status"] == "completed"
+
+
+def test_a_run_without_a_thread_is_a_run(thread: Thread) -> None:
+    """It remembers nothing, and ends as any other."""
+    context = thread.server.context(main=[DONE])
+
+    ended: Any = thread.client.runs.wait(
+        None, ASSISTANT, input=thread.request("Do it"), context=context
+    )
+
+    assert ended["result"]["status"] == "completed"
+
+
+def test_a_cancelled_run_is_gone_on_with(thread: Thread) -> None:
+    """Its command is dead by then, and its thread is free."""
+    run, life = started(thread)
+
+    thread.client.runs.cancel(thread.id, run, wait=True)
+
+    assert life.said() == b""
+    assert thread.client.runs.get(thread.id, run)["status"] == "interrupted"
+    assert thread.state["next"] == ["tool"]
+    script = [command("exec 3>life; echo up >&3; sleep 60", "long"), DONE]
+    thread.plays({"run_command": "deny"}, main=script)
+    assert thread.runs() == ""
+    assert thread.status == "completed"
+
+
+def test_a_run_that_is_taken_back_leaves_nothing(thread: Thread) -> None:
+    """Neither its command nor a checkpoint."""
+    run, life = started(thread)
+
+    thread.client.runs.cancel(thread.id, run, wait=True, action="rollback")
+
+    assert life.said() == b""
+    with pytest.raises(NotFoundError):
+        thread.client.runs.get(thread.id, run)
+    assert thread.state["values"] == {}
+
+
+def test_a_second_run_can_be_refused(thread: Thread) -> None:
+    """The first goes on."""
+    run, life = started(thread)
+
+    with pytest.raises(ConflictError):
+        thread.starts(thread.request("second"), multitask_strategy="reject")
+    assert thread.client.runs.get(thread.id, run)["status"] == "running"
+    thread.client.runs.cancel(thread.id, run, wait=True)
+    assert life.said() == b""
+
+
+def test_a_second_run_waits(thread: Thread) -> None:
+    """Both are done, one after the other."""
+    thread.plays(ALLOWED, main=[command("sleep 0.3", "a"), DONE, {"say": "And the second."}])
+    first = thread.starts(thread.request("first"))
+    second = thread.starts(thread.request("second"), multitask_strategy="enqueue")
+
+    thread.client.runs.join(thread.id, second)
+
+    assert thread.client.runs.get(thread.id, first)["status"] == "success"
+    assert thread.said[-1] == "And the second."
+
+
+@pytest.mark.parametrize(("strategy", "kept"), [("interrupt", True), ("rollback", False)])
+def test_a_second_run_takes_the_place_of_the_first(
+    thread: Thread, strategy: Any, kept: Any
+) -> None:
+    """Its command is killed; what had come of it is told, or taken back, and the second is done."""
+    _, life = started(thread)
+    thread.plays(ALLOWED, main=[DONE, DONE])
+    second = thread.starts(thread.request("second"), multitask_strategy=strategy)
+
+    thread.client.runs.join(thread.id, second)
+
+    assert life.said() == b""
+    assert thread.status == "completed"
+    assert any("Cut short" in text for text in thread.said) is kept
+    assert thread.said[-2:] == ["second", "It is done."]
+
+
+def test_a_thread_is_looked_at_copied_forked_and_deleted(thread: Thread) -> None:
+    """Its history is there; from an earlier checkpoint another task can be made of it."""
+    thread.plays(main=[{"say": "One."}, {"say": "Two."}])
+    thread.runs(thread.request("first"))
+    threads = thread.client.threads
+    history = threads.get_history(thread.id, limit=50)
+    earlier = next(each for each in history if "main" in each["next"])
+
+    copied: Any = threads.copy(thread.id)
+    fork: Any = threads.update_state(thread.id, None, checkpoint=earlier["checkpoint"])
+    thread.runs(checkpoint=fork["checkpoint"])
+
+    assert threads.get_state(copied["thread_id"])["values"]["result"]["status"] == "completed"
+    assert thread.status == "completed"
+    assert len(threads.get_history(thread.id, limit=50)) > len(history)
+    threads.delete(thread.id)
+    with pytest.raises(NotFoundError):
+        threads.get(thread.id)
+
+
+def test_a_killed_server_goes_on_when_it_is_back(server: DevServer, thread: Thread) -> None:
+    """What was asked is still asked, and what is answered is carried out."""
+    thread.plays(plan=[PLAN], main=[DONE])
+    thread.runs(thread.request("Do it", mode="plan_exec"))
+    asked = thread.question["id"]
+    server.kill()
+    server.start()
+    thread.client.threads.create(thread_id=thread.id, graph_id="daruma", if_exists="do_nothing")
+
+    assert thread.question["id"] == asked
+    assert thread.answers({"decision": "confirm"}) == ""
+    assert thread.status == "completed"
+
+
+def test_nothing_has_blocked_the_server(server: DevServer) -> None:
+    """Of all that was done above: neither files, nor commands, nor the database; it ends well."""
+    code = server.stop()
+
+    assert "Blocking call" not in server.log
+    assert code in (0, -2, 130)
