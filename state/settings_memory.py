@@ -39,6 +39,10 @@ class PromptPiece(Section):
     end of the planner's prompt. With a ``role`` only that expert of a team is told.
     """
 
-    text: str = Field(min_length=1)
-    place: Literal["system", "task", "plan"] = "system"
-    role: str | None = None
+    text: str = Field(min_length=1, description="What is added, word for word.")
+    place: Literal["system", "task", "plan"] = Field(
+        default="system", description="Which prompt it stands in, and where."
+    )
+    role: str | None = Field(
+        default=None, description="The expert of a team who alone is told; null: everybody."
+    )

@@ -18,11 +18,18 @@ class PolicyRule(Section):
     ``in_doubt`` goes before the setting of that name.
     """
 
-    decision: Literal["allow", "deny", "confirm"]
-    required: bool = False
-    deny_effect: Literal["block", "continue"] | None = None
-    reason: str = ""
-    in_doubt: InDoubt | None = None
+    decision: Literal["allow", "deny", "confirm"] = Field(
+        description="Run it, refuse it, or ask a person first."
+    )
+    required: bool = Field(default=False, description="Without a yes the task can not go on.")
+    deny_effect: Literal["block", "continue"] | None = Field(
+        default=None, description="What a no does to the task; null: block where it is required."
+    )
+    reason: str = Field(default="", description="What the person, or the model, is told.")
+    in_doubt: InDoubt | None = Field(
+        default=None,
+        description="What is done about a call that may have run; null: tools.in_doubt.",
+    )
 
 
 class McpServer(Section):
@@ -66,7 +73,9 @@ class Tools(Section):
     max_argument_bytes: int = Field(
         default=262_144, ge=1024, description="Larger arguments of a call are refused."
     )
-    validate_schema: bool = True
+    validate_schema: bool = Field(
+        default=True, description="Repair arguments, too, that do not fit a tool's schema."
+    )
     max_calls_per_turn: int | None = Field(
         default=20, ge=1, description="Calls kept of one answer; the rest is left out, on record."
     )

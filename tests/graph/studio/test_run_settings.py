@@ -1,0 +1,51 @@
+"""Settings of a run on the server."""
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+
+from daruma.graph.studio.run_settings import settings_of, without_settings
+from daruma.state.settings import Settings
+from daruma.state.settings_errors import SettingsError
+
+
+def test_what_a_run_does_not_give_is_the_folders() -> None:
+    """A form with one field filled in does not put the others back to their defaults."""
+    own = Settings(llm={"model": "openai:a"}, budgets={"think": 3, "verify": 4})
+
+    settings = settings_of(own, {"budgets": {"think": 5}})
+
+    assert (settings.llm.model, settings.budgets.think, settings.budgets.verify) == (
+        *("openai:a", 5, 4),
+    )
+    assert settings_of(own, {}) is own
+
+
+def test_a_wrong_one_is_one_line() -> None:
+    """The run's error says which setting it is."""
+    with pytest.raises(SettingsError, match=r"^setting 'budgets\.think'"):
+        settings_of(Settings(), {"budgets": {"think": 0}})
+
+
+def test_the_servers_copy_of_them_is_not_kept() -> None:
+    """It would stand in clear in each checkpoint."""
+    config = RunnableConfig(configurable={"mode": "react", "thread_id": "t", "llm": {}})
+
+    assert without_settings(config) == {"configurable": {"thread_id": "t"}}
+    assert without_settings(None) is None
+
+
+def test_each_setting_says_what_it_is() -> None:
+    """A form shows a field's description; of a section, that of its type."""
+    schema = Settings.model_json_schema()
+    defined = schema["$defs"]
+    sections = {"Settings": schema, **defined}
+
+    silent = [
+        f"{name}.{key}"
+        for name, section in sections.items()
+        for key, field in section.get("properties", {}).items()
+        if not field.get("description")
+        and not defined.get(field.get("$ref", "").rpartition("/")[2], {}).get("description")
+    ]
+
+    assert silent == []
