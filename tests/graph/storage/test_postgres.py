@@ -17,8 +17,9 @@ from langgraph.checkpoint.base import empty_checkpoint
 from psycopg.conninfo import make_conninfo
 
 from daruma.graph.storage.pool import display_url
-from daruma.graph.storage.postgres import _in_threads, aopen_postgres, open_postgres
+from daruma.graph.storage.postgres import aopen_postgres, open_postgres
 from daruma.state.storage import StorageUnavailable
+from daruma.tools.files.threads import entered_in_thread
 
 SECRET = "s3cret"
 
@@ -203,7 +204,7 @@ async def test_a_server_that_is_cancelled_while_it_starts_is_left_again() -> Non
         steps.append("left")
 
     async def use() -> None:
-        async with _in_threads(slow()):
+        async with entered_in_thread(slow()):
             steps.append("used")
 
     user = asyncio.create_task(use())
