@@ -40,8 +40,11 @@ def test_a_workspace_of_ones_own_is_refused(tmp_path: Path) -> None:
 
 def test_a_task_of_another_model_is_not_played_on() -> None:
     """A thread that is resumed without its model gets the hint, and no edits."""
-    tool = {"type": "function", "function": {"name": "run_command", "parameters": {}}}
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": {}}}
+        for name in ("run_command", "str_replace_editor")
+    ]
 
-    answer = ShownModel().bind(tools=[tool]).invoke([HumanMessage("Delete it all")])
+    answer = ShownModel().bind(tools=tools).invoke([HumanMessage("Delete it all")])
 
     assert (answer.text, getattr(answer, "tool_calls", [])) == (HINT, [])
