@@ -1,6 +1,6 @@
 """LangGraph's development server on this repository, through its client (FA-02)."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph_sdk.errors import ConflictError, NotFoundError
@@ -244,13 +244,14 @@ def test_a_thread_is_looked_at_copied_forked_and_deleted(thread: Thread) -> None
     history = threads.get_history(thread.id, limit=50)
     earlier = next(each for each in history if "main" in each["next"])
 
-    copied: Any = thread.client.http.post(f"/threads/{thread.id}/copy", json=None)
+    copied = cast("Any", thread.client.http.post(f"/threads/{thread.id}/copy", json=None))
     fork: Any = threads.update_state(thread.id, None, checkpoint=earlier["checkpoint"])
     thread.runs(checkpoint=fork["checkpoint"])
 
     assert thread.status == "completed"
     assert len(threads.get_history(thread.id, limit=50)) > len(history)
-    assert threads.get_state(copied["thread_id"])["values"]["result"]["status"] == "completed"
+    copy: Any = threads.get_state(copied["thread_id"])
+    assert copy["values"]["result"]["status"] == "completed"
     threads.delete(thread.id)
     with pytest.raises(NotFoundError):
         threads.get(thread.id)

@@ -10,7 +10,9 @@ from daruma.state.settings_errors import SettingsError
 
 def test_what_a_run_does_not_give_is_the_folders() -> None:
     """A form with one field filled in does not put the others back to their defaults."""
-    own = Settings(llm={"model": "openai:a"}, budgets={"think": 3, "verify": 4})
+    own = Settings.model_validate(
+        {"llm": {"model": "openai:a"}, "budgets": {"think": 3, "verify": 4}}
+    )
 
     settings = settings_of(own, {"budgets": {"think": 5}})
 
