@@ -1,4 +1,4 @@
-"""The machine as others see it: what a thread's run tells, wherever it runs, and where it stands."""
+"""The machine as others see it: what a thread's run tells, and where the thread stands."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass

@@ -14,9 +14,9 @@ from daruma.graph.failover import next_move
 from daruma.graph.middleware.langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
 from daruma.graph.middleware.requesting import Rule, acarried_out, answer_in, carried_out, tell
 from daruma.graph.model_request import Request
+from daruma.graph.models.by_role import resolve_model
 from daruma.graph.models.circuit import CIRCUITS, Circuits
 from daruma.graph.models.errors import CircuitOpen, ScriptError
-from daruma.graph.models.by_role import resolve_model
 from daruma.graph.models.openai_answers import as_ours, check_whole, readable
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import attempt_failed

@@ -1,4 +1,4 @@
-"""An agent's tools as our rules see them: what their calls are read and judged by; they run there."""
+"""An agent's tools as our rules see them: what their calls are read and judged by."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ Given = BaseTool | Callable[..., Any] | dict[str, Any]
 def offer_for(given: Iterable[Given], settings: Tools, hidden: Collection[str] = ()) -> Offer:
     """Return what a model is offered.
 
-    Raises :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two tools.
+    Raises :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two.
     """
     tools = tools_of(given)
     check_names(tools, normalize=settings.normalize_names)

@@ -89,7 +89,7 @@ class EventLog:
         return await self._found(_NEWEST, thread_id)
 
     async def newest_stop(self, thread_id: str) -> int:
-        """Return the id of the event that ended a thread's newest run which has ended; 0 for none."""
+        """Return the id of the event that ended the newest run to have ended; 0 for none."""
         return await self._found(_NEWEST_STOP, thread_id)
 
     async def of_newest_run(self, thread_id: str) -> list[Heard]:

@@ -33,7 +33,8 @@ async def carry_out(
 ) -> StateSnapshot:
     """Run a thread with what was submitted for it, and return where it stands then.
 
-    ``tell`` is given what the run tells meanwhile. Raises what the run does: a task that fails is no error.
+    ``tell`` is given what the run tells meanwhile. Raises what the run does: a task that fails is
+    no error.
     """
     config = _config(submission.thread_id)
     async with _holding(graph, submission.thread_id) as own:

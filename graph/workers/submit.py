@@ -32,8 +32,9 @@ def submit(
     """Queue what a graph could be invoked with, and return the thread's name: a new one for None.
 
     ``given`` is a request, ``Command(resume={id: reply})``, or None to go on. It is checked before
-    it is queued, and a reply is on record then, the only one that counts; a worker on ``queue`` carries it out, whatever becomes of this process. What is
-    submitted for one thread is done in its order. ``metadata`` is kept with its checkpoints.
+    it is queued, and a reply is on record then, the only one that counts; a worker on ``queue``
+    carries it out, whatever becomes of this process. What is submitted for one thread is done in
+    its order. ``metadata`` is kept with its checkpoints.
 
     Raises :class:`~daruma.graph.new_request.RequestRefused`,
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question, or

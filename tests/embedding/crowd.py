@@ -15,6 +15,22 @@ PATIENCE = 90.0
 there."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """A request that is answered with a stream."""
+
+    method: str
+    path: str
+    json: dict[str, str] | None = None
+
+
+@dataclass
+class Seen:
+    """The id of the last event that somebody has had."""
+
+    id: int = 0
+
+
 @dataclass
 class Crowd:
     """Everybody on one server at a time; ``events`` counts what all of them heard."""
@@ -30,31 +46,35 @@ class Crowd:
 
     async def run(self, name: str) -> dict[str, Any]:
         """Have a task done, and return its result."""
-        workspace = self.folder / name
-        workspace.mkdir()
-        task = {"goal": f"Note {name}", "workspace": str(workspace)}
-        seen = 0
-        call: dict[str, Any] = {"method": "POST", "path": f"/threads/{name}/runs", "json": task}
-        while True:
-            try:
-                async for seen, event in self._listen(seen=seen, **call):
-                    self._count(event)
-                outcome = event["outcome"]
-            except httpx.HTTPError:
-                await self._restarted()
-                outcome = await self._known(name)
-            if outcome == "done":
-                return dict(event["result"])
-            call = {"method": "GET", "path": f"/threads/{name}/events"}
-            if outcome == "waiting":
+        (workspace := self.folder / name).mkdir()
+        begin = Call("POST", f"/threads/{name}/runs", {"goal": "Note", "workspace": str(workspace)})
+        after = {
+            "waiting": Call("GET", f"/threads/{name}/events"),
+            "lost": Call("GET", f"/threads/{name}/events"),
+            "unfinished": Call("POST", f"/threads/{name}/resume"),
+            "unknown": begin,
+        }
+        seen = Seen()
+        stop = await self._heard(name, begin, seen)
+        while stop["outcome"] != "done":
+            assert stop["outcome"] in after, stop
+            self.resumed += stop["outcome"] == "unfinished"
+            if stop["outcome"] == "waiting":
                 await self._reviewed(name)
-            elif outcome == "unfinished":
-                self.resumed += 1
-                call = {"method": "POST", "path": f"/threads/{name}/resume"}
-            elif outcome == "unknown":
-                call = {"method": "POST", "path": f"/threads/{name}/runs", "json": task}
-            else:
-                assert outcome == "lost", event
+            stop = await self._heard(name, after[stop["outcome"]], seen)
+        return dict(stop["result"])
+
+    async def _heard(self, name: str, call: "Call", seen: "Seen") -> dict[str, Any]:
+        """Listen until the run stops; say what became of it where the server is lost."""
+        event: dict[str, Any] = {}
+        try:
+            async for id_, event in self._listen(call, seen.id):
+                seen.id = id_
+                self._count(event)
+        except httpx.HTTPError:
+            await self._restarted()
+            return {"outcome": await self._known(name)}
+        return event
 
     async def review(self) -> None:
         """Confirm each plan and approve each call, one after the other, and listen to none."""
@@ -88,13 +108,11 @@ class Crowd:
             response = await client.get(f"/threads/{name}")
         return "unknown" if response.status_code == 404 else "lost"
 
-    async def _listen(
-        self, *, method: str, path: str, seen: int, json: Any = None
-    ) -> AsyncIterator[tuple[int, dict[str, Any]]]:
-        headers = {"Last-Event-ID": str(seen)} if seen and method == "GET" else {}
+    async def _listen(self, call: "Call", seen: int) -> AsyncIterator[tuple[int, dict[str, Any]]]:
+        headers = {"Last-Event-ID": str(seen)} if seen and call.method == "GET" else {}
         async with (
             httpx.AsyncClient(base_url=self.url, timeout=PATIENCE) as client,
-            client.stream(method, path, json=json, headers=headers) as response,
+            client.stream(call.method, call.path, json=call.json, headers=headers) as response,
         ):
             if response.status_code == 409:  # what was sent before the server was lost is queued
                 yield seen, {"type": "run_stopped", "outcome": "lost"}
