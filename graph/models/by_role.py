@@ -12,7 +12,7 @@ from daruma.graph.models.circuit import CIRCUITS, Circuits
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.names import follow_aliases, meant_by
 from daruma.graph.models.openai_answers import as_ours
-from daruma.graph.models.prices import usd_of
+from daruma.graph.models.prices import look_up, usd_of
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings_llm import LLM, Requests
 from daruma.state.usage import Usage
@@ -94,7 +94,9 @@ class Models:
         spec, chosen = self._meant(role, place)
         if spec not in self._made:
             # Two threads may both make it; both then use the one that was stored first.
-            self._made.setdefault(spec, self._make(chosen))
+            made = self._make(chosen)
+            look_up(made)
+            self._made.setdefault(spec, made)
         return self._made[spec]
 
     async def ready(self, role: str, place: int = 0) -> BaseChatModel:
@@ -107,9 +109,7 @@ class Models:
     async def priced(self, usage: Usage, role: str, place: int = 0) -> Usage:
         """Return the usage of a call with what it cost, settled by the prices of today."""
         model = await self.ready(role, place)
-        if isinstance(model, AnsweringModel):  # no list is looked at, so nothing is imported
-            return replace(usage, usd=usd_of(usage, model, self.pricing))
-        return replace(usage, usd=await asyncio.to_thread(usd_of, usage, model, self.pricing))
+        return replace(usage, usd=usd_of(usage, model, self.pricing))
 
     def _meant(self, role: str, place: int) -> tuple[str, BaseChatModel | str]:
         chosen = self._chosen(role) if place == 0 else self.chain(role)[place]

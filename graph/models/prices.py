@@ -65,6 +65,12 @@ def listed(name: str, address: str | None, usage: Usage) -> float | None:
         return None
 
 
+def look_up(model: object) -> None:
+    """Load the lists, which takes a second, so that no answer waits for it; a script needs none."""
+    if not isinstance(model, AnsweringModel):
+        is_listed(name_of(model), address_of(model))
+
+
 @cache
 def is_listed(name: str, address: str | None) -> bool:
     """Whether the shipped lists know a model."""

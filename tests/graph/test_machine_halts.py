@@ -38,6 +38,7 @@ from daruma.state.budget import MAX_FAILED_PLANS
 from daruma.state.channels import State, Update
 from daruma.state.clarification import with_status as with_answer
 from daruma.state.failure import ModelFailed, TooLong
+from daruma.state.granting import AGAIN, STOP
 from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode
@@ -45,9 +46,11 @@ from daruma.state.recording import record_step
 from daruma.state.recovery import Strategy
 from daruma.state.savepoint import append_savepoints
 from daruma.state.settings import Settings
+from daruma.state.spending import allowed, spent_by_task
 from daruma.state.step import append_steps
 from daruma.state.tool_task import moved, reduce_calls, with_status
 from daruma.state.usage import Usage
+from daruma.tools import pausing
 from daruma.tools.context import Answer, Context
 from daruma.tools.holding import decided
 from daruma.tools.recovery.consulting import question_of, replied
@@ -113,8 +116,9 @@ class EndlessWalk(AssertionError):
 
 @dataclass(frozen=True)
 class World:
-    """What a stubborn world says, for ever. A person rejects a plan, and has a rollback tried
-    again, only so often."""
+    """What a stubborn world says, for ever. A person rejects a plan, has a rollback tried
+    again and grants more of a budget only so often; of a budget that is spent then, they say stop.
+    """
 
     mode: Mode = "react"
     plan: str = "one"
@@ -134,6 +138,8 @@ class World:
     compress: str = "text"
     too_long: bool = False
     long: int = 0
+    grants: int = 0
+    granted: str = AGAIN
 
 
 class Walker:
@@ -195,11 +201,21 @@ class Walker:
         if self.settings.llm.context_window_tokens or self.world.too_long:
             each, plans = each + 6, 3 * plans  # a compaction before a request, and one after it
         held = 4 * (self.world.retries + 1)
-        return 4 + 2 * plans + phases * (3 + held + each * (think + budgets.verify + 1))
+        paused = 2 * (self.world.grants + 4 * phases + 2)  # a node that is held up, and the pause
+        return 4 + 2 * plans + paused + phases * (3 + held + each * (think + budgets.verify + 1))
 
     def update(self, at: str, state: State) -> Update:
         """What the node returns: the real one's update, or one of its form."""
-        if at in {"spec_review", "gate", "clarify", "verify", "rollback", "consult", "hold"}:
+        if at in {
+            "spec_review",
+            "gate",
+            "clarify",
+            "verify",
+            "rollback",
+            "consult",
+            "hold",
+            "pause",
+        }:
             found: Update = getattr(self, at)(state)
             return found
         looks = at in {"intake", "plan"} and self.world.mode == "team_collab"
@@ -218,7 +234,7 @@ class Walker:
         if said == "fails":
             raise ModelFailed(self.words(), too_long=TooLong() if world.too_long else None)
         message = spoken(said, self.number if said == "works" else "x")
-        return Answer(message=message, usage=Usage(role="main", model="stub"))
+        return Answer(message=message, usage=Usage(role="main", model="stub", input_tokens=10))
 
     def outcome(self) -> str:
         """What a tool says: the same for ever, unless it is one that is polled."""
@@ -267,6 +283,15 @@ class Walker:
             "messages": [tool_result(call, "no", ok=False) for call in now if denied],
             "failure": a_failure("approval_denied") if self.world.gate == "blocks" else None,
         }
+
+    def pause(self, state: State) -> Update:
+        """The real node, but for how the person is asked."""
+        if not pausing.asks(state, self.context):
+            return pausing.decided(state, STOP, self.context)
+        grants = self.path.count("pause") <= self.world.grants
+        reply = {"answer": self.world.granted if grants else STOP}
+        answer = read_reply(pausing.question_of(state), reply).answer
+        return pausing.decided(state, answer, self.context)
 
     def clarify(self, state: State) -> Update:
         """A person who says nothing of use."""
@@ -367,6 +392,8 @@ WORLDS = st.builds(
     compress=st.sampled_from(["text", "blank", "fails"]),
     too_long=st.booleans(),
     long=st.sampled_from([0, 0, 200, 3000]),
+    grants=st.integers(0, 3),
+    granted=st.sampled_from([AGAIN, "tokens 25", STOP]),
 )
 SETTINGS = st.fixed_dictionaries(
     {
@@ -380,6 +407,9 @@ SETTINGS = st.fixed_dictionaries(
                 "verify": st.integers(0, 3),
                 "reflect": st.integers(0, 2),
                 "max_steps_per_turn": st.none() | st.integers(1, 8),
+                "tokens": st.none() | st.integers(1, 90),
+                "per_phase": st.fixed_dictionaries({"tokens": st.none() | st.integers(1, 60)}),
+                "when_spent": st.sampled_from(["ask", "stop"]),
             }
         ),
         "verification": st.fixed_dictionaries(
@@ -439,6 +469,20 @@ def test_no_walk_spends_more_than_its_quotas(world: World, given_settings: Setti
 def test_failures_in_ever_new_words_end(world: World, given_settings: Settings) -> None:
     """Each is a first one for recovery (RE-07); the quotas bound them all the same."""
     assert Walker(replace(world, new_words=True), given_settings).walk().result is not None
+
+
+@settings(max_examples=150, deadline=None)
+@given(WORLDS, SETTINGS)
+def test_no_walk_spends_beyond_its_budget_of_tokens(world: World, given_settings: Settings) -> None:
+    """BU-04: limits and grants, and at most the call that was under way, of each member."""
+    state = Walker(world, given_settings).walk()
+    limit = given_settings.budgets.tokens
+    members = 3 if world.mode == "team_collab" else 1
+
+    if limit is not None:
+        allowed_now = allowed(state, "task").tokens
+        assert allowed_now is not None
+        assert spent_by_task(state).tokens < allowed_now + 10 * members
 
 
 def test_plans_that_fail_in_ever_new_words_end() -> None:
