@@ -30,7 +30,10 @@ class Spent:
         """What was spent and what may be, as people write it."""
         if self.kind in get_args(Measure):
             measure = cast(Measure, self.kind)
-            return shown(measure, self.spent), shown(measure, self.of)
+            spent, of = (
+                shown(measure, each).removesuffix(" tokens") for each in (self.spent, self.of)
+            )
+            return spent, of
         return f"{self.spent:g}", f"{self.of:g}"
 
 

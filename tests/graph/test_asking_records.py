@@ -2,7 +2,7 @@
 
 import pytest
 from pydantic import SecretStr
-from tests.failing_models import KEY, passed_in, said, serving, streaming
+from tests.failing_models import KEY, answer, passed_in, said, serving, streaming
 from tests.openai_answers import Reply
 from tests.openai_server import Fault
 
@@ -201,3 +201,21 @@ async def test_an_option_is_left_out_once() -> None:
         await asking.fail(asking.asker(), sampling=Sampling(temperature=0))
 
     assert asking.asked == "mm"
+
+
+async def test_what_an_unusable_answer_was_charged_is_on_record() -> None:
+    """BU-04: an answer that broke off came with its usage; the one that was used has its own."""
+    broken = answer(finish_reason=None)
+    assert isinstance(broken.body, dict)
+    usage = {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}
+    with serving(
+        Fault(200, broken.body | {"usage": usage}), Reply("whole", usage=(5, 2))
+    ) as asking:
+        given = await asking.ask(asking.asker())
+
+    assert given.failover is not None
+    (attempt,) = given.failover.attempts
+    assert attempt.usage is not None
+    assert (attempt.usage.input_tokens, attempt.usage.output_tokens) == (11, 4)
+    assert attempt.usage.usd is None
+    assert (given.usage.input_tokens, given.usage.output_tokens) == (5, 2)

@@ -51,6 +51,9 @@ SPECIAL: Mapping[str, Any] = {
     "confidence": 0.6,
     "input_tokens": 1,
     "output_tokens": 1,
+    "spent": 2.0,
+    "limit": 1.0,
+    "more": 1.0,
     "exact": False,
     "total": 2,
 }
