@@ -9,13 +9,16 @@ from daruma.graph.reopening import fork_of
 from daruma.graph.starting_point import newest
 from daruma.graph.undoing import brought_back, savepoints_of, undone
 from daruma.state.savepoint import Savepoint
-from daruma.tools.files.threads import entered_in_thread, in_thread
+from daruma.state.settings import Settings
+from daruma.tools.files.threads import in_thread
 from daruma.tools.files.workspace_lock import workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
 
 
 class ReversibleMachine(HeldMachine):
     """A graph whose threads can be reopened, and whose work can be undone."""
+
+    settings: Settings
 
     def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Set a thread back to where its newest task failed; ``invoke(None, config)`` goes on.

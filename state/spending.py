@@ -76,7 +76,7 @@ def allowed(state: "State", scope: Scope) -> Amounts:
     limits = state.task.limits
     base = limits.spend if scope == "task" else limits.spend_in_phase
     taken = limits.taken if scope == "task" else limits.taken_in_phase
-    more = [step.grant.more for step in _steps(state, scope) if _is_of(step.grant, scope)]
+    more = [g.more for g in _grants(state, scope) if g.scope == scope]
     return with_more(base, [*more, less(taken)])
 
 
@@ -132,8 +132,8 @@ def unchecked(state: "State") -> bool:
     return bool(kinds) and kinds[-1] == "think"
 
 
-def _is_of(grant: Grant | None, scope: Scope) -> bool:
-    return grant is not None and grant.scope == scope and not grant.stopped
+def _grants(state: "State", scope: Scope) -> list[Grant]:
+    return [step.grant for step in _steps(state, scope) if step.grant and not step.grant.stopped]
 
 
 def _scopes(state: "State") -> tuple[Scope, ...]:

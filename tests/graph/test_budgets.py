@@ -235,7 +235,7 @@ def test_a_grant_survives_the_process_that_took_it(graphs: Any) -> None:
 
     second = graphs(tokens=100)
     (question,) = second.get_state(config).interrupts
-    reply = Command(resume={question.id: {"answer": "tokens 1000"}})
+    reply: Command[Any] = Command(resume={question.id: {"answer": "tokens 1000"}})
     second.invoke(reply, config, interrupt_after=["pause"])
     third = graphs(tokens=100)
     out = third.invoke(None, config)
