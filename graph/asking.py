@@ -23,6 +23,7 @@ from daruma.graph.models.model_keys import keys_of
 from daruma.graph.models.openai_answers import check_whole, readable
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import Told
+from daruma.graph.tracing.switch import request_traced
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings_llm import Requests
@@ -70,9 +71,7 @@ class Asker:
         this = Pursuit(node, call, role, chain, request, began=self._clock(), member=self._member)
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
-            used: Role = role if this.place == 0 else "fallback"
-            usage = usage_of(message, used, this.model, node)
-            told.usage = await self._models.priced(usage, role, this.place)
+            told.usage = usage_of(message, this.used, this.model, node)
         return answer_of(message, told.usage, this.failover(used=this.model))
 
     @property
@@ -100,7 +99,11 @@ class Asker:
         while True:
             at = self._clock()
             try:
-                return await self._requested(this)
+                with request_traced(this) as span:
+                    message = await self._requested(this)
+                    if span:
+                        span.answered(message)
+                return message
             except (ScriptError, GraphBubbleUp):
                 raise
             except Exception as error:

@@ -20,6 +20,7 @@ from daruma.graph.pictures.notebook import show_in_notebooks
 from daruma.graph.pictures.seen_machine import SeenMachine
 from daruma.graph.raising import Raised, closing
 from daruma.graph.starting_point import newest, start_of, without_start
+from daruma.graph.tracing.switch import run_traced
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
@@ -86,8 +87,9 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = once(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
-            parts = super().stream(admitted, self._run(raised, handing, config), **options)
-            yield from handing.over(raised.over(parts))
+            with run_traced(config, snapshot) as config:
+                parts = super().stream(admitted, self._run(raised, handing, config), **options)
+                yield from handing.over(raised.over(parts))
 
     @override
     async def astream(
@@ -117,10 +119,11 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
-            parts = super().astream(admitted, self._run(raised, handing, config), **options)
-            async with closing(handing.aover(raised.aover(parts))) as told:
-                async for part in told:
-                    yield part
+            with run_traced(config, snapshot) as config:
+                parts = super().astream(admitted, self._run(raised, handing, config), **options)
+                async with closing(handing.aover(raised.aover(parts))) as told:
+                    async for part in told:
+                        yield part
 
     def _past_damage(self, config: RunnableConfig | None) -> tuple[Self, RunnableConfig | None]:
         """Return how to go on from the checkpoint that was asked for, where newer ones are damaged.

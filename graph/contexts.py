@@ -24,6 +24,9 @@ from daruma.graph.price_check import check_prices
 from daruma.graph.raising import Raised
 from daruma.graph.team_check import check_team
 from daruma.graph.tiers import Node, Noting, run_node
+from daruma.graph.tracing.about import about
+from daruma.graph.tracing.callbacks import inherited
+from daruma.graph.tracing.switch import node_traced
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import State, Update
 from daruma.state.drifted import reduce_drifted
@@ -85,21 +88,35 @@ class Contexts:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
 
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
-            context, look = self._context(runtime, config), FirstLook.found_in(config)
-            if node.__name__ in COUNTING and context.settings.llm.context_window_tokens:
-                model = self.asker(context.settings.llm).model
-                context = replace(context, tokens=await tokens_of(model))
-            if handing := HandingOver.of_the_task(config):
-                handing.entered(node.__name__, state, context)
-            found = await look.at(node.__name__, state, context) if look else None
-            if found and isinstance(state, State):
-                state = replace(state, drifted=reduce_drifted(state.drifted, found))
-            with handing.waiting() if handing else nullcontext():
-                update = await run_node(node, state, context, Raised.of(config))
-            return Update(**{**update, "drifted": found}) if found else update
+            member = Member.found_in(config)
+            told = partial(about, node.__name__, state, member.phase_id if member else "")
+            inherited(config, told)
+            with node_traced(
+                config, told, self._context(runtime, config), nested=member is not None
+            ) as (context, span):
+                update = await self._called(node, state, context, config)
+                if span:
+                    span.returned(update, state)
+                return update
 
         call.__name__ = call.__qualname__ = node.__name__
         return call
+
+    async def _called(
+        self, node: Node, state: Any, context: Context, config: RunnableConfig
+    ) -> Update:
+        look = FirstLook.found_in(config)
+        if node.__name__ in COUNTING and context.settings.llm.context_window_tokens:
+            model = self.asker(context.settings.llm).model
+            context = replace(context, tokens=await tokens_of(model))
+        if handing := HandingOver.of_the_task(config):
+            handing.entered(node.__name__, state, context)
+        found = await look.at(node.__name__, state, context) if look else None
+        if found and isinstance(state, State):
+            state = replace(state, drifted=reduce_drifted(state.drifted, found))
+        with handing.waiting() if handing else nullcontext():
+            update = await run_node(node, state, context, Raised.of(config))
+        return Update(**{**update, "drifted": found}) if found else update
 
     def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.

@@ -33,13 +33,9 @@ def ready_calls(state: State) -> list[object]:
     """Return what the tool node is sent: one dispatch for each call that may run."""
     if state.task is None:
         return []
+    phase = state.plan.current if state.plan else None
     return [
-        Dispatch(
-            task=state.task,
-            call=call,
-            shown=paths_of(call, state.messages),
-            phase_id=state.plan.current if state.plan else None,
-        )
+        Dispatch(task=state.task, call=call, shown=paths_of(call, state.messages), phase_id=phase)
         for call in with_status(state.calls, "ready")
     ]
 

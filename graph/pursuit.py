@@ -55,6 +55,11 @@ class Pursuit:
         return sum(each.asked for each in self.tried)
 
     @property
+    def used(self) -> Role:
+        """What the model that is asked just now is asked as."""
+        return self.role if self.place == 0 else "fallback"
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """What traces and streamed chunks show of the request that is made just now."""
         agent, task = AGENTS.get(self.node, ("", ""))
@@ -63,8 +68,20 @@ class Pursuit:
             "daruma_call": self.call,
             "daruma_model": self.model,
             "daruma_attempt": self.requests + 1,
+            "daruma_model_role": self.used,
+            **({"daruma_failover": self._failover()} if self.tried else {}),
             **({"daruma_member": self.member} if self.member else {}),
             **({"daruma_agent": agent, "daruma_task": task} if agent else {}),
+        }
+
+    def _failover(self) -> dict[str, Any]:
+        """Say what this request makes up for: which one failed last, and why."""
+        last = self.tried[-1]
+        return {
+            "attempt": self.requests + 1,
+            "from": self.chain[last.place],
+            "to": self.model,
+            "why": last.fault.message,
         }
 
     def failed(self, error: Exception) -> Tried:

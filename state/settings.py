@@ -29,13 +29,9 @@ class Budgets(Section):
     max_steps_per_turn: int | None = Field(
         default=None, ge=1, description="Model calls of any task."
     )
-    tokens: int | None = Field(default=None, ge=1, description="Tokens of a task; null: no limit.")
-    usd: float | None = Field(
-        default=None, gt=0, description="US dollars of a task; null: no limit."
-    )
-    seconds: float | None = Field(
-        default=None, gt=0, description="Seconds of a task; null: no limit."
-    )
+    tokens: int | None = Field(default=None, ge=1, description="Tokens of a task; null: any.")
+    usd: float | None = Field(default=None, gt=0, description="US dollars of a task; null: any.")
+    seconds: float | None = Field(default=None, gt=0, description="Seconds of a task; null: any.")
 
 
 class VerificationSettings(Section):
@@ -51,9 +47,7 @@ class VerificationSettings(Section):
     max_reinjections: int = Field(
         default=1, ge=0, description="Red results that go back once reflections are spent."
     )
-    max_reflections: int = Field(
-        default=2, ge=0, description="Reflections on red checks in one phase."
-    )
+    max_reflections: int = Field(default=2, ge=0, description="Reflections on red results.")
     timeout: float = Field(default=300.0, gt=0, description="Seconds for one command.")
 
 
@@ -75,7 +69,9 @@ class RollbackSettings(Section):
 class SpecReview(Section):
     """The human gate on the plan."""
 
-    enabled: bool = Field(default=True, description="Ask a person before a plan is carried out.")
+    enabled: bool = Field(
+        default=True, description="Have a person confirm a plan before it is carried out."
+    )
     timeout: float = Field(
         default=1800.0,
         gt=0,

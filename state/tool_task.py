@@ -68,6 +68,7 @@ class Dispatch:
     """What the tool node is sent: one call and the task it belongs to.
 
     ``shown`` are whole paths from earlier results that end with the path of the call (CX-06).
+    ``phase_id`` is that of the phase it belongs to, None in a task without a plan.
     """
 
     task: Task

@@ -50,7 +50,7 @@ def storable(text: str) -> str:
     return f"{text[:half]}\n[... {len(text) - LIMIT} characters cut ...]\n{text[-half:]}"
 
 
-_ENDINGS = ("finish_reason", "stop_reason", "done_reason")
+ENDINGS = ("finish_reason", "stop_reason", "done_reason")
 """Where providers say why an answer ended: OpenAI and Google, Anthropic, Ollama."""
 _NOT_BY_THE_MODEL = frozenset(
     {"length", "content_filter", "max_tokens", "model_context_window_exceeded", "safety"}
@@ -59,7 +59,7 @@ _NOT_BY_THE_MODEL = frozenset(
 
 def cut_off(message: AIMessage) -> str:
     """Return why an answer was ended by a limit or a filter; empty if by the model itself."""
-    said = (str(message.response_metadata.get(key)) for key in _ENDINGS)
+    said = (str(message.response_metadata.get(key)) for key in ENDINGS)
     return next((why for why in said if why.lower() in _NOT_BY_THE_MODEL), "")
 
 

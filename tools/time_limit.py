@@ -6,6 +6,7 @@ from typing import Any
 
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.tool import Surroundings, Tool
+from daruma.tools.tool_run import run_shown
 from daruma.tools.tool_threads import NotStarted
 
 Outcome = str | BaseException
@@ -30,7 +31,7 @@ async def run_within(
     of its own included, is raised as it is. A cancellation of the caller goes on.
     """
     if tool.builtin:
-        return await tool.run(args, surroundings)
+        return await run_shown(tool, args, surroundings)
     task = asyncio.ensure_future(_contained(tool.run(args, surroundings)))
     try:
         await asyncio.wait({task}, timeout=seconds)

@@ -125,10 +125,17 @@ def test_a_trace_names_model_and_attempt() -> None:
 
     graph.invoke(REQUEST, {"callbacks": [trace]})
 
-    assert trace.requests == [
-        {"daruma_role": "main", "daruma_call": 0, "daruma_model": model, "daruma_attempt": number}
-        for number, model in enumerate(["openai:m", "openai:m", "openai:n"], 1)
-    ]
+    asked = ["openai:m", "openai:m", "openai:n"]
+    own = {"daruma_role": "main", "daruma_call": 0, "daruma_node": "main", "daruma_mode": "react"}
+    assert all(own.items() <= each.items() for each in trace.requests)
+    assert [each["daruma_model"] for each in trace.requests] == asked
+    assert [each["daruma_attempt"] for each in trace.requests] == [1, 2, 3]
+    roles = [each["daruma_model_role"] for each in trace.requests]
+    assert roles == ["main", "main", "fallback"]
+    last = trace.requests[-1]["daruma_failover"]
+    assert (last["attempt"], last["from"], last["to"]) == (3, "openai:m", "openai:n")
+    assert last["why"]
+    assert "daruma_failover" not in trace.requests[0]
 
 
 def test_a_script_stands_in_like_any_model(tmp_path: Path) -> None:

@@ -1,0 +1,171 @@
+"""What LangChain's tracers are told of a run: any callback handler sees it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
+from typing_extensions import override
+
+QUICK = settings(sandbox={"require": "none"}, spec_review={"enabled": False})
+SHOWN = ("langgraph_node", "daruma_node", "daruma_task_id", "daruma_mode", "daruma_phase")
+
+
+@dataclass(eq=False)
+class Told:
+    """One run that a handler was told of."""
+
+    kind: str
+    name: str
+    metadata: dict[str, Any]
+    id: Any
+    parent: Any
+
+
+@dataclass(eq=False)
+class Tracer(BaseCallbackHandler):
+    """Keeps what it is told."""
+
+    runs: list[Told] = field(default_factory=list)
+    ended: list[Any] = field(default_factory=list)
+
+    def _keep(self, kind: str, name: str, given: dict[str, Any]) -> None:
+        metadata = dict(given.get("metadata") or {})
+        self.runs.append(Told(kind, name, metadata, given["run_id"], given["parent_run_id"]))
+
+    @override
+    def on_chain_start(self, *_: Any, **given: Any) -> None:
+        self._keep("chain", given.get("name") or "", given)
+
+    @override
+    def on_chat_model_start(self, *_: Any, **given: Any) -> None:
+        self._keep("model", "model", given)
+
+    @override
+    def on_tool_start(self, serialized: Any, *_: Any, **given: Any) -> None:
+        self._keep("tool", serialized["name"], given)
+
+    @override
+    def on_tool_end(self, *_: Any, **given: Any) -> None:
+        self.ended.append(given["run_id"])
+
+    @override
+    def on_tool_error(self, *_: Any, **given: Any) -> None:
+        self.ended.append(given["run_id"])
+
+    def of(self, kind: str, name: str) -> list[Told]:
+        return [run for run in self.runs if (run.kind, run.name) == (kind, name)]
+
+    def nodes(self) -> list[Told]:
+        return [r for r in self.runs if r.kind == "chain" and r.name == r.metadata.get(SHOWN[0])]
+
+
+class AsyncTracer(AsyncCallbackHandler):
+    """The same, for handlers that are told asynchronously."""
+
+    def __init__(self) -> None:
+        self.nodes: list[str] = []
+
+    @override
+    async def on_chain_start(self, *_: Any, **given: Any) -> None:
+        if "daruma_task_id" in (given["metadata"] or {}):
+            self.nodes.append(given["metadata"]["daruma_node"])
+
+
+def traced(run: Run, tracer: BaseCallbackHandler, **request: Any) -> Run:
+    run.config = {**run.config, "callbacks": [tracer]}
+    return run.ask(**request)
+
+
+def test_nodes_requests_and_tools_say_what_they_are_part_of() -> None:
+    """FA-07: task, node, phase, mode and budget, on each run of a task that plans."""
+    tracer = Tracer()
+    script = {"plan": [phases("Look")], "main": [calls("shout"), say()]}
+
+    run = traced(Run(script, tools=[shout], settings=QUICK), tracer, mode="plan_exec")
+
+    for node in tracer.nodes():
+        assert node.metadata["daruma_node"] == node.metadata["langgraph_node"] == node.name
+    (phase,) = run.result.phases
+    first, second = tracer.of("chain", "main")
+    assert first.metadata["daruma_phase"] == phase.id
+    assert first.metadata["daruma_task_id"] == "t/1"
+    assert first.metadata["daruma_budget"] == {
+        "think": "0/7",
+        "verify": "0/2",
+        "reflect": "0/1",
+    }
+    assert second.metadata["daruma_budget"]["think"] == "1/7"
+    requests = [run for run in tracer.runs if run.kind == "model"]
+    assert [r.metadata["daruma_node"] for r in requests] == ["plan", "main", "main"]
+    assert requests[1].metadata["daruma_phase"] == phase.id
+
+
+def test_each_call_of_a_tool_is_one_run_that_ends(tmp_path: Path) -> None:
+    """The application's own, a built-in one, and one that fails: each below its node."""
+    tracer = Tracer()
+    built_in = call("str_replace_editor", command="view", path="gone.txt")
+    script = [calls("shout", call("fall", text="x"), built_in), say()]
+
+    traced(Run(script, tools=[shout, fall], settings=QUICK), tracer, workspace=str(tmp_path))
+
+    tools = [run for run in tracer.runs if run.kind == "tool"]
+    assert sorted(run.name for run in tools) == ["fall", "shout", "str_replace_editor"]
+    assert sorted(tracer.ended, key=str) == sorted((run.id for run in tools), key=str)
+    assert {run.metadata["daruma_node"] for run in tools} == {"tool"}
+    assert {run.parent for run in tools} == {node.id for node in tracer.of("chain", "tool")}
+
+
+def test_a_members_runs_name_the_member() -> None:
+    """Within the machine of a member, and on its requests."""
+    tracer = Tracer()
+    plan = phases({"id": "a", "expert": "developer"}, {"id": "b", "expert": "tester"})
+    script = {"plan": [plan], "main@a": [say()], "main@b": [say()]}
+
+    traced(Run(script, settings=QUICK), tracer, mode="team_collab")
+
+    inner = tracer.of("chain", "main")
+    assert sorted(run.metadata["daruma_member"] for run in inner) == ["a", "b"]
+    assert all(r.metadata["daruma_phase"] == r.metadata["daruma_member"] for r in inner)
+
+
+async def test_an_asynchronous_handler_sees_the_same() -> None:
+    """Whatever the order in which LangChain tells its handlers."""
+    tracer, run = AsyncTracer(), Run([say()], settings=QUICK)
+
+    await run.graph.ainvoke(
+        {"messages": [("user", "Do it")]}, {**run.config, "callbacks": [tracer]}
+    )
+
+    assert {"main", "settle", "finish"} <= set(tracer.nodes)
+
+
+async def test_a_graph_within_a_chain_is_traced_too() -> None:
+    """The callbacks may come from what the graph is called in."""
+    tracer, run = Tracer(), Run([say()], settings=QUICK)
+    chain: Any = RunnableLambda(lambda given: run.graph.invoke(given, run.config))
+
+    chain.invoke({"messages": [("user", "Do it")]}, {"callbacks": [tracer]})
+
+    assert [n.metadata["daruma_node"] for n in tracer.nodes()] == [
+        "intake",
+        "main",
+        "settle",
+        "finish",
+    ]
+
+
+@pytest.mark.parametrize("node", ["intake"])
+def test_intake_says_nothing_of_the_task_before(node: str) -> None:
+    """It is given the state of the last task; the next one is not known yet."""
+    tracer, run = Tracer(), Run([say(), say()], settings=QUICK).ask()
+
+    traced(run, tracer)
+
+    (told,) = tracer.of("chain", node)
+    assert told.metadata["daruma_task_id"] == ""
+    assert tracer.of("chain", "main")[0].metadata["daruma_task_id"] == "t/2"
