@@ -5,7 +5,10 @@ remembered in them. What opens (``*_started``, ``*_request``) is closed on every
 """
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+SCHEMA_VERSION: Final = 1
+"""Version of all events; grows when one is renamed, changed or removed, not when one is added."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +29,17 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskStarted(Event):
-    """A task begins; again when one that was parked or held is taken up."""
+    """A task begins; again when one that was parked or held is taken up.
+
+    ``schema_version`` is that of all events of the run.
+    """
 
     type: ClassVar[str] = "task_started"
     task_id: str
     mode: str
     goal: str
     workspace: str | None
+    schema_version: int = SCHEMA_VERSION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,8 @@ class LessonsGiven(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCallStarted(Event):
+    """A node asks a model; closed by ``model_call_completed``."""
+
     type: ClassVar[str] = "model_call_started"
     node: str
     model: str
@@ -66,7 +75,10 @@ class ModelCallStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCallCompleted(Event):
-    """``error`` is None for an answer; ``seconds`` is how long it took."""
+    """A model has answered or failed; closes ``model_call_started``.
+
+    ``error`` is None for an answer; ``seconds`` is how long it took.
+    """
 
     type: ClassVar[str] = "model_call_completed"
     node: str
@@ -102,6 +114,8 @@ class ModelAttemptFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanProposed(Event):
+    """A plan that can be carried out, as the model or a person gave it."""
+
     type: ClassVar[str] = "plan_proposed"
     plan: dict[str, Any]
 
@@ -167,6 +181,8 @@ class ClarificationResolved(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseStarted(Event):
+    """A phase of the plan begins; closed by ``phase_completed`` or ``phase_failed``."""
+
     type: ClassVar[str] = "phase_started"
     phase_id: str
     title: str
@@ -176,13 +192,18 @@ class PhaseStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseCompleted(Event):
+    """A phase went well; closes its ``phase_started``."""
+
     type: ClassVar[str] = "phase_completed"
     phase_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseFailed(Event):
-    """``fallen`` names the phases that depend on this one and fail with it."""
+    """A phase did not go well; closes its ``phase_started``.
+
+    ``fallen`` names the phases that depend on this one and fail with it.
+    """
 
     type: ClassVar[str] = "phase_failed"
     phase_id: str
@@ -193,7 +214,10 @@ class PhaseFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRollbackStarted(Event):
-    """``command`` is the phase's own, or the word snapshot."""
+    """What a phase did is undone.
+
+    ``command`` is the phase's own, or the word snapshot.
+    """
 
     type: ClassVar[str] = "phase_rollback_started"
     phase_id: str
@@ -202,7 +226,9 @@ class PhaseRollbackStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRollbackCompleted(Event):
-    """``exact`` says whether the files are as they were before the phase, None if nobody can tell.
+    """What a phase did was undone; closes ``phase_rollback_started``.
+
+    ``exact`` says whether the files are as they were before the phase, None if nobody can tell.
 
     ``left`` names those that are not; ``undo`` is the snapshot that holds what was rolled back.
     """
@@ -293,6 +319,8 @@ class MergeCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolStarted(Event):
+    """A call of a tool begins; closed by ``tool_completed``."""
+
     type: ClassVar[str] = "tool_started"
     call_id: str
     tool: str
@@ -362,12 +390,16 @@ class CommandOutput(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationStarted(Event):
+    """The checks begin; closed by ``verification_completed``."""
+
     type: ClassVar[str] = "verification_started"
     commands: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationCompleted(Event):
+    """The checks have ended; closes ``verification_started``."""
+
     type: ClassVar[str] = "verification_completed"
     passed: bool
     summary: str
@@ -375,13 +407,18 @@ class VerificationCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Reflected(Event):
+    """What the model makes of a red result, before it goes on."""
+
     type: ClassVar[str] = "reflected"
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryStarted(Event):
-    """``progress`` is how far the work had come: the fields of ``state/progress.py``."""
+    """Something failed, and what to do about it is being found out.
+
+    ``progress`` is how far the work had come: the fields of ``state/progress.py``.
+    """
 
     type: ClassVar[str] = "recovery_started"
     code: str
@@ -391,7 +428,10 @@ class RecoveryStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryChosen(Event):
-    """``by`` says who chose the action: model, rule or learned."""
+    """What is done against a failure.
+
+    ``by`` says who chose the action: model, rule or learned.
+    """
 
     type: ClassVar[str] = "recovery_action"
     strategy: str

@@ -129,4 +129,4 @@ def _named(annotation: Any) -> bool:
 
 
 def _first_line(model: type[BaseModel]) -> str:
-    return (model.__doc__ or "").split("\n\n")[0].strip()
+    return (model.__doc__ or "").split("\n\n")[0].split(" Raises ")[0].strip()

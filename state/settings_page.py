@@ -7,7 +7,7 @@ from daruma.state.settings_keys import Heading, Key, sections
 
 PAGE: Final = "settings.md"
 SCHEMA: Final = "settings.schema.json"
-ID: Final = "https://daruma-agent.invalid/schemas/settings.schema.json"
+ID: Final = "urn:daruma-agent:settings:1"
 
 _TOP: Final = """# Settings
 

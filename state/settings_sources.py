@@ -27,7 +27,12 @@ NOT_SETTINGS = frozenset(
 
 def merged_sources(model: type[BaseModel], path: str) -> dict[str, Any]:
     """Return the file's values with the environment's over them, section by section."""
-    return _merge(_from_file(Path(path)), _from_environment(model))
+    return _merge(*sources(model, path))
+
+
+def sources(model: type[BaseModel], path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the file says, and what the environment says; the latter wins."""
+    return _from_file(Path(path)), _from_environment(model)
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -113,6 +113,8 @@ def test_a_wheel_installs_nothing_but_daruma(wheel: Path) -> None:
     assert "daruma/graph/command_line/scenarios/fix/script.yaml" in names
     teams = {name.rpartition("/")[2] for name in names if "/tools/team/templates/" in name}
     assert teams == {"coding.yaml", "research.yaml"}
+    files = {"events.schema.json", "settings.schema.json", "settings.md"}
+    assert {f"daruma/state/{each}" for each in files} <= set(names)
     assert len(names) == len(set(names))
 
 

@@ -19,6 +19,7 @@ from daruma.graph.command_line.memory import memory_app
 from daruma.graph.command_line.pitfalls import pitfalls_app
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.run import resume, retry, run
+from daruma.graph.command_line.settings import settings
 from daruma.graph.command_line.show import graph, show
 from daruma.graph.command_line.threads import threads_app
 from daruma.graph.command_line.undo import undo
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, run, resume, retry, answer, undo, show, graph, doctor, worker):
+for command in (demo, run, resume, retry, answer, undo, show, graph, settings, doctor, worker):
     app.command(cls=BareDecisions if command is answer else None)(command)
 app.add_typer(threads_app)
 app.add_typer(memory_app)

@@ -25,6 +25,7 @@ def test_an_event_shows_its_type_and_fields() -> None:
         "mode": "react",
         "goal": "Do it",
         "workspace": None,
+        "schema_version": 1,
     }
 
 

@@ -1,0 +1,94 @@
+"""``daruma settings``: every setting there is, and what is in force here."""
+
+import json as json_format
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daruma.graph.command_line.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from daruma.state.settings_keys import Key
+
+_AFTER_A_WORD = re.compile(
+    r"([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|authorization))(\"?[=:,]\s*\"?|\s+)([^\s\",&]+)",
+    re.IGNORECASE,
+)
+
+Effective = Annotated[
+    bool, typer.Option("--effective", help="Show what is in force here, and where it comes from.")
+]
+Wanted = Annotated[str | None, typer.Argument(metavar="[KEY]", help="A key, or a section of them.")]
+
+
+def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson = False) -> None:
+    """List every setting: its type, default, range, meaning and environment variable."""
+    from rich.console import Console
+
+    from daruma.state.settings_page import schema
+
+    if json and key is None and not effective:
+        typer.echo(json_format.dumps(schema()))
+        return
+    found = _found(key)
+    if effective:
+        rows = _in_force(found)
+        titles = ("key", "value", "source")
+    else:
+        rows = [(k.path, k.type, k.default, k.range, k.description, k.variable) for k in found]
+        titles = ("key", "type", "default", "range", "what it is", "variable")
+    if json:
+        typer.echo(json_format.dumps([dict(zip(titles, row, strict=True)) for row in rows]))
+    elif key and not effective and len(rows) == 1:
+        for title, cell in zip(titles, rows[0], strict=True):
+            typer.echo(f"{title + ':':<12}{cell}" if cell else f"{title}:")
+    else:
+        Console(highlight=False).print(_table(titles, rows))
+
+
+def _found(wanted: str | None) -> "list[Key]":
+    """Return the keys that are meant: one, or all of a section."""
+    from daruma.state.settings_errors import SettingsError
+    from daruma.state.settings_keys import keys
+
+    every = keys()
+    if wanted is None:
+        return every
+    found = [each for each in every if f"{each.path}.".startswith(f"{wanted}.")]
+    if not found:
+        paths = {part for each in every for part in (each.path, each.path.rpartition(".")[0])}
+        close = get_close_matches(wanted, paths, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else "; `daruma settings` lists them all"
+        raise SettingsError(f"unknown setting {wanted!r}{hint}")
+    return found
+
+
+def _in_force(keys: "Sequence[Key]") -> list[tuple[str, ...]]:
+    from daruma.state.settings_in_force import in_force
+
+    return [(each.key.path, _masked(each.value), each.source) for each in in_force(keys)]
+
+
+def _masked(value: str) -> str:
+    """Leave out keys, and what follows a word for one: arguments of programs, addresses."""
+    from daruma.tools.key_masking import without_keys
+
+    return _AFTER_A_WORD.sub(r"\1\2[key]", without_keys(value))
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*titles, box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    for column in table.columns:
+        column.overflow = "fold"
+    return table

@@ -1,0 +1,34 @@
+"""Writes the files that are generated from the code: ``python -m daruma.graph.reference_files``."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import daruma.state
+from daruma.state import events_schema, settings_page
+
+FOLDER: Final = Path(daruma.state.__file__).parent
+"""Where the files lie, in a checkout and in a wheel."""
+
+
+def reference_files() -> dict[str, str]:
+    """Return the text of each generated file by its name."""
+    return {
+        events_schema.SCHEMA: _json(events_schema.events_schema()),
+        settings_page.SCHEMA: _json(settings_page.schema()),
+        settings_page.PAGE: settings_page.page(),
+    }
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Write them all."""
+    for name, text in reference_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _json(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    write()

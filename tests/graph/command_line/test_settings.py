@@ -1,0 +1,69 @@
+"""``daruma settings``, as people and programs see it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daruma.graph.command_line.app import main
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    with pytest.raises(SystemExit) as end:
+        main(["settings", *arguments])
+    told = capsys.readouterr()
+    assert end.value.code == code, told.err
+    return told.out + told.err
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its variable."""
+    shown = said(capsys)
+
+    assert "llm.requests.per_model" in shown
+    assert "DARUMA_BUDGETS__THINK" in shown
+
+
+def test_one_key_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    """Range and default too; a section shows its own keys alone."""
+    one = said(capsys, "llm.requests.per_model")
+    section = said(capsys, "budgets")
+
+    assert one.splitlines()[3] == "range:      ≥ 1, ≤ 3"
+    assert "budgets.think" in section
+    assert "llm." not in section
+
+
+def test_an_unknown_key_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    """It names the nearest known one."""
+    assert "did you mean 'budgets.think'?" in said(capsys, "budgets.thnk", code=2)
+
+
+def test_json_is_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """For editors; with a key it is what the table says."""
+    schema = json.loads(said(capsys, "--json"))
+    (one,) = json.loads(said(capsys, "budgets.think", "--json"))
+
+    assert schema["properties"]["budgets"]
+    assert (one["default"], one["variable"]) == ("7", "DARUMA_BUDGETS__THINK")
+
+
+def test_what_is_in_force_hides_keys(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In addresses, and after the words that programs have for them."""
+    server: Any = {"a": {"command": ["serve", "--token", "hush-hush", "--password=psst-psst"]}}
+    monkeypatch.setenv("DARUMA_TOOLS__MCP_SERVERS", json.dumps(server))
+    monkeypatch.setenv("DARUMA_LLM__MODEL", "http://me:my-own-key@host/x")
+
+    shown = said(capsys, "--effective")
+
+    assert "DARUMA_LLM__MODEL" in shown
+    assert [word for word in ("hush-hush", "psst-psst", "my-own-key") if word in shown] == []

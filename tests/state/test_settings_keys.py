@@ -1,0 +1,75 @@
+"""The list of all settings is complete, and what it says of each is true."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from daruma.state.settings import Settings
+from daruma.state.settings_keys import NAME, Key, keys, sections
+from daruma.state.settings_sources import sources
+
+LIVE = [key for key in keys() if NAME not in key.path]
+
+
+def value_of(path: str) -> Any:
+    value: Any = Settings()
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+@pytest.mark.parametrize("key", keys(), ids=lambda key: key.path)
+def test_every_key_says_what_it_is(key: Key) -> None:
+    """Type and description, on one line that ends as a sentence."""
+    assert key.type
+    assert key.description.endswith(".")
+    assert "\n" not in key.description
+
+
+def test_defaults_are_those_in_force() -> None:
+    """As JSON, read back."""
+    adapter = TypeAdapter(Any)
+
+    for key in LIVE:
+        shown = adapter.validate_json(key.default)
+        assert shown == adapter.dump_python(value_of(key.path), mode="json"), key.path
+
+
+def test_ranges_types_and_variables_are_told() -> None:
+    """Some that are unlike."""
+    known = {key.path: key for key in keys()}
+
+    assert known["llm.requests.per_model"].range == "≥ 1, ≤ 3"
+    assert known["llm.fallback_models"].type == "list of text"
+    assert known["llm.fallback_models"].is_json
+    assert known["sandbox.require"].type == "namespace or landlock or none or null"
+    assert known["budgets.think"].variable == "DARUMA_BUDGETS__THINK"
+    assert known["prompts.NAME.text"].default == known["prompts.NAME.text"].variable == ""
+    assert known["prompts.NAME.text"].range == "1 character at least"
+
+
+def test_a_variable_sets_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every variable that is named is one that is read."""
+    set_here = [key for key in LIVE if key.default != "null"]
+    for key in set_here:
+        monkeypatch.setenv(key.variable, key.default.strip('"'))
+
+    _, environment = sources(Settings, "none.yaml")
+
+    assert Settings.load("none.yaml") == Settings()
+    for key in set_here:
+        assert key.path.rpartition(".")[2] in at(environment, key.path.rpartition(".")[0]), key
+
+
+def at(values: Any, path: str) -> Any:
+    for part in filter(None, path.split(".")):
+        values = values[part]
+    return values
+
+
+def test_no_section_is_left_out() -> None:
+    """Also those under a name of the user's."""
+    paths = {section.path for section in sections()}
+
+    assert {"", "llm", "llm.requests", "tools.policy.NAME", "fallback_chain.emergency"} <= paths
