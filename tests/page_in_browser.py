@@ -39,7 +39,7 @@ def long_run(url: str, answers: int, each: int = 1) -> tuple[Timeline, float]:
 
     with open_postgres(url) as postgres:
         model = ScriptedChatModel(script={"main": [*script, say("All is noted.")]})
-        graph = build_graph(model, [note], given, postgres)
+        graph: Any = build_graph(model, [note], given, postgres)
         config: Any = {"configurable": {"thread_id": "long"}, "recursion_limit": 10_000}
         graph.invoke({"messages": [("user", "Take notes </title>")], "mode": "react"}, config)
         began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET  # of a text that was made here
 from itertools import combinations
+from typing import Any
 
 from tests.parts import memory
 from tests.scripted_runs import RecordingModel, say
@@ -55,7 +56,7 @@ def test_it_is_sound_xml_that_names_no_host() -> None:
 
 def test_what_was_walked_is_lit() -> None:
     """With how often; what was not walked fades."""
-    graph = build_graph(RecordingModel(script={"main": [say("One.")]}), checkpointer=memory())
+    graph: Any = build_graph(RecordingModel(script={"main": [say("One.")]}), checkpointer=memory())
     config = {"configurable": {"thread_id": "t"}}
     graph.invoke({"messages": [("user", "Say one")]}, config)
 

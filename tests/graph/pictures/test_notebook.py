@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 from tests.parts import a_phase, a_plan, memory
 from tests.scripted_runs import RecordingModel, say
@@ -23,7 +24,7 @@ print(shell.display_formatter.format(a_plan(a_phase("p1")))[0]["text/html"])
 
 def test_a_run_is_a_card_without_script() -> None:
     """Its style reaches nothing but the card."""
-    graph = build_graph(RecordingModel(script={"main": [say("One.")]}), checkpointer=memory())
+    graph: Any = build_graph(RecordingModel(script={"main": [say("One.")]}), checkpointer=memory())
     config = {"configurable": {"thread_id": "t"}}
     graph.invoke({"messages": [("user", "Say <one>")]}, config)
 

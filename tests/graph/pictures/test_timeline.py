@@ -40,7 +40,7 @@ def kinds(told: Timeline) -> list[str]:
 def test_a_run_is_told_in_order(tmp_path: Path) -> None:
     """Request, model call, tool call with its diff and output, checks, result."""
     edit = calls(call("str_replace_editor", **EDIT))
-    given = {"verification": {"enabled": True, "commands": ["test -f a.txt"]}}
+    given: dict[str, Any] = {"verification": {"enabled": True, "commands": ["test -f a.txt"]}}
     run = a_run({"main": [edit, say("Done.")]}, **given)
     run.ask("Make a", workspace=str(tmp_path))
 
@@ -72,8 +72,10 @@ def test_the_path_is_what_the_stream_told(tmp_path: Path) -> None:
 
 def test_a_review_and_its_answers_are_told() -> None:
     """The question while it is open; each answer once it is given."""
-    plan = phases({"id": "p1", "title": "Look"})
-    run = a_run({"plan": [plan, plan], "main": [say("Seen.")]}).ask(mode="plan_exec")
+    second = {"id": "p2", "title": "See", "depends_on": ["p1"]}
+    plan = phases({"id": "p1", "title": "Look"}, second)
+    script = {"plan": [plan, plan], "main": [say("Looked."), say("Seen.")]}
+    run = a_run(script).ask(mode="plan_exec")
 
     waiting = timeline(run)
     run.reply({"decision": "reject", "feedback": "Look twice"}).reply({"decision": "confirm"})
@@ -85,8 +87,10 @@ def test_a_review_and_its_answers_are_told() -> None:
     reviews = [each for each in told.moments if each.kind == "review"]
     assert [(each.ok, each.output) for each in reviews] == [(False, "Look twice"), (True, "")]
     assert [each.title for each in told.moments if each.kind == "phase"] == [
-        "Phase 1 of 1: Look",
-        "Phase 1 of 1 completed: Look",
+        "Phase 1 of 2: Look",
+        "Phase 1 of 2 completed: Look",
+        "Phase 2 of 2: See",
+        "Phase 2 of 2 completed: See",
     ]
 
 
