@@ -42,7 +42,7 @@ def show(
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
     if html or file:
-        _write_page(thread, file, alone=html and not (follow or json))
+        _write_page(thread, file, alone=html and not (follow or json or tail is not None))
         return
     from rich.console import Console
 
