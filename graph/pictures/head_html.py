@@ -47,7 +47,10 @@ def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
     if timeline.usd is not None:
         yield "cost", f"${timeline.usd:.4f}"
     if timeline.spent:
-        spent = (f"{kind} {used} of {most}" for kind, (used, most) in timeline.spent.items())
+        spent = (
+            f"{kind} {round(used, 4):,} of {round(most, 4):,}"
+            for kind, (used, most) in timeline.spent.items()
+        )
         yield "budget", ", ".join(spent)
 
 

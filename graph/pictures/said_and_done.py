@@ -38,6 +38,7 @@ class SaidAndDone:
         self._steps_at = [each.superstep.at for each in walked]
         self._tools = [visit for visit in record.walk.path if visit.node == "tool"]
         self._began = [visit.at for visit in self._tools]
+        self._timed = [step for step in record.state.steps if step.kind == "tool"]
         self._thought = [step.at for step in record.state.steps if step.kind == "think"]
 
     def moments(self) -> Iterator[Moment]:
@@ -67,8 +68,8 @@ class SaidAndDone:
             yield Moment(kind="note", title=first_line(message.text), detail=message.text)
 
     def _step(self, step: Step, message: AnyMessage | None = None) -> Iterator[Moment]:
-        if (step.task_id, step.phase_id) in self._elsewhere:
-            return
+        if step.kind == "tool" or (step.task_id, step.phase_id) in self._elsewhere:
+            return  # a call stands with the answer that asked for it
         member = self._record.member
         said = message.text if message else ""
         moment = replace(step_moment(step, said), member=member)
@@ -89,16 +90,25 @@ class SaidAndDone:
 
     def _calls(self, message: AIMessage, asked: Moment) -> Iterator[Moment]:
         ran = self._ran_after(asked.at) if asked.timed else None
-        for call in call_moments(message, self._results):
+        for call, name in call_moments(message, self._results):
+            took = self._took(name, asked.at)
             yield replace(
                 call,
-                at=ran.at if ran else asked.at + (asked.seconds or 0.0),
+                at=took.at if took else ran.at if ran else asked.at + (asked.seconds or 0.0),
                 timed=asked.timed,
-                seconds=ran.seconds if ran else None,
+                seconds=took.seconds if took else ran.seconds if ran else None,
                 task=asked.task,
                 phase=asked.phase,
                 member=asked.member,
             )
+
+    def _took(self, name: str, after: float) -> Step | None:
+        """Take the record of a call of that name from those that began after its answer."""
+        found = next((s for s in self._timed if s.signature == name and s.at >= after), None)
+        if found and not bisect_right(self._thought, found.at) > bisect_right(self._thought, after):
+            self._timed.remove(found)
+            return found
+        return None
 
     def _ran_after(self, at: float) -> Visit | None:
         """Return the visit of the tools between a model call and the next one, if there was one."""

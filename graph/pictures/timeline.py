@@ -20,7 +20,7 @@ class Timeline:
     rollback that failed, or ``unfinished``. ``goal``, ``mode``, ``plan`` and ``result`` are the
     newest task's; tokens and ``usd`` the whole thread's, the latter None where no price is known.
     ``spent`` holds, by kind of step, how many the newest task or its phase has spent, and how many
-    it may. ``questions`` are open: each its ``id`` and ``value``. ``whole`` says that nothing of
+    it may; likewise its tokens, usd and seconds, where they are limited. ``questions`` are open: each its ``id`` and ``value``. ``whole`` says that nothing of
     the path was thinned away.
     """
 
@@ -33,7 +33,7 @@ class Timeline:
     updated_at: float = 0.0
     tokens: int = 0
     usd: float | None = None
-    spent: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    spent: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     moments: tuple[Moment, ...] = ()
     path: tuple[Visit, ...] = ()
     plan: Plan | None = None

@@ -40,15 +40,15 @@ def request_moment(message: AnyMessage, tasks: Mapping[str, Task]) -> Moment:
     )
 
 
-def call_moments(message: AIMessage, results: Results) -> Iterator[Moment]:
-    """Yield the calls of an answer, each with its result where there is one."""
+def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment, str]]:
+    """Yield the calls of an answer, each with its result where there is one, and its tool."""
     broken = (
         (call["id"], call["name"], {"arguments": call["args"]})
         for call in message.invalid_tool_calls
     )
     sound = ((call["id"], call["name"], call["args"]) for call in message.tool_calls)
     for id_, name, args in (*sound, *broken):
-        yield _call(name or "unnamed", args, results.get(f"{message.id}:{id_}"))
+        yield _call(name or "unnamed", args, results.get(f"{message.id}:{id_}")), name or ""
 
 
 def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Moment:

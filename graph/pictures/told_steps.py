@@ -3,12 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import get_args
 
 from daruma.graph.pictures.moment import Kind, Moment
 from daruma.graph.pictures.told_messages import first_line
 from daruma.state.audit import Audit
+from daruma.state.amounts import Measure
 from daruma.state.context_cost import ContextCost
+from daruma.state.grant import Grant
+from daruma.state.granting import shown
 from daruma.state.recovery import Recovered
+from daruma.state.spending import usages_of
 from daruma.state.step import Step, StepKind
 
 _NODES: dict[StepKind, str] = {
@@ -22,6 +27,8 @@ _NODES: dict[StepKind, str] = {
     "compress": "compress",
     "summarise": "compress",
     "intake": "intake",
+    "tool": "tool",
+    "pause": "pause",
 }
 _KINDS: dict[StepKind, Kind] = {
     "plan": "plan",
@@ -31,6 +38,7 @@ _KINDS: dict[StepKind, Kind] = {
     "consult": "recovery",
     "compress": "context",
     "summarise": "context",
+    "pause": "note",
 }
 _FAILED: dict[StepKind, str] = {
     "think": "no usable answer",
@@ -69,7 +77,8 @@ def message_ids(steps: Sequence[Step]) -> Iterator[str]:
 
 def step_moment(step: Step, said: str = "") -> Moment:
     """Return a step; ``said`` is the text of its message."""
-    usage, moment = step.usage, _titled(step, said)
+    usage, moment, used = step.usage, _titled(step, said), [*usages_of(step)]
+    prices = [each.usd for each in used if each.usd is not None]
     asker = " for ".join(each for each in (usage.agent, usage.task) if each) if usage else ""
     notes = (asker, moment.note, *audit_notes(step.audit))
     return replace(
@@ -81,7 +90,8 @@ def step_moment(step: Step, said: str = "") -> Moment:
         task=step.task_id,
         phase=step.phase_id or "",
         model=usage.model if usage else "",
-        tokens=usage.input_tokens + usage.output_tokens if usage else 0,
+        tokens=sum(each.input_tokens + each.output_tokens for each in used),
+        usd=sum(prices) if prices else None,
         note="; ".join(each for each in notes if each),
     )
 
@@ -92,6 +102,8 @@ def _titled(step: Step, said: str) -> Moment:
         return _recovery(step.recovery)
     if step.context_cost:
         return _compaction(step.context_cost)
+    if step.grant:
+        return _grant(step.grant)
     title = first_line(said) or (_DONE if step.ok else _FAILED).get(step.kind, step.kind)
     return Moment(kind=kind, title=title, detail=said, ok=step.ok)
 
@@ -117,6 +129,17 @@ def _compaction(cost: ContextCost) -> Moment:
         detail=f"budget {cost.budget:,} tokens; saved: {saved or 'nothing'}",
         ok=cost.after <= cost.budget,
     )
+
+
+def _grant(grant: Grant) -> Moment:
+    if grant.stopped:
+        return Moment(kind="note", title=f"the {grant.scope}'s budget is spent: the work stops")
+    more = ", ".join(
+        shown(measure, amount)
+        for measure in get_args(Measure)
+        if (amount := grant.more.of(measure)) is not None
+    )
+    return Moment(kind="note", title=f"the {grant.scope}'s budget was spent: {more} more granted")
 
 
 def audit_notes(audit: Audit | None) -> Iterator[str]:
