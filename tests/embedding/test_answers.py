@@ -83,6 +83,7 @@ def test_it_answers_as_a_person_would_expect(
     assert [each["type"] for each in last][-1] == "run_stopped"
     assert last[-1]["result"] == done["result"]
     assert (done["status"], done["questions"]) == ("completed", [])
+    assert done["timeline"][-1]["kind"] == "result"
     assert [each["type"] for each in done["events"]] == [each["type"] for each in last]
 
 

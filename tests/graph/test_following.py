@@ -1,0 +1,182 @@
+"""Following a thread that somebody else runs: all of its events, once, and an end."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from langgraph.types import Command
+from tests.graph.workers.test_work import ASKED, PLANNED, at_work, graph_on
+from tests.parts import settings
+from tests.scripted_runs import say
+
+from daruma.graph.bridge import run
+from daruma.graph.build import build_graph
+from daruma.graph.followed_machine import NotFollowed
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.new_request import NoSuchThread
+from daruma.graph.storage.event_log import Heard
+from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.workers.submit import asubmit, submit
+from daruma.graph.workers.work import awork, work
+from daruma.state.interrupts import AnsweredAlready
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def types(heard: list[Heard]) -> list[str]:
+    return [each.type for each in heard]
+
+
+async def test_who_follows_hears_all_of_a_run(postgres_url: str) -> None:
+    """From the first event to the stop, in their order, over connections of his own."""
+    async with aopen_postgres(postgres_url) as pg, aopen_postgres(postgres_url) as elsewhere:
+        events = await graph_on(elsewhere).afollow(THREAD)
+        await asubmit(elsewhere, ASKED, "t")
+        async with at_work(graph_on(pg)), asyncio.timeout(30):
+            heard = [each async for each in events]
+
+    assert types(heard)[0] == "task_started"
+    assert types(heard)[-2:] == ["task_completed", "run_stopped"]
+    assert (heard[-1].event["outcome"], heard[-1].event["result"]["output"]) == ("done", "First.")
+    assert [each.id for each in heard] == sorted({each.id for each in heard})
+
+
+async def test_who_comes_back_goes_on_where_he_was(postgres_url: str) -> None:
+    """After any event: what comes is what was left, whether the run is over or not."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        events = await graph.afollow(THREAD)
+        await asubmit(pg, ASKED, "t")
+        await awork(graph, wait=False)
+        heard = [each async for each in events]
+
+        for number, each in enumerate(heard[:-1]):
+            rest = [each async for each in await graph.afollow(THREAD, after=each.id)]
+            assert rest == heard[number + 1 :]
+
+
+async def test_a_run_that_waits_says_for_what(postgres_url: str) -> None:
+    """The stop holds the question; once it is answered the events are those of what comes then."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, PLANNED, "t")
+        await awork(graph, wait=False)
+        (stop,) = [each async for each in await graph.afollow(THREAD)]
+        (question,) = stop.event["questions"]
+        events = await graph.afollow(THREAD)
+        await asubmit(pg, Command(resume={question["id"]: {"decision": "confirm"}}), "t")
+        await awork(graph, wait=False)
+
+        heard = [each async for each in events]
+
+        assert stop.event["outcome"] == "waiting"
+        assert types(heard)[0] == "spec_review_completed"
+        assert heard[-1].event["outcome"] == "done"
+
+
+async def test_a_run_that_could_not_be_made_says_why(postgres_url: str) -> None:
+    """What a job fails with is the last that is heard."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg, [{"raise": "down"}], fallback_chain={"enabled": False})
+        events = await graph.afollow(THREAD)
+        await asubmit(pg, ASKED, "t")
+        await awork(graph, wait=False)
+
+        heard = [each async for each in events]
+
+        assert heard[-1].event["outcome"] == "failed"
+        assert "ScriptedFault: down" in heard[-1].event["error"]
+        assert (await graph.alook(THREAD)).error == heard[-1].event["error"]
+
+
+async def test_what_is_queued_behind_a_run_is_heard_too(postgres_url: str) -> None:
+    """A thread has stopped when nothing is left to do on it."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        events = await graph.afollow(THREAD)
+        for text in ("one", "two"):
+            await asubmit(pg, {"messages": [("user", text)], "mode": "direct_chat"}, "t")
+        await awork(graph, wait=False)
+
+        heard = [each async for each in events]
+
+        assert types(heard).count("run_stopped") == 2
+
+
+async def test_who_goes_away_leaves_the_run_alone(postgres_url: str) -> None:
+    """Cancelled in the midst of listening."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        async with at_work(graph) as lines:
+            events = await graph.afollow(THREAD)
+
+            async def listen() -> None:
+                async for _ in events:
+                    listening.cancel()
+
+            listening = asyncio.create_task(listen())
+            await asubmit(pg, ASKED, "t")
+            await asyncio.wait([listening])
+            await lines.until("completed")
+
+        assert listening.cancelled()
+        assert (await graph.alook(THREAD)).status == "completed"
+
+
+def test_a_thread_may_wait_for_events(postgres_url: str) -> None:
+    """Synchronously, while a worker runs on another thread."""
+    with open_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        events = graph.follow(THREAD)
+        submit(pg, ASKED, "t")
+        working = threading.Thread(target=lambda: run(awork(graph, wait=False)))
+        working.start()
+
+        heard = [*events]
+
+        working.join()
+        assert types(heard)[-1] == "run_stopped"
+
+
+async def test_a_second_answer_is_refused_where_it_is_given(postgres_url: str) -> None:
+    """No worker has taken up the first one yet."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, PLANNED, "t")
+        await awork(graph, wait=False)
+        (question,) = (await graph.alook(THREAD)).questions
+        reply: Any = Command(resume={question["id"]: {"decision": "confirm"}})
+        await asubmit(pg, reply, "t")
+
+        with pytest.raises(AnsweredAlready):
+            await asubmit(pg, reply, "t")
+
+        assert (await graph.alook(THREAD)).status == "queued"
+        await awork(graph, wait=False)
+        assert (await graph.alook(THREAD)).status == "completed"
+
+
+def test_where_a_thread_stands_is_seen_by_anybody(postgres_url: str) -> None:
+    """Synchronously: queued, waiting, and gone."""
+    with open_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        submit(pg, PLANNED, "t")
+        queued = graph.look(THREAD)
+        work(graph, wait=False)
+        waiting = graph.look(THREAD)
+        with pytest.raises(NoSuchThread, match="no thread 'u'"):
+            graph.look({"configurable": {"thread_id": "u"}})
+
+    assert (queued.status, queued.goal, queued.events) == ("queued", "Do it", ())
+    assert (waiting.status, len(waiting.questions)) == ("waiting", 1)
+    assert waiting.events[0]["type"] == "task_started"
+    assert waiting.to_dict()["timeline"][0]["kind"] == "request"
+
+
+def test_a_thread_that_nobody_else_gets_at_is_not_followed() -> None:
+    """It is said what is missing."""
+    graph = build_graph(ScriptedChatModel(script={"main": [say("Done.")]}), (), settings())
+
+    with pytest.raises(NotFollowed, match="persistence=pg"):
+        graph.follow(THREAD)
