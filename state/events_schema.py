@@ -42,7 +42,7 @@ def read_event(told: Mapping[str, Any]) -> Event:
     event = EVENTS.get(str(told.get("type")))
     if event is None:
         raise EventRefused(f"{told.get('type')!r} is no event that this version knows")
-    reader = _adapter(event)
+    reader = _adapter(event.type)
     known = {key: each for key, each in told.items() if key in event.__dataclass_fields__}
     try:
         read: Event = reader.validate_python(known)
@@ -54,12 +54,12 @@ def read_event(told: Mapping[str, Any]) -> Event:
 
 
 @cache
-def _adapter(event: type[Event]) -> TypeAdapter[Any]:
-    return TypeAdapter(event)
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(EVENTS[name])
 
 
 def _schema_of(event: type[Event]) -> dict[str, Any]:
-    plain = _adapter(event).json_schema()
+    plain = _adapter(event.type).json_schema()
     fields = {
         name: {key: value for key, value in each.items() if key != "title"}
         | {"description": meaning_of(event.type, name)}

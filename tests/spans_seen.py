@@ -52,7 +52,7 @@ class Seen:
     tracer: trace.Tracer
 
     @property
-    def spans(self) -> list[ReadableSpan]:
+    def spans(self) -> list[Any]:
         return sorted(EXPORTER.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     @property
@@ -60,10 +60,10 @@ class Seen:
         """How many spans have begun and not ended."""
         return STARTED.count - len(EXPORTER.get_finished_spans())
 
-    def named(self, name: str) -> list[ReadableSpan]:
+    def named(self, name: str) -> list[Any]:
         return [span for span in self.spans if span.name == name]
 
-    def one(self, name: str) -> ReadableSpan:
+    def one(self, name: str) -> Any:
         (span,) = self.named(name)
         return span
 

@@ -36,6 +36,8 @@ def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson =
         typer.echo(json_format.dumps(schema()))
         return
     found = _found(key)
+    titles: tuple[str, ...]
+    rows: list[tuple[str, ...]]
     if effective:
         rows = _in_force(found)
         titles = ("key", "value", "source")

@@ -67,7 +67,7 @@ def test_the_schema_is_one_and_names_its_version() -> None:
 @pytest.mark.parametrize("change", [{"type": "unheard_of"}, {"goal": 7}, {"surprise": 1}])
 def test_what_is_no_event_is_refused(change: dict[str, Any]) -> None:
     """FA-06: a type, a value and a field that nobody declared."""
-    event = {"type": "task_started", "task_id": "t/1", "mode": "react", "goal": "x"}
+    event: dict[str, Any] = {"type": "task_started", "task_id": "t/1", "mode": "react", "goal": "x"}
     event |= {"workspace": None, "schema_version": 1}
     validator = Draft202012Validator(events_schema())
 
