@@ -32,7 +32,8 @@ class Moment:
 
     ``at`` is Unix time in seconds; ``timed`` is False where the record has none, then it is that of
     what came before. ``seconds`` is how long it took; for a tool, where its own time is not on
-    record, how long all calls of its answer took together, for a question how long the work stood still.
+    record, how long all calls of its answer took together; for a question how long the work
+    stood still.
     ``title`` is one line, ``detail`` what was asked or said, ``output`` what came of it. ``ok`` is
     None where nothing could fail, or where it is not known yet. ``phase`` and ``task`` are ids,
     ``member`` is the phase whose team member it was. ``tokens`` were read and written by ``model``.

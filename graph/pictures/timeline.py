@@ -20,8 +20,8 @@ class Timeline:
     rollback that failed, or ``unfinished``. ``goal``, ``mode``, ``plan`` and ``result`` are the
     newest task's; tokens and ``usd`` the whole thread's, the latter None where no price is known.
     ``spent`` holds, by kind of step, how many the newest task or its phase has spent, and how many
-    it may; likewise its tokens, usd and seconds, where they are limited. ``questions`` are open: each its ``id`` and ``value``. ``whole`` says that nothing of
-    the path was thinned away.
+    it may; likewise its tokens, usd and seconds, where they are limited. ``questions`` are open:
+    each its ``id`` and ``value``. ``whole`` says that nothing of the path was thinned away.
     """
 
     thread: str

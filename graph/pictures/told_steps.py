@@ -7,8 +7,8 @@ from typing import get_args
 
 from daruma.graph.pictures.moment import Kind, Moment
 from daruma.graph.pictures.told_messages import first_line
-from daruma.state.audit import Audit
 from daruma.state.amounts import Measure
+from daruma.state.audit import Audit
 from daruma.state.context_cost import ContextCost
 from daruma.state.grant import Grant
 from daruma.state.granting import shown

@@ -1,18 +1,21 @@
 """What a trace says of a node: whose work it is on, and how much of the budget is left. Pure."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from daruma.state import budget
+from daruma.state.amounts import Amounts, Measure
 from daruma.state.assignment import Assignment
 from daruma.state.channels import State
+from daruma.state.spending import Spending, allowed, spent_by_task
 from daruma.state.task import Task
 from daruma.state.tool_task import Dispatch
 
 
 @dataclass(frozen=True)
 class About:
-    """Where a run stands as a node begins; ``budgets`` holds steps (spent, allowed) by kind.
+    """Where a run stands as a node begins; ``budgets`` holds steps (spent, allowed) by kind,
+    and tokens, usd and seconds where they are limited.
 
     Empty texts stand for what there is none of: a phase in a task without a plan, for one.
     """
@@ -22,7 +25,7 @@ class About:
     mode: str = ""
     phase: str = ""
     member: str = ""
-    budgets: dict[str, tuple[int, int]] = field(default_factory=dict)
+    budgets: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -33,11 +36,11 @@ class About:
             "daruma_mode": self.mode,
             "daruma_phase": self.phase,
             "daruma_member": self.member,
-            "daruma_budget": {kind: f"{n}/{of}" for kind, (n, of) in self.budgets.items()},
+            "daruma_budget": {kind: f"{n:g}/{of:g}" for kind, (n, of) in self.budgets.items()},
         }
 
     @property
-    def attributes(self) -> dict[str, str | int]:
+    def attributes(self) -> dict[str, str | float]:
         """What spans hold; of what is empty nothing."""
         texts = {
             "daruma.node": self.node,
@@ -46,7 +49,7 @@ class About:
             "daruma.phase": self.phase,
             "daruma.member": self.member,
         }
-        told: dict[str, str | int] = {key: text for key, text in texts.items() if text}
+        told: dict[str, str | float] = {key: text for key, text in texts.items() if text}
         for kind, (spent, of) in self.budgets.items():
             told |= {f"daruma.budget.{kind}.spent": spent, f"daruma.budget.{kind}.of": of}
         return told
@@ -68,14 +71,21 @@ def about(node: str, state: object, member: str = "") -> About:
 
 
 def _about(
-    node: str, task: Task, phase: str | None, member: str, budgets: dict[str, tuple[int, int]]
+    node: str, task: Task, phase: str | None, member: str, budgets: dict[str, tuple[float, float]]
 ) -> About:
     return About(node, task.id, task.mode, phase or "", member, budgets)
 
 
-def _budgets(state: State, task: Task) -> dict[str, tuple[int, int]]:
-    steps = [*budget.in_scope(state)]
+def _budgets(state: State, task: Task) -> dict[str, tuple[float, float]]:
+    steps, limited = [*budget.in_scope(state)], allowed(state, "task")
+    spending = spent_by_task(state) if limited != Amounts() else Spending()
+    measured: dict[str, tuple[float, float]] = {
+        measure: (spending.of(measure), limit)
+        for measure in get_args(Measure)
+        if (limit := limited.of(measure)) is not None
+    }
     return {
+        **measured,
         "think": (budget.spent(steps, "think"), task.limits.think),
         "verify": (budget.spent(steps, "verify"), task.limits.verify),
         "reflect": (budget.spent(steps, "reflect"), task.limits.reflect),
