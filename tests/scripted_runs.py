@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langchain_openai.chat_models.base import _convert_message_to_dict
 from langgraph.types import Command, Interrupt
 from pydantic import PrivateAttr
@@ -63,7 +64,7 @@ class Run:
         script: Any,
         *,
         settings: Settings | None = None,
-        tools: Iterable[Callable[..., Any]] = (),
+        tools: Iterable[BaseTool | Callable[..., Any]] = (),
         graph: Any = None,
     ) -> None:
         self.model = RecordingModel(script=script)

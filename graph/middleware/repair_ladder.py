@@ -61,7 +61,7 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
 
     def _rule(self, request: ModelRequest[Any]) -> Rule:
         offer = offer_for(request.tools, self._settings)
-        response = yield request
+        response: ModelResponse[Any] = yield request
         said = answer_in(response)
         if said is None:
             return response
