@@ -13,17 +13,25 @@ from typing import Any, ParamSpec, TypeVar
 from langgraph._internal._runnable import RunnableCallable
 
 from daruma.graph.background import background_loop
+from daruma.graph.interrupting import Waits, waits
 from daruma.graph.journey import Journey
+from daruma.graph.raising import Leaving
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def run(coroutine: Coroutine[Any, Any, T], *, loop: asyncio.AbstractEventLoop | None = None) -> T:
+def run(
+    coroutine: Coroutine[Any, Any, T],
+    *,
+    loop: asyncio.AbstractEventLoop | None = None,
+    within: Waits | None = None,
+) -> T:
     """Run a coroutine on ``loop`` (the background loop when none is given) and wait for its result.
 
     It sees the caller's context variables. An interrupted wait (``KeyboardInterrupt``) cancels the
-    coroutine and waits for its clean-up; a second interrupt gives up on that too.
+    coroutine and waits for its clean-up; a second interrupt gives up on that too. So does an
+    interrupt of the run ``within`` which it is waited for, whichever thread that comes to.
 
     Raises ``RuntimeError`` when called on the thread of that loop, where waiting would never end.
     """
@@ -35,8 +43,9 @@ def run(coroutine: Coroutine[Any, Any, T], *, loop: asyncio.AbstractEventLoop | 
         )
     journey = Journey(coroutine, loop)
     try:
-        journey.begin()
-        return journey.end.result()
+        with (within or Waits()).over(journey):
+            journey.begin()
+            return journey.end.result()
     except BaseException:
         journey.cancel()
         concurrent.futures.wait([journey.end])
@@ -75,6 +84,12 @@ def async_node(node: Callable[P, Coroutine[Any, Any, Any]]) -> RunnableCallable:
 
     @wraps(node)
     def waiting(*args: P.args, **kwargs: P.kwargs) -> Any:
-        return run(node(*args, **kwargs))
+        own = waits()
+        try:
+            return run(node(*args, **kwargs), within=own)
+        except asyncio.CancelledError:
+            if own.interrupted:  # past the error handlers: the thread stays before this node
+                raise Leaving(KeyboardInterrupt()) from None
+            raise
 
     return RunnableCallable(waiting, node, trace=False)

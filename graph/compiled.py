@@ -15,6 +15,7 @@ from daruma.graph.first_look import FirstLook
 from daruma.graph.followed_machine import FollowedMachine
 from daruma.graph.handing_over import HandingOver
 from daruma.graph.held import workspace_of
+from daruma.graph.interrupting import interruptible
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.pictures.notebook import show_in_notebooks
 from daruma.graph.pictures.seen_machine import SeenMachine
@@ -87,9 +88,8 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = once(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
-            with run_traced(config, snapshot) as config:
-                parts = super().stream(admitted, self._run(raised, handing, config), **options)
-                yield from handing.over(raised.over(parts))
+            parts = super().stream(admitted, self._run(raised, handing, config), **options)
+            yield from handing.over(raised.over(interruptible(parts)))
 
     @override
     async def astream(

@@ -3,11 +3,6 @@
 from collections.abc import Mapping
 
 
-def lit(*edges: str) -> tuple[str, ...]:
-    """Patterns of a picture: edges that are lit, such as ``main recovery``, wherever they stand."""
-    return tuple(edges)
-
-
 CLAIMS: Mapping[str, tuple[str, ...]] = {
     "01_quickstart": (
         "spec_review_request",
@@ -16,21 +11,29 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
         "reflected - I only thought of two prices",
         "verification_completed - pytest.*: passed",
         "task_completed - completed",
+        "verify -> reflect: 1",
         r"return sum\(prices\)",
     ),
     "02_failure_lab": (
         "'completed'.*'status': 503",
         "'completed', 'It is 2, says the spare.'",
         "'completed', 'retry'",
+        "main -> recovery: 1",
         "'llm_failure', \"the model's answer was empty\", True",
+        "main -> emergency: 1",
         "'completed'",
+        "main -> recovery: 1",
         "single quotes.*trailing comma",
         "'completed'",
+        "main -> tool: 3",
         "loop_detected",
+        "main -> recovery: 1",
         "'completed', 'grep -qx 2 answer.txt: passed'",
+        "verify -> reflect: 1",
         "exit code: [12]",
         "False",
         "EmergencyError.*the provider is down",
+        "recovery -> emergency: 1",
     ),
     "03_review_and_approve": (
         "'Delete everything'",

@@ -15,7 +15,7 @@ postgres = opened.enter_context(open_postgres())
 request = {"messages": [("user", "Say something")]}
 thread = {"configurable": {"thread_id": "t"}}
 slow = ScriptedChatModel(script=[{"wait": 60, "say": "late"}])
-quick = ScriptedChatModel(script=[{"say": "There it is."}])
+quick = ScriptedChatModel(script=[{"say": "There it is."}] * 2)
 graph = build_graph(slow, settings=Settings(), persistence=postgres)
 other = build_graph(quick, settings=Settings(), persistence=postgres)
 """
@@ -43,6 +43,7 @@ def cell(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> 
             printed.append(message["content"].get("text", ""))
             if stopped_at in printed[-1]:
                 manager.interrupt_kernel()
+                client.kernel_info()  # an idle loop notices a signal with the next message only
 
         reply = client.execute_interactive(source, output_hook=hear, timeout=60)
         return "".join(printed), reply["content"].get("ename", "")
@@ -62,7 +63,7 @@ def test_both_ways_to_call_work_in_a_cell(cell: Cell) -> None:
         "    print(one['result'].status)"
     )
 
-    assert done == ("completed\nfailed\n", "")
+    assert done == ("completed\ncompleted\n", "")
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
