@@ -57,13 +57,13 @@ def attempts(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch)
 def executed(notebook: NotebookNode, folder: Path) -> str:
     """Run all cells in a kernel of their own; return what they show, in order."""
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": folder}}).execute()
-    return "\n".join(_shown(notebook))
+    return "".join(_shown(notebook))
 
 
 def _shown(notebook: NotebookNode) -> Iterator[str]:
     for output in (each for cell in notebook.cells for each in cell.get("outputs", [])):
         yield output.get("text", "")
-        yield from map(str, output.get("data", {}).values())
+        yield from (f"{each}\n" for each in output.get("data", {}).values())
 
 
 @_ALL
