@@ -29,8 +29,8 @@ from daruma.state.visible_text import revealed
 NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
 
 SILENT = {
-    "clarification_request", "command_output", "model_call_started", "task_completed",
-    "tool_started",
+    "clarification_request", "command_output", "model_call_started", "run_stopped",
+    "task_completed", "tool_started",
 }  # fmt: skip
 """Events that are seen in the picture below the lines, or in the summary at the end."""
 

@@ -38,7 +38,7 @@ def test_one_key_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert one.splitlines()[3] == "range:      ≥ 1, ≤ 3"
     assert "budgets.think" in section
-    assert "llm." not in section
+    assert "llm.model" not in section
 
 
 def test_an_unknown_key_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
