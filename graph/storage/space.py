@@ -7,6 +7,7 @@ from psycopg import sql
 from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage.schema import GOING_WITH_A_THREAD
 from daruma.graph.storage.thread_rows import TABLES
 
 _SIZE: Final = """
@@ -58,7 +59,7 @@ async def vacuum(saver: PostgresSaver, *, full: bool = False) -> None:
     async def clean() -> None:
         with answers_within(_VACUUM_SECONDS):
             async with saver.database.pool.connection() as connection:
-                for table in TABLES:
+                for table in (*TABLES, *GOING_WITH_A_THREAD):
                     await connection.execute(how.format(sql.Identifier(table)))
 
     await saver.home(clean)

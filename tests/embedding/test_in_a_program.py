@@ -85,9 +85,12 @@ async def test_a_cancelled_run_can_be_gone_on_with(postgres_url: str) -> None:
         return "waited"
 
     async with aopen_postgres(postgres_url) as pg:
-        graph = graph_on(pg, [wait], {"main": [calls("wait"), say("Done.")]})
+        graph = graph_on(pg, [wait], {"main": [calls({"name": "wait", "args": {}}), say("Done.")]})
         running = asyncio.create_task(graph.ainvoke(ASKED, thread("t")))
-        await begun.wait()
+        async with asyncio.timeout(30):
+            await asyncio.wait(
+                [running, asyncio.ensure_future(begun.wait())], return_when="FIRST_COMPLETED"
+            )
         running.cancel()
         await asyncio.wait([running])
         look = await graph.alook(thread("t"))
