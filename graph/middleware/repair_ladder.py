@@ -61,15 +61,15 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
 
     def _rule(self, request: ModelRequest[Any]) -> Rule:
         offer = offer_for(request.tools, self._settings)
-        response: ModelResponse[Any] = yield request
-        said = answer_in(response)
+        answered: ModelResponse[Any] = yield request
+        said = answer_in(answered)
         if said is None:
-            return response
+            return answered
         message = with_own_ids(as_calls(said, offer.names), said.id or f"lc_run--{uuid4()}")
         message, left_out = limited(message, self._settings.max_calls_per_turn)
         calls = tool_tasks(message, offer)
         if not calls:
-            return response
+            return answered
         first = audit_of(str(message.id), calls, left_out=left_out)
         calls, audits = yield from self._rounds(request, message, calls, offer)
         audits = [each for each in (first, *audits) if not each.empty]

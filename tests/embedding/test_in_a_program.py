@@ -72,7 +72,8 @@ def test_threads_run_threads(postgres_url: str) -> None:
 
 async def test_a_cancelled_run_can_be_gone_on_with(postgres_url: str) -> None:
     """In the midst of a tool, which is cancelled too; then the thread is resumed."""
-    begun, ended = asyncio.Event(), list[str]()
+    begun = asyncio.Event()
+    ended: list[str] = []
 
     async def wait() -> str:
         """Wait."""

@@ -81,7 +81,7 @@ def required_denied(ours: bool) -> bool:
     made = _guarded(ours, Desk(), model)
     asked = made.invoke(REQUEST, THREAD)
     (question,) = asked["__interrupt__"]
-    stock: Command[Any] = Command(resume={question.id: {"decisions": [{"type": "reject"}]}})
+    stock: Any = Command(resume={question.id: {"decisions": [{"type": "reject"}]}})
     made.invoke(decided(asked, "deny") if ours else stock, THREAD)
     return len(model.asked) == 1
 
