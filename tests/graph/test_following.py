@@ -17,6 +17,7 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.new_request import NoSuchThread
 from daruma.graph.storage.event_log import Heard
 from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.workers.standing import standings
 from daruma.graph.workers.submit import asubmit, submit
 from daruma.graph.workers.work import awork, work
 from daruma.state.interrupts import AnsweredAlready
@@ -180,3 +181,15 @@ def test_a_thread_that_nobody_else_gets_at_is_not_followed() -> None:
 
     with pytest.raises(NotFollowed, match="persistence=pg"):
         graph.follow(THREAD)
+
+
+async def test_a_job_that_has_told_its_end_is_done(postgres_url: str) -> None:
+    """Though it was not put away yet: its thread can be answered at once."""
+    async with aopen_postgres(postgres_url) as pg:
+        await asubmit(pg, ASKED, "t")
+        database, log = pg.checkpointer.database, pg.checkpointer.events
+        queued = (await standings(database))["t"]
+        told = {"type": "run_stopped"}
+        await log.write("t", str((queued.submitted or {})["name"]), [told])
+
+        assert await standings(database) == {}
