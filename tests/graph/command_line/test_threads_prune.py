@@ -95,4 +95,6 @@ def test_a_status_that_there_is_not_is_a_mistake(daruma: Daruma) -> None:
     """It would select nothing, which looks like a database that has been tidied up."""
     said = daruma("threads", "prune", "--older-than", "1d", "--status", "complete")
 
-    assert "'complete' is no status: there are blocked, cancelled, completed, " in said.complaint
+    assert (
+        "'complete' is no status: there are blocked, budget_exceeded, cancelled, " in said.complaint
+    )
