@@ -84,7 +84,7 @@ def _tail(moment: Moment) -> str:
 
 def _cost(timeline: Timeline) -> str:
     tokens = f" · {timeline.tokens:,} tokens" if timeline.tokens else ""
-    return tokens + (f" · ${timeline.usd:.4f}" if timeline.usd is not None else "")
+    return tokens + (f" · ${timeline.usd:.4f}" if timeline.usd else "")
 
 
 def _left_out(number: int, *, whole: bool) -> str:

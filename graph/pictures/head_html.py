@@ -44,7 +44,7 @@ def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
         yield "began", f"{began:%Y-%m-%d %H:%M:%S %Z}"
         yield "took", duration(timeline.updated_at - timeline.started_at)
     yield "tokens", f"{timeline.tokens:,}"
-    if timeline.usd is not None:
+    if timeline.usd:
         yield "cost", f"${timeline.usd:.4f}"
     if timeline.spent:
         spent = (

@@ -41,7 +41,7 @@ def _meta(moment: Moment) -> str:
         f"[{moment.member}]" if moment.member else "",
         moment.model,
         f"{moment.tokens:,} tokens" if moment.tokens else "",
-        f"${moment.usd:.4f}" if moment.usd is not None else "",
+        f"${moment.usd:.4f}" if moment.usd else "",
         duration(moment.seconds) if moment.seconds and moment.seconds >= 0.05 else "",
     )
     return " · ".join(each for each in told if each)
