@@ -71,7 +71,8 @@ class Asker:
         this = Pursuit(node, call, role, chain, request, began=self._clock(), member=self._member)
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
-            told.usage = usage_of(message, this.used, this.model, node)
+            usage = usage_of(message, this.used, this.model, node)
+            told.usage = await self._models.priced(usage, role, this.place)
         return answer_of(message, told.usage, this.failover(used=this.model))
 
     @property

@@ -18,7 +18,6 @@ from daruma.graph.held import workspace_of
 from daruma.graph.interrupting import interruptible
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.pictures.notebook import show_in_notebooks
-from daruma.graph.pictures.seen_machine import SeenMachine
 from daruma.graph.raising import Raised, closing
 from daruma.graph.starting_point import newest, start_of, without_start
 from daruma.graph.tracing.switch import run_traced
@@ -88,8 +87,9 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = once(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
-            parts = super().stream(admitted, self._run(raised, handing, config), **options)
-            yield from handing.over(raised.over(interruptible(parts)))
+            with run_traced(config, snapshot) as config:
+                parts = super().stream(admitted, self._run(raised, handing, config), **options)
+                yield from handing.over(raised.over(interruptible(parts)))
 
     @override
     async def astream(

@@ -11,7 +11,8 @@ from daruma.graph.bridge import run
 from daruma.graph.door import open_questions
 from daruma.graph.following import Following
 from daruma.graph.new_request import NoSuchThread
-from daruma.graph.reversible_machine import ReversibleMachine
+from daruma.graph.pictures.moment import Moment
+from daruma.graph.pictures.seen_machine import SeenMachine
 from daruma.graph.starting_point import newest
 from daruma.graph.stopping import stop_of
 from daruma.graph.storage.saver import PostgresSaver
@@ -31,8 +32,8 @@ class Look:
     """Where a thread stands: ``status`` is queued, running, waiting, a result's, or unfinished.
 
     ``questions`` have an ``id``, which the reply goes by, and a ``value``; ``events`` are those of
-    its newest run, each with its ``type``, as far as they are kept; ``error`` is why a worker could
-    not run it.
+    its newest run, each with its ``type``, as far as they are kept; ``timeline`` is what happened
+    on the thread, from its record. ``error`` is why a worker could not run it.
     """
 
     thread: str
@@ -42,6 +43,7 @@ class Look:
     result: dict[str, Any] | None
     error: str
     events: tuple[dict[str, Any], ...]
+    timeline: tuple[Moment, ...]
 
     @classmethod
     def of(
@@ -51,6 +53,7 @@ class Look:
         standing: Standing | None,
         answered: Collection[str],
         events: Iterable[dict[str, Any]],
+        timeline: tuple[Moment, ...],
     ) -> Self:
         """Put it together."""
         stop = stop_of(snapshot, answered=answered, error=standing.error if standing else "")
@@ -65,6 +68,7 @@ class Look:
             result=None if busy else stop.result,
             error=stop.error,
             events=tuple(events),
+            timeline=timeline,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +76,7 @@ class Look:
         return asdict(self)
 
 
-class FollowedMachine(ReversibleMachine):
+class FollowedMachine(SeenMachine):
     """A graph whose threads can be looked at and followed by who does not run them."""
 
     async def afollow(self, config: RunnableConfig, *, after: int | None = None) -> Following:
@@ -102,7 +106,14 @@ class FollowedMachine(ReversibleMachine):
             raise NoSuchThread(f"there is no thread {thread_id!r}")
         answered = await saver.replies.aaccepted(thread_id, open_questions(snapshot))
         heard = await saver.events.of_newest_run(thread_id)
-        return Look.of(thread_id, snapshot, standing, answered, [each.event for each in heard])
+        events = [each.event for each in heard]
+        told = await self._moments(config, snapshot)
+        return Look.of(thread_id, snapshot, standing, answered, events, told)
+
+    async def _moments(self, config: RunnableConfig, snapshot: StateSnapshot) -> tuple[Moment, ...]:
+        if snapshot.created_at is None:  # it is only queued yet
+            return ()
+        return (await self.atimeline(newest(self._thread(config)))).moments
 
     def look(self, config: RunnableConfig) -> Look:
         """Do the same on a thread that may wait."""

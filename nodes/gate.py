@@ -9,6 +9,7 @@ from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Decision, Decisions, approval_request
 from daruma.state.tool_task import ToolTask, with_status
+from daruma.tools.asked_of_people import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.decisions import after_decision, blocking, denial
 from daruma.tools.offer import offer_of

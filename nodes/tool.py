@@ -1,5 +1,6 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
+from dataclasses import replace
 from functools import partial
 
 from langgraph.errors import GraphBubbleUp
@@ -43,7 +44,7 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         return await _told(dispatch, known, key, context)
 
     effect = await effect_of(call, known, dispatch.task.workspace, context)
-    answered = _answered(call, await once(call, effect, context, work, _asked))
+    answered = _answered(call, await once(call, effect, context, work, partial(_asked, context)))
     return {**answered, "steps": [_step(dispatch, at, context.now() - at)]}
 
 

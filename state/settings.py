@@ -19,21 +19,6 @@ from daruma.state.settings_team import Team
 from daruma.state.settings_tools import Tools
 
 
-class Budgets(Section):
-    """How much a task may spend: steps per phase, steps per turn, tokens, money, time."""
-
-    think: int = Field(default=7, ge=1, description="Model calls of a phase, in modes that plan.")
-    verify: int = Field(default=2, ge=0, description="Verifications of a phase.")
-    reflect: int = Field(default=1, ge=0, description="Reflections of a phase.")
-    max_steps: int = Field(default=10, ge=1, description="Model calls of a task in react mode.")
-    max_steps_per_turn: int | None = Field(
-        default=None, ge=1, description="Model calls of any task."
-    )
-    tokens: int | None = Field(default=None, ge=1, description="Tokens of a task; null: any.")
-    usd: float | None = Field(default=None, gt=0, description="US dollars of a task; null: any.")
-    seconds: float | None = Field(default=None, gt=0, description="Seconds of a task; null: any.")
-
-
 class VerificationSettings(Section):
     """How the work is checked before it is called done."""
 
@@ -47,7 +32,9 @@ class VerificationSettings(Section):
     max_reinjections: int = Field(
         default=1, ge=0, description="Red results that go back once reflections are spent."
     )
-    max_reflections: int = Field(default=2, ge=0, description="Reflections on red results.")
+    max_reflections: int = Field(
+        default=2, ge=0, description="Reflections on red checks in one phase."
+    )
     timeout: float = Field(default=300.0, gt=0, description="Seconds for one command.")
 
 
@@ -69,9 +56,7 @@ class RollbackSettings(Section):
 class SpecReview(Section):
     """The human gate on the plan."""
 
-    enabled: bool = Field(
-        default=True, description="Have a person confirm a plan before it is carried out."
-    )
+    enabled: bool = Field(default=True, description="Ask a person before a plan is carried out.")
     timeout: float = Field(
         default=1800.0,
         gt=0,

@@ -11,7 +11,7 @@ from daruma.state.settings_section import Section
 class Recovery(Section):
     """What is tried after a failure."""
 
-    enabled: bool = Field(default=True, description="Try to recover; else straight to emergency.")
+    enabled: bool = Field(default=True, description="Try to overcome failures.")
     max_retries: int = Field(
         default=1, ge=0, description="Recoveries for one and the same failure."
     )
@@ -32,7 +32,7 @@ class EmergencyRule(Section):
 
     retryable: bool | None = Field(default=None, description="Whether trying again may help.")
     suggestions: tuple[str, ...] | None = Field(
-        default=None, description="What the user is advised to do."
+        default=None, description="What a person can do about it."
     )
 
 
@@ -40,9 +40,9 @@ class Emergency(Section):
     """How a failure that was not overcome is told."""
 
     enabled: bool = Field(
-        default=True, description="Tell a failure as a structured error; else raise it."
+        default=True, description="Tell a failure as a structured error; else it is raised."
     )
-    language: Literal["en", "zh"] = Field(default="en", description="Language it is told in.")
+    language: Literal["en", "zh"] = Field(default="en", description="Language of what is told.")
     rules: dict[Code, EmergencyRule] = Field(
         default={}, description="By error code: what is told in place of the built-in advice."
     )
@@ -51,9 +51,7 @@ class Emergency(Section):
 class FallbackChain(Section):
     """The tiers behind a failure: recovery, then emergency."""
 
-    enabled: bool = Field(
-        default=True, description="Have these tiers at all; else a failure is raised at once."
-    )
+    enabled: bool = Field(default=True, description="Have these tiers at all; else failures raise.")
     recovery: Recovery = Recovery()
     emergency: Emergency = Emergency()
 

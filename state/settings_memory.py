@@ -39,10 +39,10 @@ class PromptPiece(Section):
     end of the planner's prompt. With a ``role`` only that expert of a team is told.
     """
 
-    text: str = Field(min_length=1, description="What is added to the prompt.")
+    text: str = Field(min_length=1, description="What is added, word for word.")
     place: Literal["system", "task", "plan"] = Field(
-        default="system", description="The prompt that it is added to."
+        default="system", description="Which prompt it stands in, and where."
     )
     role: str | None = Field(
-        default=None, description="The expert of a team that is told; null: all."
+        default=None, description="The expert of a team who alone is told; null: everybody."
     )

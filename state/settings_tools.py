@@ -19,17 +19,16 @@ class PolicyRule(Section):
     """
 
     decision: Literal["allow", "deny", "confirm"] = Field(
-        description="Run the call, refuse it, or ask a person."
+        description="Run it, refuse it, or ask a person first."
     )
-    required: bool = Field(
-        default=False, description="The approval can not be waived; denied, it stops the task."
-    )
+    required: bool = Field(default=False, description="Without a yes the task can not go on.")
     deny_effect: Literal["block", "continue"] | None = Field(
-        default=None, description="What a denial does: stop the task, or go on without the call."
+        default=None, description="What a no does to the task; null: block where it is required."
     )
-    reason: str = Field(default="", description="What a person is told of why they are asked.")
+    reason: str = Field(default="", description="What the person, or the model, is told.")
     in_doubt: InDoubt | None = Field(
-        default=None, description="As tools.in_doubt, for these calls; null: as that says."
+        default=None,
+        description="What is done about a call that may have run; null: tools.in_doubt.",
     )
 
 
@@ -75,7 +74,7 @@ class Tools(Section):
         default=262_144, ge=1024, description="Larger arguments of a call are refused."
     )
     validate_schema: bool = Field(
-        default=True, description="Check a call's arguments against the tool's schema."
+        default=True, description="Repair arguments, too, that do not fit a tool's schema."
     )
     max_calls_per_turn: int | None = Field(
         default=20, ge=1, description="Calls kept of one answer; the rest is left out, on record."

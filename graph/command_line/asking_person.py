@@ -32,16 +32,25 @@ def ask(
         return {}
 
 
-def _ask(value: Mapping[str, Any], paper: Paper, read: Read, *, known: bool) -> dict[str, Any]:
-    if value["type"] == "approval_request":
-        paper.put(Line("head", "May this run?"))
-        return {"decisions": [_decide(each, paper, read) for each in value["approvals"]]}
-    paper.put(*question_lines(value, known=known))
-    if value["type"] == "question":
-        return {"answer": _answer(options_of(value), read, value.get("amounts") or ())}
-    if value["type"] == "recovery_request":
-        return _recover(read)
-    if value["type"] != "spec_review_request":
+@dataclass(frozen=True)
+class _Asking:
+    paper: Paper
+    read: Read
+    drafts: Drafts
+    checks: Sequence[str] = ()
+    known: bool = False
+
+    def about(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        if value["type"] == "approval_request":
+            return {"decisions": self._decisions(value["approvals"])}
+        if value["type"] == "spec_review_request":
+            talk = PlanTalk(self.paper, self.read, self.drafts, self.checks)
+            return talk.decide(value, known=self.known)
+        self.paper.put(*question_lines(value, known=self.known))
+        if value["type"] == "question":
+            return {"answer": _answer(options_of(value), self.read, value.get("amounts") or ())}
+        if value["type"] == "recovery_request":
+            return _recover(self.read)
         raise Later
 
     def _decisions(self, approvals: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -66,29 +75,13 @@ def _recover(read: Read) -> dict[str, Any]:
     return {"decision": "deny", "reason": read("  Why not (may be empty): ").strip()}
 
 
-def _decide(approval: Mapping[str, Any], paper: Paper, read: Read) -> dict[str, Any]:
-    paper.put(*approval_lines(approval))
-    if _choice("[a]pprove, [d]eny, [l]ater", "adl", read) == "a":
-        return decision_on(approval, "approve")
-    return decision_on(approval, "deny", read("  Why not (may be empty): ").strip())
-
-
-def _choice(prompt: str, letters: str, read: Read) -> str:
-    while True:
-        answer = read(f"  {prompt}: ").strip().lower()[:1]
-        if answer == "l":
-            raise Later
-        if answer and answer in letters:
-            return answer
-
-
 def _answer(options: Sequence[str], read: Read, amounts: Sequence[str] = ()) -> str:
     """Return what is typed; of options, the only one that begins with it, or an amount."""
     if not options:
         return words("Your answer (empty: later)", read)
     while True:
         named = ", ".join([*options, *(f"{amount} NUMBER" for amount in amounts)])
-        said = _text(f"{named} (empty: later)", read).casefold()
+        said = words(f"{named} (empty: later)", read).casefold()
         if (found := amount_in(said)) and found[0] in amounts:
             return said
         meant = [each for each in options if each.casefold().startswith(said)]

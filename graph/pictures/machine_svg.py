@@ -20,7 +20,7 @@ from daruma.graph.pictures.style import style
 
 STYLE: Final = style("colours", "machine")
 
-_HUMAN: Final = frozenset({"spec_review", "gate", "clarify", "consult", "hold"})
+_HUMAN: Final = frozenset({"spec_review", "gate", "clarify", "consult", "pause", "hold"})
 """Nodes that may wait for a person."""
 
 

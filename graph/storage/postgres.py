@@ -200,7 +200,7 @@ async def aopen_postgres(
         patience = Patience(seconds, f"Postgres at {shown}")
         database = Database(pool, asyncio.get_running_loop(), patience)
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES), sealing)
-        stack.push_async_callback(saver.leases.close)
+        stack.push_async_callback(saver.own_leases.close)
         stack.push_async_callback(saver.events.close)
         store = PostgresStore(database, sealing, meaning)
         stack.push_async_callback(adrain_place, database)

@@ -74,7 +74,8 @@ class PostgresSaver(SoundSaver):
         super().__init__(database.pool, serde, sealing or Checked())
         self.database = database
         self.replies = PostgresReplies(database, serde, self.sealing)
-        self.leases = PostgresLeases(database)
+        self.own_leases = PostgresLeases(database)
+        self.leases: Leases = self.own_leases
         self.events = EventLog(database, self.sealing)
         self.hold: Hold | None = None
         self._newest: dict[str, str] = {}
