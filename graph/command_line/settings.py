@@ -50,7 +50,18 @@ def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson =
         for title, cell in zip(titles, rows[0], strict=True):
             typer.echo(f"{title + ':':<12}{cell}" if cell else f"{title}:")
     else:
-        Console(highlight=False).print(_table(titles, rows))
+        Console(highlight=False).print(_table(titles, rows) if effective else _listed(found))
+
+
+def _listed(found: "Sequence[Key]") -> "Table":
+    table = _table(("key", "what it is"), [(each.path, _in_short(each)) for each in found])
+    table.caption = "as a variable: DARUMA_ and the key in capitals, with __ for each dot"
+    return table
+
+
+def _in_short(key: "Key") -> str:
+    kept = ", ".join(part for part in (key.type, key.range, f"default {key.default}") if part)
+    return f"{key.description} ({kept})"
 
 
 def _found(wanted: str | None) -> "list[Key]":
@@ -88,9 +99,10 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*titles, box=box.SIMPLE_HEAD)
+    table = Table(*titles, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    for column in table.columns:
+    for column in table.columns[1:]:
         column.overflow = "fold"
+    table.columns[0].no_wrap = True
     return table

@@ -23,12 +23,18 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each with its variable."""
+def test_all_settings_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with what it is, its type and its default, on a terminal of 80 columns too."""
+    monkeypatch.setenv("COLUMNS", "80")
+
     shown = said(capsys)
 
     assert "llm.requests.per_model" in shown
-    assert "DARUMA_BUDGETS__THINK" in shown
+    assert "fallback_chain.recovery.execute_above" in shown
+    assert "Model calls of a phase" in shown
+    assert "default 7)" in shown
 
 
 def test_one_key_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
