@@ -208,6 +208,18 @@ CROWDED: dict[str, Any] = {
 """Outputs that are more than the context has room for."""
 
 
+USED = {"usage": {"input": 100, "output": 10}}
+SPENT: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Transfer"}]}, **USED}],
+    "main": [
+        {"calls": [{"name": "transfer", "args": {"amount": 5}}], **USED},
+        {"calls": [{"name": "transfer", "args": {"amount": 7}}], **USED},
+        {"say": "Transferred.", **USED},
+    ],
+}
+"""More is granted when the budget of tokens is spent."""
+
+
 @dataclass(frozen=True)
 class Scene:
     """A script, how its task is checked and confined, and how it ends: status, code, the file."""
@@ -219,6 +231,7 @@ class Scene:
     sandbox: str | None = "none"  # proving one is most of a life's time
     mode: str = "plan_exec"
     window: int | None = None
+    tokens: int | None = None
 
 
 _GAVE_UP = ("gave_up_after_reflections", "verification_failed")
@@ -232,6 +245,7 @@ SCENES = {
     "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
     "held": Scene(HELD, (*_GAVE_UP, "right")),
     "asked": Scene(ASKED, ("completed", None, "a"), check=None),
+    "spent": Scene(SPENT, ("completed", None, "a"), check=None, tokens=150),
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
@@ -272,6 +286,7 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
         "tools": {"policy": {"run_command": scene.policy, "pay": "confirm"}},
         "fallback_chain": {"recovery": {"wait_seconds": 0}},
         "llm": {"context_window_tokens": scene.window},
+        "budgets": {"tokens": scene.tokens},
         "evolution": {"enabled": False},  # it writes beside the run, and would blur the points
     }
     model = ScriptedChatModel(script=scene.script)
@@ -285,7 +300,10 @@ def reply_to(question: Any, folder: Path) -> dict[str, Any]:
         paid = amount is not None and amount[1] in payments(folder)
         return {"answer": "happened" if paid else "again"}
     if question["type"] == "question":
-        return {"answer": "restore" if "options" in question else "Go on."}
+        more = "go on with as much again"
+        options = question.get("options", (None,))
+        answer = more if more in options else "restore" if "restore" in options else "Go on."
+        return {"answer": answer}
     if question["type"] == "recovery_request":
         return {"decision": "approve"}
     if question["type"] == "spec_review_request":
