@@ -1,7 +1,9 @@
 """A chat model made of one function from request to answer, the same whichever way it is called."""
 
+import asyncio
+import time
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -15,6 +17,15 @@ from typing_extensions import override
 from daruma.graph.models.script_answer import chunks_of
 
 _METADATA = "call_metadata"
+
+
+class Late(Exception):
+    """Raised for an answer that comes after so many seconds; ``then`` gives it, or raises."""
+
+    def __init__(self, seconds: float, then: Callable[[], AIMessage]) -> None:
+        super().__init__(f"in {seconds:g} s")
+        self.seconds = seconds
+        self.then = then
 
 
 class AnsweringModel(BaseChatModel):
@@ -32,17 +43,10 @@ class AnsweringModel(BaseChatModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
-        """The answer to a request, `tools` being the OpenAI dictionaries of what was offered."""
+        """The answer to a request, `tools` being the OpenAI dictionaries of what was offered.
 
-    async def aanswer(
-        self,
-        messages: Sequence[BaseMessage],
-        *,
-        metadata: Mapping[str, Any],
-        tools: Sequence[Mapping[str, Any]],
-    ) -> AIMessage:
-        """The same where a loop turns, for a model that would block it."""
-        return self.answer(messages, metadata=metadata, tools=tools)
+        May raise :class:`Late`, which is waited for without blocking a loop.
+        """
 
     @override
     def invoke(
@@ -76,7 +80,7 @@ class AnsweringModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(self.answer(messages, **_asked(kwargs)))
+        return _result(self._answered(messages, kwargs))
 
     @override
     async def _agenerate(
@@ -86,7 +90,7 @@ class AnsweringModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(await self.aanswer(messages, **_asked(kwargs)))
+        return _result(await self._aanswered(messages, kwargs))
 
     @override
     def _stream(
@@ -96,7 +100,7 @@ class AnsweringModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        yield from chunks_of(self.answer(messages, **_asked(kwargs)))
+        yield from chunks_of(self._answered(messages, kwargs))
 
     @override
     async def _astream(
@@ -106,8 +110,22 @@ class AnsweringModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in chunks_of(await self.aanswer(messages, **_asked(kwargs))):
+        for chunk in chunks_of(await self._aanswered(messages, kwargs)):
             yield chunk
+
+    def _answered(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
+        try:
+            return self.answer(messages, **_asked(kwargs))
+        except Late as late:
+            time.sleep(late.seconds)
+            return late.then()
+
+    async def _aanswered(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
+        try:
+            return self.answer(messages, **_asked(kwargs))
+        except Late as late:
+            await asyncio.sleep(late.seconds)
+            return late.then()
 
 
 def _with_metadata(config: RunnableConfig | None, kwargs: dict[str, Any]) -> dict[str, Any]:

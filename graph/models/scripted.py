@@ -1,9 +1,8 @@
 """A chat model that follows a script and checks what it is asked, without a key or a network."""
 
-import asyncio
 import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from daruma.graph.models.answering_model import AnsweringModel
+from daruma.graph.models.answering_model import AnsweringModel, Late
 from daruma.graph.models.errors import ScriptedFault, ScriptExhausted, ScriptMismatch
 from daruma.graph.models.script import DEFAULT_ROLE, Script, Turn, parse_script, read_script
 from daruma.graph.models.script_answer import message_of
@@ -103,20 +102,10 @@ class ScriptedChatModel(AnsweringModel):
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
         turn, role, number = self._turn(messages, metadata, tools)
-        time.sleep(turn.wait)
-        return _played(turn, role, number, messages)
-
-    @override
-    async def aanswer(
-        self,
-        messages: Sequence[BaseMessage],
-        *,
-        metadata: Mapping[str, Any],
-        tools: Sequence[Mapping[str, Any]],
-    ) -> AIMessage:
-        turn, role, number = self._turn(messages, metadata, tools)
-        await asyncio.sleep(turn.wait)
-        return _played(turn, role, number, messages)
+        play = partial(_played, turn, role, number, messages)
+        if turn.wait:
+            raise Late(turn.wait, play)
+        return play()
 
     def _turn(
         self,

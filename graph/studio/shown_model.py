@@ -76,21 +76,6 @@ class ShownModel(AnsweringModel):
         except ScriptError:
             return AIMessage(HINT)
 
-    @override
-    async def aanswer(
-        self,
-        messages: Sequence[BaseMessage],
-        *,
-        metadata: Mapping[str, Any],
-        tools: Sequence[Mapping[str, Any]],
-    ) -> AIMessage:
-        if (place := _place(messages, metadata, tools)) is None:
-            return AIMessage(HINT)
-        try:
-            return await self._script.aanswer(messages, metadata=place, tools=tools)
-        except ScriptError:
-            return AIMessage(HINT)
-
 
 def _place(
     messages: Sequence[BaseMessage], metadata: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
