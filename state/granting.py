@@ -10,20 +10,24 @@ AGAIN: Final = "go on with as much again"
 STOP: Final = "stop"
 
 _AMOUNT: Final = re.compile(
-    rf"(?P<measure>{'|'.join(get_args(Measure))})\s+(?P<number>\d{{1,12}}(\.\d{{1,9}})?)",
-    re.IGNORECASE,
+    rf"(?P<measure>{'|'.join(get_args(Measure))})\s+"
+    r"(?P<number>(?:\d{1,12}|\d{1,3}(?:[,_]\d{3}){1,3})(?:\.\d{1,9})?)",
+    re.IGNORECASE | re.ASCII,
 )
+"""Commas stand between thousands only: ``2,5`` is two and a half to some, and 25 to nobody."""
 
 
 def amount_in(answer: str) -> tuple[Measure, float] | None:
     """Read an amount such as ``tokens 50000`` or ``usd 2.5``; None where there is none above 0."""
-    found = _AMOUNT.fullmatch(answer.strip().replace(",", "").replace("_", ""))
-    if found is None or float(found["number"]) <= 0:
+    found = _AMOUNT.fullmatch(answer.strip())
+    if found is None:
         return None
     named = found["measure"].lower()
     measure: Measure = next(each for each in get_args(Measure) if each == named)
-    number = float(found["number"])
-    return None if measure == "tokens" and number != int(number) else (measure, number)
+    number = float(found["number"].replace(",", "").replace("_", ""))
+    if number <= 0 or (measure == "tokens" and number != int(number)):
+        return None
+    return measure, number
 
 
 def granted(answer: str, measure: Measure, limit: float) -> Amounts | None:

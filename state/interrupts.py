@@ -160,8 +160,15 @@ def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     adapter, _ = _REPLIES[value["type"]]
     schema = adapter.json_schema()
     if options := value.get("options"):
-        schema["properties"]["answer"] = {"type": "string", "enum": [*options]}
+        schema["properties"]["answer"] = _choice(options, value.get("amounts", ()))
     return schema
+
+
+def _choice(options: Sequence[str], amounts: Sequence[str]) -> dict[str, Any]:
+    if not amounts:
+        return {"type": "string", "enum": [*options]}
+    amount = rf"^(?:{'|'.join(amounts)})\s+\d"
+    return {"type": "string", "anyOf": [{"enum": [*options]}, {"pattern": amount}]}
 
 
 def is_question(value: object) -> bool:

@@ -86,4 +86,5 @@ def _limit_of(state: State, over: Overrun) -> float:
 
 
 def _example(over: Overrun) -> str:
-    return f"{over.measure} {over.limit:g}" if over.limit else f"{over.measure} 1000"
+    plain = f"{over.limit:.9f}".rstrip("0").rstrip(".")  # as it can be read: no exponent
+    return f"{over.measure} {plain if over.limit else 1000}"

@@ -242,3 +242,11 @@ def test_a_grant_survives_the_process_that_took_it(graphs: Any) -> None:
 
     assert out["result"].status == "completed"
     assert sum(step.kind == "pause" for step in third.get_state(config).values["steps"]) == 1
+
+
+def test_it_is_asked_as_all_questions_are() -> None:
+    """With the form of inboxes, and when it was asked: a yes sent before is none to this one."""
+    value = run({"main": WORK}, tokens=100).question.value
+
+    assert value["asked_at"] > 0
+    assert value["action_requests"][0]["args"] == {"answer": AGAIN}

@@ -75,6 +75,7 @@ def test_a_tools_own_question_is_left_as_it_is() -> None:
         (PLAN, {"decision": "confirm"}, {"decision": "reject"}),
         (RECOVERY, {"decision": "instruct", "text": "Wait"}, {"decision": "instruct"}),
         (CHOICE, {"answer": "left"}, {"answer": "up"}),
+        ({**CHOICE, "amounts": ["usd"]}, {"answer": "usd 2.5"}, {"answer": "usd lots"}),
         (
             approvals(),
             {"decisions": [{"approval_id": "a", "digest": "d", "decision": "deny"}]},

@@ -9,7 +9,7 @@ from tests.parts import a_context, a_failure, a_phase, a_plan, a_state, a_task, 
 from daruma.state.amounts import Amounts
 from daruma.state.channels import State
 from daruma.state.grant import Grant, Overrun, Paying
-from daruma.state.granting import AGAIN, STOP
+from daruma.state.granting import AGAIN, STOP, amount_in
 from daruma.tools.pausing import asks, decided, question_of
 
 LIMITS = {"spend": Amounts(tokens=10)}
@@ -33,6 +33,15 @@ def test_the_question_has_an_id_of_its_own() -> None:
         for state in (spent(), spent(plan=plan), spent(steps=taken("pause")))
     ]
     assert ids == ["t/1:task:budget:0", "t/1:a:budget:0", "t/1:task:budget:1"]
+
+
+@pytest.mark.parametrize("limit", [10, 12_345_678, 0])
+def test_the_example_in_the_question_can_be_answered(limit: float) -> None:
+    """Whatever the limit: large ones are told without an exponent."""
+    asked = replace(over(), limit=limit)
+
+    example = question_of(spent(overrun=asked))["context"].split('"')[-2]
+    assert amount_in(example) == ("tokens", limit or 1000)
 
 
 def test_nobody_is_asked_who_can_not_answer_or_has_said_to_stop() -> None:
