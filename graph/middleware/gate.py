@@ -16,7 +16,7 @@ from daruma.graph.middleware.langchain_agents import (
     ToolCallRequest,
     hook_config,
 )
-from daruma.graph.middleware.shown_tools import Given, shown, tools_of
+from daruma.graph.middleware.shown_tools import Given, shown, tools_of, with_name
 from daruma.state.approval import Grounds, approval_of
 from daruma.state.interrupts import Decision, ReplyRefused, approval_request, read_reply
 from daruma.state.settings_tools import Tools
@@ -50,7 +50,8 @@ class GateState(AgentState[Any]):
 class Gate(AgentMiddleware[GateState, Any, Any]):
     """Denies, allows, or has a person confirm an agent's calls, by the policy of ``settings``.
 
-    ``tools`` are the agent's. All calls of one answer that need a person are asked about in one
+    ``tools`` are the agent's; those that other middleware brings are judged by their names and
+    arguments. All calls of one answer that need a person are asked about in one
     interrupt, our ``approval_request``; its reply names each approval with its digest. A reply that
     does not fit is asked about again, with the reason under ``refused``. What runs is what was
     approved, looked at once more when it does. A required approval that is denied ends the run:
@@ -121,18 +122,16 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
     def _pending(
         self, messages: Sequence[AnyMessage]
     ) -> tuple[AIMessage | None, tuple[ToolTask, ...]]:
-        """Return the newest answer, and its calls of tools that are ours to judge."""
+        """Return the newest answer, and its calls that have no result yet."""
         message, results = newest_answer(messages)
         if message is None:
             return None, ()
-        known = {*self._offer.names, *self._offer.hidden}
-        calls = [each for each in message.tool_calls if each["name"] in known]
-        tasks = (self._task(each, str(message.id)) for each in calls if each["id"] not in results)
-        return message, tuple(tasks)
+        calls = [each for each in message.tool_calls if each["id"] not in results]
+        return message, tuple(self._task(each, str(message.id)) for each in calls)
 
     def _task(self, call: Mapping[str, Any], message_id: str) -> ToolTask:
         own = Call(id=str(call["id"]), name=call["name"], args=dict(call["args"]), raw="")
-        return tool_task(own, message_id, self._offer)
+        return tool_task(own, message_id, with_name(self._offer, own.name))
 
     def _decided(
         self, calls: Sequence[ToolTask], decisions: dict[str, Decision]
@@ -152,20 +151,20 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
             new = {each.approval_id: each for each in reply.decisions}
             decisions.update(new)
             after = {
-                id_: after_decision(opened[id_], each, self._editing) for id_, each in new.items()
+                id_: after_decision(at := opened[id_], each, with_name(self._editing, at.call.name))
+                for id_, each in new.items()
             }
             calls = tuple(after.get(call.id, call) for call in calls)
         return tuple(calls)
 
     def _refusal(self, request: ToolCallRequest) -> ToolMessage | None:
         """Look at a call once more, as it is about to run."""
-        tool = self._offer.find(request.tool_call["name"])
+        tool = with_name(self._offer, request.tool_call["name"]).find(request.tool_call["name"])
         state = request.state if isinstance(request.state, Mapping) else {}
         message, _ = newest_answer(state.get("messages", ()))
         call = self._task(request.tool_call, str(message.id if message else ""))
         if tool is None:
-            hidden = call.name in self._offer.hidden
-            return tool_result(call, call.reason, ok=False) if hidden else None
+            return tool_result(call, call.reason, ok=False)
         approved = (state.get("daruma_approved") or {}).get(call.result_id, "")
         call = replace(call, approved=approved)
         said = forbidden(call, tool, self._offer.settings)

@@ -1,6 +1,7 @@
 """An agent's tools as our rules see them: what their calls are read and judged by."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.tools import BaseTool
@@ -38,6 +39,20 @@ def shown(given: Iterable[Given], settings: Tools) -> list[Any]:
     """Return the tools that a profile shows; a provider's own stay."""
     kept = ((each, _tool(each)) for each in given)
     return [each for each, tool in kept if tool is None or shows(settings, tool)]
+
+
+def with_name(offer: Offer, name: str) -> Offer:
+    """Return an offer that also has what is called by a name of which nothing else is known.
+
+    Other middleware brings tools of its own, and the policy is about these, too.
+    """
+    if offer.find(name) or name in offer.hidden:
+        return offer
+    anything = {"type": "object", "additionalProperties": True}
+    tool = Tool(name=name, description="", parameters=anything, run=_elsewhere)
+    if shows(offer.settings, tool):
+        return replace(offer, tools=(*offer.tools, tool))
+    return replace(offer, hidden=offer.hidden | {name})
 
 
 def _tool(given: Given) -> Tool | None:

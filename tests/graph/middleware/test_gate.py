@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import TodoListMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -166,6 +167,43 @@ def test_what_the_policy_denies_does_not_run() -> None:
 
     assert desk.done == []
     assert "denied by policy" in out["messages"][2].text
+
+
+@pytest.mark.parametrize("policy", [{"*": "deny"}, {"pay": "deny"}])
+def test_the_policy_holds_for_tools_that_the_gate_was_not_given(policy: Any) -> None:
+    """Other middleware brings tools of its own, and a list may be out of date."""
+    desk = Desk()
+    gate = Gate([desk.read_file], Tools(policy=policy))
+
+    out = agent(Says(answers=[PAY, "Done."]), desk, [gate]).invoke(REQUEST)
+
+    assert desk.done == []
+    assert "denied by policy" in out["messages"][2].text
+
+
+def test_such_a_tool_can_be_asked_about() -> None:
+    """And a person can change its arguments."""
+    desk = Desk()
+    gate = Gate([desk.read_file], CONFIRM)
+    made = agent(Says(answers=[PAY, "Done."]), desk, [gate], checkpointer=InMemorySaver())
+
+    made.invoke(decided(made.invoke(REQUEST, THREAD), "edit", args={"amount": 2}), THREAD)
+
+    assert desk.done == ["paid 2 to shop"]
+
+
+def test_a_required_denial_leaves_no_call_without_a_result() -> None:
+    """Else providers refuse the history, and the thread could not be gone on with."""
+    desk = Desk()
+    answer = calling(call("pay", "c1", amount=5), call("write_todos", "c2", todos=[]))
+    middleware = [TodoListMiddleware(), Gate(desk.tools, REQUIRED)]
+    model = Says(answers=[answer, "Done."])
+    made = agent(model, desk, middleware, checkpointer=InMemorySaver())
+
+    out = made.invoke(decided(made.invoke(REQUEST, THREAD), "deny"), THREAD)
+
+    results = [each.tool_call_id for each in out["messages"] if isinstance(each, ToolMessage)]
+    assert sorted(results) == ["c1", "c2"]
 
 
 def test_what_is_not_shown_can_not_be_called() -> None:
