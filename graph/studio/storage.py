@@ -9,6 +9,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.graph.storage.store import PostgresStore
 from daruma.graph.studio.patient_leases import PatientLeases
+from daruma.graph.studio.server_saver import ServerSaver
 from daruma.state.fitting import refuse_misfits
 from daruma.state.settings import Settings
 
@@ -20,8 +21,9 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
     It is that of ``DARUMA_POSTGRES_URL``, else of the embedded server.
     """
     async with aopen_postgres() as postgres:
-        saver = postgres.checkpointer.expecting(refuse_misfits)
+        saver = ServerSaver.over(postgres.checkpointer.expecting(refuse_misfits))
         yield saver.leasing(PatientLeases(saver.leases))
+        await saver.all_deleted()
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """LangGraph's development server on this repository, through its client (FA-02)."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
@@ -167,6 +168,22 @@ def test_a_run_without_a_thread_is_a_run(thread: Thread) -> None:
     )
 
     assert ended["result"]["status"] == "completed"
+
+
+def test_many_runs_without_a_thread_all_answer(server: DevServer, thread: Thread) -> None:
+    """Each is deleted as it ends, and no other with it."""
+    thread.plays(main=[{"say": "Yes."}])
+    request = thread.request("Are you there?", mode="react", workspace=None)
+    made = server.client.runs
+
+    def answer(_: int) -> Any:
+        return made.wait(None, ASSISTANT, input=request, context=thread.context)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(answer, range(16))]
+
+    assert [each["result"]["status"] for each in answers] == ["completed"] * 16
+    assert server.client.threads.get(thread.id)["thread_id"] == thread.id
 
 
 def test_a_cancelled_run_is_gone_on_with(thread: Thread) -> None:
