@@ -87,6 +87,12 @@ def _refuse_stale(id_: str, value: Mapping[str, Any], resume: object, sent: Sent
             f"say which it means: answer by id, {{{id_!r}: reply}}, name approval_id and digest, "
             "or send the checkpoint that you show"
         )
+    if value.get("amounts") and not value["id"].endswith(":budget:0"):
+        raise ReplyRefused(
+            "a spent budget was asked about on this thread before, and this reply does not say "
+            f"which question it answers: answer by id, {{{id_!r}: reply}}, or send the checkpoint "
+            "that you show"
+        )
 
 
 def _names(value: Mapping[str, Any], resume: object) -> bool:

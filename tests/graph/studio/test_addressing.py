@@ -12,6 +12,8 @@ from daruma.state.interrupts import ReplyRefused
 ID, OTHER = "a" * 32, "b" * 32
 APPROVE = {"decisions": [{"type": "approve"}]}
 OURS = {"decisions": [{"approval_id": "a", "digest": "d", "decision": "approve"}]}
+BUDGET = {**CHOICE, "amounts": ["usd"], "id": "t/1:task:budget:0"}
+AGAIN = {**BUDGET, "id": "t/1:task:budget:1"}
 AFTER, BEFORE = Sent(at=6.0), Sent(at=4.0)
 
 
@@ -27,6 +29,8 @@ def asked(question: dict[str, Any]) -> dict[str, Any]:
         (PLAN, {"decision": "confirm", "spec_review_id": "r"}, BEFORE),
         (CHOICE, "left", AFTER),
         (CHOICE, {"answer": "left"}, AFTER),
+        (BUDGET, "usd 5", AFTER),
+        (AGAIN, "usd 5", Sent(at=6.0, seen=True)),
         (approvals(), APPROVE, AFTER),
         (approvals(), APPROVE, Sent(at=6.0, seen=True, approved_before=True)),
         (approvals(), OURS, Sent(at=None, approved_before=True)),
@@ -45,6 +49,8 @@ def test_a_reply_goes_to_the_one_question(question: Any, reply: Any, sent: Sent)
         (PLAN, {"decision": "confirm", "spec_review_id": "s"}, BEFORE, "not 's'"),
         (PLAN, {"answer": "yes"}, AFTER, "has the form"),
         (CHOICE, "up", AFTER, "one of"),
+        (BUDGET, "usd 5", BEFORE, "sent before"),
+        (AGAIN, "usd 5", AFTER, "which question it answers"),
         (approvals(), "yes", AFTER, "has the form"),
         (approvals(), APPROVE, BEFORE, "sent before"),
         (approvals(), APPROVE, Sent(at=6.0, approved_before=True), "which it means"),
