@@ -3,9 +3,11 @@
 import os
 import shlex
 import shutil
-import subprocess
+import signal
 from collections.abc import Sequence
+from contextlib import suppress
 
+from daruma.graph.command_line.foreground import in_foreground
 from daruma.graph.command_line.paper import Line, Paper
 
 
@@ -19,8 +21,9 @@ def paged(paper: Paper, lines: Sequence[Line]) -> None:
 
 
 def _pager() -> list[str]:
-    if named := os.environ.get("PAGER"):
-        return shlex.split(named)
+    with suppress(ValueError):  # a quote that is never closed
+        if named := shlex.split(os.environ.get("PAGER", "")):
+            return named
     found = shutil.which("less")
     return [found] if found else []
 
@@ -29,7 +32,7 @@ def _shown_in(command: Sequence[str], text: str) -> bool:
     options = {"LESS": "-R", "LESSCHARSET": "utf-8"}  # what is set already counts before these
     data = text.encode("utf-8", "replace")
     try:
-        done = subprocess.run(command, input=data, check=False, env=options | dict(os.environ))
+        code = in_foreground(command, data, options | dict(os.environ))
     except OSError:
         return False
-    return done.returncode == 0
+    return code in (0, -signal.SIGINT)  # one that Ctrl-C ended has been looked at

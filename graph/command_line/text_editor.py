@@ -3,11 +3,11 @@
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from daruma.graph.command_line.foreground import in_foreground
 from daruma.graph.command_line.given_json import AnswerRefused
 
 Edit = Callable[[str, str], str]
@@ -25,7 +25,7 @@ def edited(text: str, ending: str) -> str:
     file = folder / f"edit{ending}"
     file.write_text(text, encoding="utf-8", newline="")
     try:
-        code = subprocess.run([*command, str(file)], check=False).returncode
+        code = in_foreground([*command, str(file)])
         after = file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise AnswerRefused(f"{command[0]}: {error}; what was written is in {file}") from None
@@ -37,8 +37,11 @@ def edited(text: str, ending: str) -> str:
 
 def _editor() -> list[str]:
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if named and (words := shlex.split(named)):
-        return words
+    try:
+        if words := shlex.split(named or ""):
+            return words
+    except ValueError as error:
+        raise AnswerRefused(f"EDITOR can not be read ({error}): {named}") from None
     for name in ("nano", "vi"):
         if found := shutil.which(name):
             return [found]

@@ -1,5 +1,6 @@
 """Paging: all of it goes to the pager, or else to the terminal."""
 
+import os
 from io import StringIO
 from pathlib import Path
 
@@ -27,6 +28,17 @@ def test_a_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_without_a_pager_it_is_printed(pager: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it fails."""
     monkeypatch.setenv("PAGER", pager)
+    file = StringIO()
+
+    paged(Paper(Console(file=file)), LINES)
+
+    assert "line 299 é" in file.getvalue()
+
+
+def test_a_pager_that_can_not_be_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quote that is never closed is no bug; there is another pager, or none."""
+    monkeypatch.setenv("PAGER", "'less")
+    monkeypatch.setenv("PATH", os.devnull)
     file = StringIO()
 
     paged(Paper(Console(file=file)), LINES)

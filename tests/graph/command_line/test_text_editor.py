@@ -56,3 +56,13 @@ def test_an_editor_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, ed
     monkeypatch.setenv("PATH", os.devnull)
     with pytest.raises(AnswerRefused, match="name one in EDITOR"):
         edited("a", ".yaml")
+
+
+def test_an_editor_that_can_not_be_read_is_told(
+    monkeypatch: pytest.MonkeyPatch, editor: Path
+) -> None:
+    """A quote that is never closed is a slip of a person's, no bug."""
+    monkeypatch.setenv("EDITOR", f"'{editor}")
+
+    with pytest.raises(AnswerRefused, match="EDITOR can not be read"):
+        edited("a", ".yaml")
