@@ -1,5 +1,6 @@
 """``daruma show THREAD --html``: a run as one file."""
 
+import os
 import re
 from pathlib import Path
 
@@ -12,10 +13,12 @@ MADE_HERE = '<meta name="generator" content="daruma">'
 """Stands near the beginning of every page: only such a file is written over."""
 
 _SHOWN = "-"
+_LONGEST = 200
+"""Bytes of a file's name before its ending; file systems take 255 in all."""
 
 
 class PageRefused(DarumaError):
-    """Raised for a file that is not a page of ours, and is not written over."""
+    """Raised for a file that can not be written, or is no page of ours; says which and why."""
 
 
 def write_page(thread: str, file: str | None, page: str) -> None:
@@ -27,14 +30,19 @@ def write_page(thread: str, file: str | None, page: str) -> None:
         typer.echo(page.encode(), nl=False)
         return
     path = Path(file or f"{_file_name(thread)}.html")
-    if path.exists() and not _is_ours(path):
+    if os.path.lexists(path) and not _is_ours(path):
         raise PageRefused(f"{path} is there and is no page of Daruma's: name another file")
-    path.write_text(page, encoding="utf-8")
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        reason = f"{path} can not be written ({error.strerror}): name another file"
+        raise PageRefused(reason) from None
     typer.echo(f"{path}")
 
 
 def _file_name(thread: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", thread).lstrip(".") or "thread"
+    name = re.sub(r"[^\w.-]+", "_", thread).lstrip(".") or "thread"
+    return name.encode()[:_LONGEST].decode(errors="ignore")
 
 
 def _is_ours(path: Path) -> bool:
