@@ -57,3 +57,11 @@ def test_results_and_plans_are_cards_where_a_notebook_runs() -> None:
     shown = subprocess.run(args, check=True, capture_output=True, text=True).stdout
 
     assert plan_card(a_plan(a_phase("p1"))) in shown
+
+
+def test_a_card_stands_as_it_is_in_a_notebook() -> None:
+    """JupyterLab makes any dt a fifth as wide as what holds it: names would break by the letter."""
+    rules = timeline_card(Timeline(thread="t", status="completed")).partition("</style>")[0]
+
+    facts = ".daruma-run dl dt,.daruma-run dl dd{"
+    assert "width:auto" in rules.partition(facts)[2].partition("}")[0]
