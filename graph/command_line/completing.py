@@ -4,6 +4,7 @@ Nothing is started for it, nobody waits long for it, and what goes wrong is not 
 """
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +15,9 @@ SECONDS: Final = 1.0
 
 _SCENARIOS: Final = Path(__file__).parent / "scenarios"
 _MOST: Final = 50
+_PLAIN: Final = re.compile(r"\w[\w.,@%+/-]*")
+"""Names that any shell takes as they are; others may be a stranger's commands."""
+
 _THREADS: Final = """
 SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND starts_with(thread_id, %s)
 GROUP BY thread_id ORDER BY max(checkpoint_id) DESC LIMIT %s
@@ -72,7 +76,7 @@ def _found(query: LiteralString, incomplete: str) -> list[str]:
     options = f"-c statement_timeout={int(SECONDS * 1000)}"
     with psycopg.connect(url, connect_timeout=2, options=options, autocommit=True) as connection:
         rows = connection.execute(query, (incomplete, _MOST)).fetchall()
-    return [name for (name,) in rows if name.isprintable() and not set(name) & set(" :'\"\\")]
+    return [name for (name,) in rows if _PLAIN.fullmatch(name)]
 
 
 def _embedded() -> str:

@@ -80,10 +80,10 @@ def test_completing_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_names_that_a_shell_would_take_apart_are_left_out(daruma: Daruma) -> None:
-    """They can be typed; offered, they would become several words."""
+    """They can be typed; offered, they would become several words, or a command that runs."""
     model = daruma.script(main=[DONE])
-    daruma("run", "Do it", "--model", model, "--thread", "a b")
-    daruma("run", "Do it", "--model", model, "--thread", "a-c")
+    for name in ("a b", "a`id`$(id);id*", "a-c"):
+        daruma("run", "Do it", "--model", model, "--thread", name)
 
     assert completing.threads("a") == ["a-c"]
 
