@@ -49,6 +49,11 @@ def amounts(measure: Measure, number: float) -> Amounts:
     )
 
 
+def in_words(measure: Measure, number: float) -> str:
+    """Return an amount as it can be answered: ``tokens 50000``."""
+    return f"{measure} {number:.9f}".rstrip("0").rstrip(".")
+
+
 def told(over: Overrun) -> str:
     """Say which budget is spent, in a line."""
     whose = "The task's" if over.scope == "task" else "The phase's"

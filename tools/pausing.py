@@ -6,7 +6,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSettled
 from daruma.state.failure import Failure
 from daruma.state.grant import Grant, Overrun
-from daruma.state.granting import AGAIN, STOP, granted, told
+from daruma.state.granting import AGAIN, STOP, granted, in_words, told
 from daruma.state.interrupts import Question
 from daruma.state.recording import record_step
 from daruma.state.spending import stopped, unchecked
@@ -31,11 +31,12 @@ def question_of(state: State) -> Question:
     over = spent_limit(state)
     phase = state.plan.current if state.plan else None
     number = sum(step.kind == "pause" for step in state.steps)
+    example = in_words(over.measure, _limit_of(state, over))
     return Question(
         type="question",
         id=f"{state.task_id}:{phase or 'task'}:budget:{number}",
         question=f"{told(over)} How does it go on?",
-        context=f'"{AGAIN}", "{STOP}", or an amount in words such as "{_example(over)}"',
+        context=f'"{AGAIN}", "{STOP}", or an amount in words such as "{example}"',
         deadline=None,
         options=[AGAIN, STOP],
         amounts=[over.measure],
@@ -49,7 +50,7 @@ def decided(state: State, answer: str, context: Context) -> Update:
     (BU-01).
     """
     over = spent_limit(state)
-    more = granted(answer, over.measure, _limit_of(state, over))
+    more = granted(answer, over.measure, _again(state, over))
     grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
     context.emit(
         BudgetSettled(
@@ -76,15 +77,15 @@ def checked_first(state: State, over: Overrun) -> bool:
     return over.node == "main" and verifies and budget.can_verify(state) and unchecked(state)
 
 
+def _again(state: State, over: Overrun) -> float:
+    """Return the limit that the settings gave, as often as it takes to go on: a call spends all."""
+    given = _limit_of(state, over)
+    return given * ((over.spent - over.limit) // given + 1)
+
+
 def _limit_of(state: State, over: Overrun) -> float:
-    """Return the limit that the settings gave: as much again is that."""
     if state.task is None:
         return over.limit
     limits = state.task.limits
     given = limits.spend if over.scope == "task" else limits.spend_in_phase
     return given.of(over.measure) or over.limit
-
-
-def _example(over: Overrun) -> str:
-    plain = f"{over.limit:.9f}".rstrip("0").rstrip(".")  # as it can be read: no exponent
-    return f"{over.measure} {plain if over.limit else 1000}"

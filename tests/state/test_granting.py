@@ -18,6 +18,11 @@ def over(scope: Scope, measure: Measure, spent: float, limit: float) -> Overrun:
         (" Tokens 50,000 ", ("tokens", 50000.0)),
         ("usd 2.5", ("usd", 2.5)),
         ("seconds 1_000", ("seconds", 1000.0)),
+        ("tokens 1,250,000", ("tokens", 1250000.0)),
+        ("usd 2,5", None),
+        ("usd 1,00", None),
+        ("tokens 1,0000", None),
+        ("u\u017fd 5", None),
         ("tokens 1.5", None),
         ("usd 0", None),
         ("usd -1", None),
@@ -33,7 +38,7 @@ def over(scope: Scope, measure: Measure, spent: float, limit: float) -> Overrun:
     ],
 )
 def test_an_amount_is_read(answer: str, found: tuple[str, float] | None) -> None:
-    """A measure and a number above 0, of tokens a whole one."""
+    """A measure and a number above 0, of tokens a whole one; a decimal comma is no thousands'."""
     assert amount_in(answer) == found
 
 

@@ -1,12 +1,12 @@
 """A budget that is spent: the question, and what each answer puts on record."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.parts import a_context, a_failure, a_phase, a_plan, a_state, a_task, taken
 
-from daruma.state.amounts import Amounts
+from daruma.state.amounts import Amounts, Measure
 from daruma.state.channels import State
 from daruma.state.grant import Grant, Overrun, Paying
 from daruma.state.granting import AGAIN, STOP, amount_in
@@ -35,13 +35,34 @@ def test_the_question_has_an_id_of_its_own() -> None:
     assert ids == ["t/1:task:budget:0", "t/1:a:budget:0", "t/1:task:budget:1"]
 
 
-@pytest.mark.parametrize("limit", [10, 12_345_678, 0])
-def test_the_example_in_the_question_can_be_answered(limit: float) -> None:
-    """Whatever the limit: large ones are told without an exponent."""
-    asked = replace(over(), limit=limit)
+@pytest.mark.parametrize(
+    ("limit", "reached"),
+    [
+        (Amounts(tokens=50), 1000),
+        (Amounts(tokens=1_000_000), 1_000_000),
+        (Amounts(tokens=1_234_567), -3),
+        (Amounts(usd=0.00001), 0.00001),
+        (Amounts(usd=2.5), 0.1 + 0.2),
+        (Amounts(seconds=90.0), 0.0),
+    ],
+)
+def test_the_amount_that_is_shown_can_be_answered(limit: Amounts, reached: float) -> None:
+    """It is what the settings gave, in the words that are read."""
+    (measure,) = [each for each in get_args(Measure) if limit.of(each)]
+    task = a_task(limits={"spend": limit})
+    asked = replace(over(), measure=measure, limit=reached)
 
-    example = question_of(spent(overrun=asked))["context"].split('"')[-2]
-    assert amount_in(example) == ("tokens", limit or 1000)
+    context = question_of(spent(task=task, overrun=asked))["context"]
+    assert amount_in(context.split('"')[-2]) == (measure, limit.of(measure))
+
+
+def test_as_much_again_is_enough_to_go_on() -> None:
+    """One call can spend many times what was allowed: nobody is asked the same again at once."""
+    far = replace(over(), spent=57, limit=10)
+
+    (step,) = decided(spent(overrun=far), AGAIN, a_context())["steps"]
+    assert step.grant is not None
+    assert step.grant.more == Amounts(tokens=50)
 
 
 def test_nobody_is_asked_who_can_not_answer_or_has_said_to_stop() -> None:
