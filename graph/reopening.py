@@ -97,14 +97,16 @@ def is_teams(state: State) -> bool:
 
 def _of_budget(of_task: list[StateSnapshot], settings: Settings) -> Fork:
     """Go on from where the budget was spent, as if the settings of today had been granted."""
-    for past in of_task:
-        if past.next == ("pause",):
-            try:
-                values = raised(State(**past.values), settings)
-            except BudgetTooSmall as error:
-                raise NothingToReopen(str(error)) from None
-            return Fork(_going_on(past), values, "pause")
-    raise NothingToReopen("where the budget was spent is not in this thread's history any more")
+    spent = [past for past in of_task if past.next == ("pause",)]
+    if not spent:
+        raise NothingToReopen("where the budget was spent is not in this thread's history any more")
+    # What came after the stop came to nothing for it: other phases, and what checks would mend.
+    past = next((each for each in spent if not stopped(State(**each.values))), spent[-1])
+    try:
+        values = raised(State(**past.values), settings)
+    except BudgetTooSmall as error:
+        raise NothingToReopen(str(error)) from None
+    return Fork(_going_on(past), values, "pause")
 
 
 def _of_team(past: StateSnapshot, state: State, settings: Settings) -> Fork:

@@ -196,6 +196,22 @@ def test_a_stopped_task_goes_on_once_settings_allow_more() -> None:
     assert stopped.result.usage["main"]["calls"] == 3
 
 
+def test_all_phases_that_were_stopped_go_on() -> None:
+    """From where the stop was: what came after it has done nothing."""
+    each = [calls(call("shout", text="a")) | USED, say("Done.") | USED]
+    script = {"plan": [phases({"id": "p"}, {"id": "q"}) | USED], "main": each * 2}
+    stopped = run(script, "plan_exec", tokens=150, when_spent="stop")
+
+    more = settings(budgets={"tokens": 1000}, spec_review={"enabled": False})
+    saver = stopped.graph.checkpointer
+    stopped.graph = build_graph(stopped.model, [shout], more, checkpointer=saver)
+    stopped.graph.reopen(stopped.config)
+    stopped.send(None)
+
+    assert ended(stopped) == ("completed", None)
+    assert [phase.status for phase in stopped.result.phases] == ["completed", "completed"]
+
+
 def test_members_share_what_is_left() -> None:
     """Each asks by an id of its own; both grants are on the task's record."""
     pair = ({"id": "a", "expert": "developer"}, {"id": "b", "expert": "tester"})
