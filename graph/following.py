@@ -39,15 +39,18 @@ class Following:
     async def __aiter__(self) -> AsyncGenerator[Heard]:
         """Yield the events as they come."""
         ear = await on(self.database.loop, self.log.bell.ear(self.thread_id))
+        newest: Heard | None = None
         while True:
             busy = await standing_of(self.database, self.thread_id)  # first: what is told is read
             told = await self.log.read(self.thread_id, self.after)
             for each in told:
-                self.after = each.id
+                self.after, newest = each.id, each
                 yield each
             if told and len(told) < MOST and await self._is_end(told[-1]):
                 return
             if not told and not busy:
+                if newest and newest.type == RunStopped.type:
+                    return
                 yield Heard(self.after, (await self._stop()).to_dict())
                 return
             if not told:

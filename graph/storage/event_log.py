@@ -95,7 +95,11 @@ class EventLog:
     async def of_newest_run(self, thread_id: str) -> list[Heard]:
         """Return the events of a thread's newest run, ended or not."""
         before = await self._found(_STOP_BEFORE, thread_id, thread_id)
-        return await self.read(thread_id, before)
+        heard: list[Heard] = []
+        while told := await self.read(thread_id, before):
+            heard += told
+            before = told[-1].id
+        return heard
 
     async def forget(self, seconds: float = KEPT) -> None:
         """Delete what was told longer ago."""

@@ -120,6 +120,10 @@ CREATE TABLE IF NOT EXISTS daruma_events (
 _EVENTS_OF: Final = """
 CREATE INDEX IF NOT EXISTS daruma_events_of ON daruma_events (thread_id, id)
 """
+_ENDS: Final = """
+CREATE INDEX IF NOT EXISTS daruma_events_ends ON daruma_events (thread_id, run, id) WHERE is_last
+"""
+"""Few rows: who follows a thread asks for its ends at each event, however many there were."""
 
 OURS: Final = (
     _REPLIES,
@@ -134,6 +138,7 @@ OURS: Final = (
     _WORDS,
     _EVENTS,
     _EVENTS_OF,
+    _ENDS,
 )
 """In the order that it is made in."""
 

@@ -1,6 +1,7 @@
 """Telling what a job's run tells to those who follow its thread, beside the run: it never waits."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,7 +27,7 @@ class Announcing:
 
     def tell(self, event: object) -> None:
         """Tell of an event; what an application's tool streams in a form of its own is left out."""
-        if isinstance(event, Mapping):
+        if isinstance(event, Mapping) and _is_json(event):
             self._told.append(dict(event))
             self._news.set()
 
@@ -54,3 +55,11 @@ class Announcing:
                     await self._log.write(self._thread_id, self._run, told)
             except StorageUnavailable as error:  # who follows sees the end all the same
                 LOG.warning(f"thread {self._thread_id!r}: events are lost: {error}")
+
+
+def _is_json(event: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(event, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -15,7 +15,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.followed_machine import NotFollowed
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.new_request import NoSuchThread
-from daruma.graph.storage.event_log import Heard
+from daruma.graph.storage.event_log import MOST, Heard
 from daruma.graph.storage.postgres import aopen_postgres, open_postgres
 from daruma.graph.workers.standing import standings
 from daruma.graph.workers.submit import asubmit, submit
@@ -55,6 +55,18 @@ async def test_who_comes_back_goes_on_where_he_was(postgres_url: str) -> None:
         for number, each in enumerate(heard[:-1]):
             rest = [each async for each in await graph.afollow(THREAD, after=each.id)]
             assert rest == heard[number + 1 :]
+
+
+async def test_the_end_is_told_once(postgres_url: str) -> None:
+    """Also where it is the last of as many events as are read at once."""
+    async with aopen_postgres(postgres_url) as pg:
+        stop = {"type": "run_stopped", "outcome": "done"}
+        told = [*({"type": "e"} for _ in range(MOST - 1)), stop]
+        await pg.checkpointer.events.write("t", "r", told)
+
+        heard = [each async for each in await graph_on(pg).afollow(THREAD, after=0)]
+
+    assert [each.event for each in heard] == told
 
 
 async def test_a_run_that_waits_says_for_what(postgres_url: str) -> None:

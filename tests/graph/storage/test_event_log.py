@@ -39,6 +39,16 @@ async def test_the_newest_run_is_what_came_after_the_stop_before(postgres_url: s
     assert [each.type for each in ended] == ["two", "run_stopped"]
 
 
+async def test_a_long_run_is_told_whole(postgres_url: str) -> None:
+    """However many events it had."""
+    async with aopen_postgres(postgres_url) as pg:
+        log = pg.checkpointer.events
+        await log.write("t", "r", [{"type": "e", "n": number} for number in range(2 * MOST + 1)])
+        heard = await log.of_newest_run("t")
+
+    assert [each.event["n"] for each in heard] == [*range(2 * MOST + 1)]
+
+
 async def test_events_are_sealed_in_their_place(postgres_url: str) -> None:
     """Nobody else reads them, and one that was moved is refused."""
     async with aopen_postgres(postgres_url, key=KEY) as pg:
