@@ -46,11 +46,9 @@ class Following:
             for each in told:
                 self.after, newest = each.id, each
                 yield each
-            if told and len(told) < MOST and await self._is_end(told[-1]):
+            if newest and len(told) < MOST and await self._is_end(newest):
                 return
             if not told and not busy:
-                if newest and newest.type == RunStopped.type:
-                    return
                 yield Heard(self.after, (await self._stop()).to_dict())
                 return
             if not told:

@@ -70,9 +70,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         check_policy(settings, known)
         visible = tuple(tool for tool in known.values() if shows(settings, tool))
         hidden = frozenset(known) - {tool.name for tool in visible}
-        self._editing = Offer(
-            visible, hidden, settings.model_copy(update={"policy": settings.policy})
-        )
+        self._editing = Offer(visible, hidden, settings)
         self._offer = replace(self._editing, settings=settings.model_copy(update=AS_GIVEN))
 
     def wrap_model_call(
@@ -96,7 +94,8 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
             return None
         decisions: dict[str, Decision] = {}
         after = self._decided(calls, decisions)
-        return _update(message, after, decisions)
+        others = self._others(state["messages"], after)
+        return _update(message, (*after, *others), decisions)
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: GateState, runtime: Any) -> dict[str, Any] | None:
@@ -128,6 +127,14 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
             return None, ()
         calls = [each for each in message.tool_calls if each["id"] not in results]
         return message, tuple(self._task(each, str(message.id)) for each in calls)
+
+    def _others(self, messages: Sequence[AnyMessage], ours: Sequence[ToolTask]) -> list[ToolTask]:
+        """Return an answer's open calls that are not ours to judge: an end answers them too."""
+        message, results = newest_answer(messages)
+        known = {*results, *(call.id for call in ours)}
+        calls = message.tool_calls if message else ()
+        tasks = [self._task(each, str(message and message.id)) for each in calls]
+        return [replace(each, status="ready") for each in tasks if each.id not in known]
 
     def _task(self, call: Mapping[str, Any], message_id: str) -> ToolTask:
         own = Call(id=str(call["id"]), name=call["name"], args=dict(call["args"]), raw="")

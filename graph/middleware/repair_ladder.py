@@ -6,10 +6,12 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
+from langgraph.errors import GraphBubbleUp
 
 from daruma.graph.middleware.langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
 from daruma.graph.middleware.requesting import Rule, acarried_out, answer_in, carried_out, tell
 from daruma.graph.middleware.shown_tools import offer_for
+from daruma.graph.models.errors import ScriptError
 from daruma.state.audit import Audit
 from daruma.state.events import AnswerAudited
 from daruma.state.settings_tools import Tools
@@ -117,6 +119,8 @@ def _answered(request: ModelRequest[Any], this: Round) -> Generator[ModelRequest
     )
     try:
         response = yield asking
+    except (ScriptError, GraphBubbleUp):
+        raise
     except Exception:  # noqa: BLE001  # the calls stay broken, and the model is told why
         return ""
     answer = answer_in(response)

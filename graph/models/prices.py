@@ -26,8 +26,8 @@ def usd_of(usage: Usage, model: object, llm: LLM) -> float | None:
     """
     if price := own_price(usage.model, llm):
         cached_price = price.input if price.cached_input is None else price.cached_input
-        fresh = usage.input_tokens - usage.cached_tokens
-        spent = fresh * price.input + usage.cached_tokens * cached_price
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        spent = (usage.input_tokens - cached) * price.input + cached * cached_price
         return (spent + usage.output_tokens * price.output) / _MILLION
     if isinstance(model, AnsweringModel):
         return 0.0

@@ -113,6 +113,20 @@ def test_a_required_denial_ends_the_run() -> None:
     assert out["messages"][-1].text == "Stopped: a required approval was denied: pay."
 
 
+def test_a_run_that_ends_leaves_no_call_unanswered() -> None:
+    """Nor one that is not the gate's to judge: the thread could not be gone on with."""
+    desk = Desk()
+    model = Says(answers=[BOTH, "Done."])
+    gate = Gate([desk.pay], REQUIRED)
+    made = agent(model, desk, [gate], checkpointer=InMemorySaver())
+
+    out = made.invoke(decided(made.invoke(REQUEST, THREAD), "deny"), THREAD)
+
+    results = [each.tool_call_id for each in out["messages"] if isinstance(each, ToolMessage)]
+    assert sorted(results) == ["c1", "c2"]
+    assert desk.done == []
+
+
 def test_what_a_person_wrote_runs_in_place_of_what_the_model_did() -> None:
     """TL-14: an edit; the history holds what ran."""
     desk = Desk()

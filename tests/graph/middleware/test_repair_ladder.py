@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import wrap_model_call
 from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.errors import GraphInterrupt
 from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, call, calling
 
 from daruma.graph.middleware import RepairLadder
+from daruma.graph.models.errors import ScriptExhausted
 from daruma.state.settings_tools import Tools
 from daruma.tools.registry import ToolNameConflictError
 
@@ -90,6 +93,26 @@ async def test_one_model_call_mends_the_rest(
     assert len(model.asked[1]) == 2
     assert [each.text for each in out["messages"]][-1] == "Done."
     assert audits[-1]["round"]["repaired"] == ["c1"]
+
+
+@pytest.mark.parametrize("raised", [ScriptExhausted("no more turns"), GraphInterrupt(())])
+def test_what_is_no_failure_of_the_model_is_not_hidden(raised: Exception) -> None:
+    """A question that another middleware asks there, and a script that does not fit."""
+
+    @wrap_model_call
+    def asking(request: Any, handler: Any) -> Any:
+        if not request.tools:
+            raise raised
+        return handler(request)
+
+    model = Says(answers=[calling(call("pay", sum_of=3)), "Done."])
+    made = agent(model, Desk(), [RepairLadder(), asking])
+
+    if isinstance(raised, GraphInterrupt):
+        assert len(made.invoke(REQUEST)["messages"]) == 1
+    else:
+        with pytest.raises(ScriptExhausted):
+            made.invoke(REQUEST)
 
 
 @pytest.mark.parametrize("answer", ["no idea", RuntimeError("down")])

@@ -36,6 +36,14 @@ def test_the_settings_price_wins(key: str) -> None:
     assert usd_of(CALL, model, priced("other", input=1.0, output=10.0)) == 0.0
 
 
+def test_a_call_never_earns_money() -> None:
+    """Whatever a server says of its cache: what is spent does not decrease."""
+    odd = Usage(role="main", model="gpt-4o", input_tokens=10, cached_tokens=1_000_000)
+    price = priced("gpt-4o", input=1.0, cached_input=0.0, output=10.0)
+
+    assert usd_of(odd, ScriptedChatModel(script={}), price) == 0.0
+
+
 def test_a_listed_price_knows_of_cached_input() -> None:
     """What the provider had kept is cheaper than what it had to read."""
     fresh = listed("gpt-4o", OPENAI, Usage(role="main", model="m", input_tokens=1000))
