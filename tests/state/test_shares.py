@@ -1,5 +1,7 @@
 """What each of several team members may spend: together no more than is left."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_state, a_task
@@ -38,7 +40,8 @@ def test_a_phase_that_is_tried_again_has_what_it_left() -> None:
     task = a_task(limits={"spend_in_phase": Amounts(tokens=10)})
     grant = Grant(node="main", scope="phase", more=Amounts(tokens=5))
     more = Step(kind="pause", task_id="t/1", phase_id="a", grant=grant)
-    state = a_state(task=task, steps=[spent(8, 0.0, "a"), more, spent(3, 0.0, "b")])
+    tasks = replace(more, grant=replace(grant, scope="task"))
+    state = a_state(task=task, steps=[spent(8, 0.0, "a"), more, tasks, spent(3, 0.0, "b")])
 
     first, second, third = with_shares(state, [task] * 3, ["a", "b", "c"])
 
