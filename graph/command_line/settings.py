@@ -4,7 +4,7 @@ import json as json_format
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
     from daruma.state.settings_keys import Key
 
-_AFTER_A_WORD = re.compile(
-    r"([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|authorization))(\"?[=:,]\s*\"?|\s+)([^\s\",&]+)",
-    re.IGNORECASE,
+_WORD: Final = (
+    r"[\w-]*(?:token|secret|passw(?:or)?d|passphrase|pgpass|[_-]pass|api[_-]?key|_key|authorization"
+    r"|credentials?|cookie)"
 )
+_NAME: Final = re.compile(f"-*{_WORD}", re.IGNORECASE)
+_AFTER_A_NAME: Final = re.compile(rf"({_WORD})(?:(\s*[=:]\s*)[^&]+|(\s+)\S+)", re.IGNORECASE)
+_KEY: Final = "[key]"
 
 Effective = Annotated[
     bool, typer.Option("--effective", help="Show what is in force here, and where it comes from.")
@@ -88,10 +91,26 @@ def _in_force(keys: "Sequence[Key]") -> list[tuple[str, ...]]:
 
 
 def _masked(value: str) -> str:
-    """Leave out keys, and what follows a word for one: arguments of programs, addresses."""
+    """Leave keys out of a value in JSON, and what follows a word for one, whole."""
+    return json_format.dumps(_without_secrets(json_format.loads(value)), ensure_ascii=False)
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_secrets(each) for name, each in value.items()}
+    if isinstance(value, list):
+        before = ["", *(each if isinstance(each, str) else "" for each in value)]
+        return [
+            _KEY if _NAME.fullmatch(name) else _without_secrets(each)
+            for name, each in zip(before, value, strict=False)
+        ]
+    return _text_without_secrets(value) if isinstance(value, str) else value
+
+
+def _text_without_secrets(text: str) -> str:
     from daruma.tools.key_masking import without_keys
 
-    return _AFTER_A_WORD.sub(r"\1\2[key]", without_keys(value))
+    return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(text))
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":

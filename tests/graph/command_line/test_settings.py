@@ -73,3 +73,26 @@ def test_what_is_in_force_hides_keys(
 
     assert "DARUMA_LLM__MODEL" in shown
     assert [word for word in ("hush-hush", "psst-psst", "my-own-key") if word in shown] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["env", "SERVICE_KEY=hush-hush", "serve"],
+        ["serve", "--header", "Authorization: Bearer hush-hush"],
+        ["serve", "--secret", 'a "hush-hush", it is'],
+        ["serve", "--password=my hush-hush"],
+        ["sh", "-c", "serve --token hush-hush --port 3"],
+    ],
+)
+def test_a_secret_is_hidden_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Of several words too, and whatever quotes are in it."""
+    monkeypatch.setenv("DARUMA_TOOLS__MCP_SERVERS", json.dumps({"a": {"command": command}}))
+
+    shown = said(capsys, "tools.mcp_servers", "--effective")
+    told = said(capsys, "tools.mcp_servers", "--effective", "--json")
+
+    assert "[key]" in shown
+    assert "hush-hush" not in shown + told
