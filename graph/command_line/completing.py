@@ -15,9 +15,8 @@ SECONDS: Final = 1.0
 
 _SCENARIOS: Final = Path(__file__).parent / "scenarios"
 _MOST: Final = 50
-_PLAIN: Final = re.compile(r"\w[\w.,@%+/-]*")
-"""Names that any shell takes as they are; others may be a stranger's commands."""
-
+_PLAIN: Final = re.compile(r"[\w@%+=,./][\w@%+=,./:-]*")
+"""Names from elsewhere that mean nothing to a shell: it runs what is offered as it stands."""
 _THREADS: Final = """
 SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND starts_with(thread_id, %s)
 GROUP BY thread_id ORDER BY max(checkpoint_id) DESC LIMIT %s
@@ -76,7 +75,7 @@ def _found(query: LiteralString, incomplete: str) -> list[str]:
     options = f"-c statement_timeout={int(SECONDS * 1000)}"
     with psycopg.connect(url, connect_timeout=2, options=options, autocommit=True) as connection:
         rows = connection.execute(query, (incomplete, _MOST)).fetchall()
-    return [name for (name,) in rows if _PLAIN.fullmatch(name)]
+    return [name for (name,) in rows if ":" not in name]  # bash takes a word apart there
 
 
 def _embedded() -> str:
@@ -94,7 +93,7 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _within(seconds: float, look: Callable[[], list[str]]) -> list[str]:
-    """Return what is found in time, else nothing."""
+    """Return what is found in time and can be put on a command line as it is."""
     found: list[str] = []
 
     def run() -> None:
@@ -106,4 +105,4 @@ def _within(seconds: float, look: Callable[[], list[str]]) -> list[str]:
     looking = threading.Thread(target=run, daemon=True)
     looking.start()
     looking.join(seconds)
-    return list(found)
+    return [name for name in found if _PLAIN.fullmatch(name)]

@@ -1,5 +1,6 @@
 """Completion: a real bash asks, and gets names that are known at once."""
 
+import json
 import socket
 import sys
 import time
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import run
 
+import psycopg
 import pytest
 from tests.daruma_command import DONE, Daruma
 
@@ -86,6 +88,32 @@ def test_names_that_a_shell_would_take_apart_are_left_out(daruma: Daruma) -> Non
         daruma("run", "Do it", "--model", model, "--thread", name)
 
     assert completing.threads("a") == ["a-c"]
+
+
+def test_a_name_that_a_shell_would_obey_is_not_offered(daruma: Daruma, postgres_url: str) -> None:
+    """A thread may be named by anybody, and what Tab puts there is run with Enter."""
+    daruma("run", "Do it", "--model", daruma.script(main=[DONE]), "--thread", "a")
+    offered = list[str]()
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for name in ("a$(id)", "a;id", "a`id`", "a&id", "a>id", "a*", "a:b", "ab"):
+            connection.execute("UPDATE checkpoints SET thread_id = %s", [name])
+            offered += completing.threads("a")
+
+    assert offered == ["ab"]
+
+
+def test_a_foreign_folder_offers_no_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its settings name models; those that a shell would take for more than a word are left out."""
+    monkeypatch.chdir(tmp_path)
+    aliases = dict.fromkeys(("$(id)", "x y", "-x", "fast"), "openai:x")
+    (tmp_path / "daruma.yaml").write_text(
+        json.dumps({"llm": {"model": "openai:x", "model_aliases": aliases}})
+    )
+
+    assert completing.models("") == ["openai:x", "fast"]
 
 
 def test_settings_that_can_not_be_read_offer_nothing(
