@@ -1,4 +1,4 @@
-"""Text of models, tools and people made safe for a page: it may hold anything a browser obeys."""
+"""Text of models, tools and people made safe to show: it may hold what a browser obeys."""
 
 import re
 from html import escape
@@ -32,10 +32,15 @@ def _spelled(text: str) -> str:
     return "".join(chars)
 
 
+def plain_line(text: str, limit: int = 200) -> str:
+    """Return a text on one line of at most ``limit`` characters, and a mark if there are more."""
+    shown, left = cut_text(" ".join(text[: limit * _READ].split()), limit)
+    return shown + ("…" if left else "")
+
+
 def safe_line(text: str, limit: int = 200) -> str:
     """Return a text as HTML on one line of at most ``limit`` characters."""
-    shown, left = cut_text(" ".join(text[: limit * _READ].split()), limit)
-    return escape(shown) + ("…" if left else "")
+    return escape(plain_line(text, limit))
 
 
 def safe_block(text: str, limit: int, whole: str = "") -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from daruma.graph.pictures.moment import Moment
+from daruma.graph.pictures.safe_text import plain_line
 from daruma.graph.pictures.visit import Visit
 from daruma.state.plan import Plan
 from daruma.state.result import TaskResult
@@ -60,8 +61,8 @@ class Timeline:
 
     def __str__(self) -> str:
         """Return it as text, a line for each moment."""
-        head = f"thread {self.thread}: {self.status}"
-        lines = [head, self.goal, *(_line(each) for each in self.moments)]
+        head = f"thread {plain_line(self.thread)}: {self.status}"
+        lines = [head, plain_line(self.goal), *(_line(each) for each in self.moments)]
         return "\n".join(line for line in lines if line)
 
 
@@ -70,4 +71,4 @@ def _line(moment: Moment) -> str:
     mark = {None: " ", True: "✓", False: "✗"}[moment.ok]
     took = f" ({moment.seconds:.1f} s)" if moment.seconds and moment.seconds >= 0.05 else ""
     who = f"[{moment.member}] " if moment.member else ""
-    return f"{clock} {mark} {moment.kind:<10} {who}{moment.title}{took}"
+    return f"{clock} {mark} {moment.kind:<10} {plain_line(who + moment.title)}{took}"

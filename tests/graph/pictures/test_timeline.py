@@ -9,6 +9,7 @@ from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, phases, say
 
 from daruma.graph.build import build_graph
+from daruma.graph.pictures.moment import Moment
 from daruma.graph.pictures.seen_machine import NothingToSee
 from daruma.graph.pictures.timeline import Timeline
 from daruma.graph.storage.postgres import Postgres, open_postgres
@@ -58,6 +59,18 @@ def test_a_run_is_told_in_order(tmp_path: Path) -> None:
     assert told.tokens == sum(each.tokens for each in told.moments) > 0
     assert [each.at for each in told.moments] == sorted(each.at for each in told.moments)
     assert all(each.timed for each in told.moments)
+
+
+def test_as_text_each_moment_is_one_line() -> None:
+    """It is printed on terminals: nothing in it is obeyed there, and no key is told."""
+    key = "sk-" + "a1b2c3d4" * 4
+    evil = Moment(kind="tool", title=f"$ cat <<END\nfalse line\n\x1b[2J {key}", ok=True, seconds=2)
+    told = Timeline(thread="a\nb", status="completed", goal="Do\n\x1b[1mit", moments=(evil,))
+
+    head, goal, line = str(told).splitlines()
+
+    assert (head, goal) == ("thread a b: completed", "Do \\x1b[1mit")
+    assert line.endswith("✓ tool       $ cat <<END false line \\x1b[2J [key] (2.0 s)")
 
 
 def test_the_path_is_what_the_stream_told(tmp_path: Path) -> None:
