@@ -6,11 +6,10 @@ from typing import Any, cast, get_args
 
 from rich.text import Text
 
-from daruma.state import budget
 from daruma.state.amounts import Measure
+from daruma.state.budget_standing import standing
 from daruma.state.channels import State
 from daruma.state.granting import shown
-from daruma.state.spending import allowed, spent_by_task
 from daruma.state.step import StepKind
 
 _WIDEST = 10
@@ -45,23 +44,12 @@ def spent_of(values: Mapping[str, Any]) -> tuple[Spent, ...]:
     state = State(**{key: value for key, value in values.items() if key in _KNOWN})
     if state.task is None:
         return ()
-    limits, steps = state.task.limits, list(budget.in_scope(state))
-    thought = Spent("think", budget.spent(steps, "think"), limits.think)
-    if not state.task.verify:
-        return (thought, *_measured(state))
-    return (
-        thought,
-        Spent("verify", budget.spent(steps, "verify"), limits.verify),
-        Spent("reflect", budget.spent(steps, "reflect"), limits.reflect),
-        *_measured(state),
+    hidden = () if state.task.verify else ("verify", "reflect")
+    return tuple(
+        Spent(cast("StepKind | Measure", kind), *amounts)
+        for kind, amounts in standing(state).items()
+        if kind not in hidden
     )
-
-
-def _measured(state: State) -> tuple[Spent, ...]:
-    measures: tuple[Measure, ...] = get_args(Measure)
-    task, limits = spent_by_task(state), allowed(state, "task")
-    limited = ((each, limits.of(each)) for each in measures)
-    return tuple(Spent(each, task.of(each), of) for each, of in limited if of is not None)
 
 
 def in_words(spent: tuple[Spent, ...]) -> str:

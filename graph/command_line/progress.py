@@ -7,13 +7,14 @@ from typing import Any, Self, TypeVar
 from rich.text import Text
 
 from daruma.graph.command_line.budget_bar import Spent, bar, in_words, spent_of
-from daruma.graph.command_line.call_lines import call_title, change_lines
+from daruma.graph.command_line.call_lines import change_lines
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.going_on import OPENS, GoingOn
 from daruma.graph.command_line.live_region import LiveRegion
 from daruma.graph.command_line.panel import Now, panel, phases_of
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import beginning, one_line
+from daruma.graph.pictures.call_title import call_title
 from daruma.state.task import Task
 
 T = TypeVar("T")

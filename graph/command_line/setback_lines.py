@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from daruma.graph.command_line.call_lines import call_title
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.recovery_lines import confidence_of
+from daruma.graph.pictures.call_title import call_title
 
 Event = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from daruma.graph.command_line.asking_person import follow_command, resume_command
 from daruma.graph.command_line.audit_lines import failover_text
-from daruma.graph.command_line.call_lines import call_title, change_lines
+from daruma.graph.command_line.call_lines import change_lines
 from daruma.graph.command_line.context_lines import cost_line
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.plan_lines import plan_lines
@@ -18,6 +18,7 @@ from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.summary import print_summary
 from daruma.graph.command_line.thread_view import ThreadView
 from daruma.graph.command_line.timeline_lines import timeline_lines, when_lines
+from daruma.graph.pictures.call_title import call_title
 
 
 def print_story(paper: Paper, view: ThreadView, tail: int | None = None) -> None:

@@ -1,17 +1,15 @@
 """Making a timeline of what is on record."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from langgraph.types import StateSnapshot
 
 from daruma.graph.pictures.record import Record
 from daruma.graph.pictures.telling import moments_of
 from daruma.graph.pictures.timeline import Timeline
-from daruma.state import budget
-from daruma.state.amounts import Measure
+from daruma.state.budget_standing import standing
 from daruma.state.channels import State
-from daruma.state.spending import allowed, spent_by_task
 
 
 def timeline_of(
@@ -31,7 +29,7 @@ def timeline_of(
         updated_at=max(times, default=0.0),
         tokens=sum(each.tokens for each in moments),
         usd=sum(prices) if prices else None,
-        spent=_spent(state),
+        spent=standing(state),
         moments=moments,
         path=_path(record, members),
         plan=state.plan,
@@ -57,18 +55,3 @@ def _status(state: State, snapshot: StateSnapshot) -> str:
 
 def _is_held(value: Any) -> bool:
     return isinstance(value, Mapping) and {"retry", "keep"} <= {*value.get("options", ())}
-
-
-def _spent(state: State) -> Mapping[str, tuple[float, float]]:
-    if state.task is None:
-        return {}
-    steps, limits = [*budget.in_scope(state)], state.task.limits
-    most = {"think": limits.think, "verify": limits.verify, "reflect": limits.reflect}
-    counted = {kind: (sum(s.kind == kind for s in steps), limit) for kind, limit in most.items()}
-    spending, limited = spent_by_task(state), allowed(state, "task")
-    measured: dict[str, tuple[float, float]] = {
-        measure: (spending.of(measure), limit)
-        for measure in get_args(Measure)
-        if (limit := limited.of(measure)) is not None
-    }
-    return {**counted, **measured}

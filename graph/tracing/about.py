@@ -1,13 +1,11 @@
 """What a trace says of a node: whose work it is on, and how much of the budget is left. Pure."""
 
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
-from daruma.state import budget
-from daruma.state.amounts import Amounts, Measure
 from daruma.state.assignment import Assignment
+from daruma.state.budget_standing import Standing, standing
 from daruma.state.channels import State
-from daruma.state.spending import Spending, allowed, spent_by_task
 from daruma.state.task import Task
 from daruma.state.tool_task import Dispatch
 
@@ -25,7 +23,7 @@ class About:
     mode: str = ""
     phase: str = ""
     member: str = ""
-    budgets: dict[str, tuple[float, float]] = field(default_factory=dict)
+    budgets: Standing = field(default_factory=dict)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def about(node: str, state: object, member: str = "") -> About:
     """
     if isinstance(state, State) and state.task and node != "intake":
         phase = state.plan.current if state.plan else None
-        return _about(node, state.task, phase, member, _budgets(state, state.task))
+        return _about(node, state.task, phase, member, standing(state))
     if isinstance(state, Dispatch):
         return _about(node, state.task, state.phase_id, member, {})
     if isinstance(state, Assignment):
@@ -70,23 +68,5 @@ def about(node: str, state: object, member: str = "") -> About:
     return About(node, member=member)
 
 
-def _about(
-    node: str, task: Task, phase: str | None, member: str, budgets: dict[str, tuple[float, float]]
-) -> About:
+def _about(node: str, task: Task, phase: str | None, member: str, budgets: Standing) -> About:
     return About(node, task.id, task.mode, phase or "", member, budgets)
-
-
-def _budgets(state: State, task: Task) -> dict[str, tuple[float, float]]:
-    steps, limited = [*budget.in_scope(state)], allowed(state, "task")
-    spending = spent_by_task(state) if limited != Amounts() else Spending()
-    measured: dict[str, tuple[float, float]] = {
-        measure: (spending.of(measure), limit)
-        for measure in get_args(Measure)
-        if (limit := limited.of(measure)) is not None
-    }
-    return {
-        **measured,
-        "think": (budget.spent(steps, "think"), task.limits.think),
-        "verify": (budget.spent(steps, "verify"), task.limits.verify),
-        "reflect": (budget.spent(steps, "reflect"), task.limits.reflect),
-    }

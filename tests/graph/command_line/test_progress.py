@@ -15,11 +15,12 @@ from rich.text import Text
 from tests.parts import a_phase, a_plan, a_state, a_task, taken
 
 from daruma.graph.command_line.budget_bar import bar, in_words, spent_of
-from daruma.graph.command_line.call_lines import call_title, change_lines
+from daruma.graph.command_line.call_lines import change_lines
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line, shown
 from daruma.graph.command_line.progress import Progress
+from daruma.graph.pictures.call_title import call_title
 from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange
 from daruma.state.context_cost import ContextCost
 from daruma.state.events import EVENTS
