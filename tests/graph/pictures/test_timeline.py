@@ -234,3 +234,15 @@ def test_a_graph_without_memory_says_so() -> None:
 
     with pytest.raises(NothingToSee, match="persistence="):
         graph.timeline({"configurable": {"thread_id": "t"}})
+
+
+def test_times_and_budgets_are_those_of_the_record() -> None:
+    """It began with its first moment, and what it may spend stands beside what it spent."""
+    run = a_run({"main": [say("One.")]}, budgets={"tokens": 50_000}).ask()
+
+    told = timeline(run)
+
+    assert (told.started_at, told.updated_at) == (told.moments[0].at, told.moments[-1].at)
+    assert told.started_at < told.updated_at
+    assert told.spent["think"] == (1, run.graph.settings.budgets.max_steps)
+    assert told.spent["tokens"] == (told.tokens, 50_000)

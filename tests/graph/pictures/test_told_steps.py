@@ -1,0 +1,125 @@
+"""What steps and the walk tell: prices, failovers, grants, rollbacks, savepoints, questions."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langgraph.types import Interrupt
+from tests.parts import taken
+
+from daruma.graph.pictures.superstep import Superstep, Walk, Walked, Written
+from daruma.graph.pictures.told_questions import question_moments
+from daruma.graph.pictures.told_steps import step_moment
+from daruma.graph.pictures.told_walk import savepoint_moment, walk_moments
+from daruma.graph.pictures.visit import Visit
+from daruma.state.amounts import Amounts
+from daruma.state.audit import Audit, LeftOut
+from daruma.state.failover import Attempt, Failover
+from daruma.state.failure import Failure
+from daruma.state.grant import Grant
+from daruma.state.savepoint import Savepoint
+from daruma.state.step import Step
+from daruma.state.usage import Usage
+
+
+def a_step(**details: Any) -> Step:
+    (step,) = taken("think", at=1.0, seconds=2.0, ok=True, **details)
+    return step
+
+
+def test_a_step_tells_what_its_calls_cost() -> None:
+    """Failed requests that were charged for too; without a price there is none."""
+    charged = Usage(role="main", model="a", input_tokens=5, output_tokens=1, usd=0.25)
+    failover = Failover(
+        requested="a",
+        used="b",
+        attempts=(Attempt(model="a", error="cut off", then="next model", usage=charged),),
+    )
+    usage = Usage(role="main", model="b", input_tokens=10, output_tokens=2, usd=0.5)
+
+    told = step_moment(a_step(usage=usage, audit=Audit(message_id="m", failover=failover)))
+
+    assert (told.model, told.tokens, told.usd) == ("b", 18, 0.75)
+    assert told.note == "b answered after a: cut off"
+    assert step_moment(a_step(usage=replace(usage, usd=None))).usd is None
+
+
+def test_calls_that_were_left_out_are_counted() -> None:
+    """A reader must know that the answer asked for more."""
+    left = LeftOut(total=5, executed=2, omitted=3, limit=2, names=())
+
+    assert (
+        step_moment(a_step(audit=Audit(message_id="m", left_out=left))).note
+        == "3 of 5 calls left out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stopped", "title"),
+    [
+        (True, "the task's budget is spent: the work stops"),
+        (False, "the task's budget was spent: 500 tokens more granted"),
+    ],
+)
+def test_a_grant_is_told(stopped: bool, title: str) -> None:
+    """What a person said when a budget had run out."""
+    grant = Grant(node="main", scope="task", more=Amounts(tokens=500), stopped=stopped)
+
+    assert step_moment(a_step(grant=grant)).title == title
+
+
+@pytest.mark.parametrize(
+    ("written", "ok", "title"), [((), True, "rollback"), (("x",), False, "rollback failed")]
+)
+def test_a_rollback_is_told_with_its_end(written: tuple[str, ...], ok: bool, title: str) -> None:
+    """Where it failed, a failure was written."""
+    failures = tuple(
+        Written("t", "failure", Failure(code="rollback_failed", node="rollback", message=each))
+        for each in written
+    )
+    walked = Walked(
+        Superstep("", "1", None, 1.0, written=failures), (Visit("rollback", 1.0, 2.0),), 3.0
+    )
+
+    (told,) = [each for each in walk_moments(Walk((walked,)), "") if each.kind == "rollback"]
+
+    assert (told.title, told.ok, told.seconds) == (title, ok, 2.0)
+
+
+def test_a_savepoint_without_a_snapshot_says_so() -> None:
+    """It can not be gone back to; what was rolled back is kept under its name."""
+    point = Savepoint(
+        id="1", task_id="t/1", when="task", workspace="w", snapshot=None, undo="u1", at=1.0
+    )
+
+    told = savepoint_moment(point)
+
+    assert (told.ok, told.note) == (False, "no snapshot; what was rolled back is kept as u1")
+    assert savepoint_moment(replace(point, snapshot="s", undo=None)).note == ""
+
+
+@pytest.mark.parametrize(
+    ("opened", "output", "note"),
+    [(frozenset[str](), "Blue", ""), (frozenset({"q"}), "", "waits for an answer")],
+)
+def test_a_question_is_told_with_its_answer(opened: frozenset[str], output: str, note: str) -> None:
+    """One that is open has none: a reply that stands there was to the question before."""
+    asked = Interrupt({"type": "question", "question": "Which?"}, id="q")
+    written = (
+        Written("t", "__interrupt__", (asked,)),
+        Written("t", "__resume__", [{"answer": "Red"}, {"answer": "Blue"}]),
+    )
+    visits = (Visit("clarify", 1.0, 4.0),)
+    walked = Walked(Superstep("", "1", None, 1.0, written=written), visits, 5.0)
+
+    (told,) = question_moments(walked, opened, "")
+
+    assert (told.title, told.output, told.note) == ("Which?", output, note)
+
+
+def test_a_members_question_is_told_by_the_member() -> None:
+    """The task's own record holds it too."""
+    asked = Written("t", "__interrupt__", (Interrupt({"question": "Which?"}, id="q"),))
+    superstep = Superstep("", "1", None, 1.0, written=(asked,))
+
+    assert [*question_moments(Walked(superstep, (Visit("member", 1.0),)), frozenset(), "")] == []
