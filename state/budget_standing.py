@@ -26,7 +26,9 @@ def standing(state: State) -> Standing:
         "verify": limits.verify,
         "reflect": limits.reflect,
     }
-    counted = {kind: (float(budget.spent(steps, kind)), float(of)) for kind, of in most.items()}
+    counted: Standing = {
+        kind: (float(budget.spent(steps, kind)), float(of)) for kind, of in most.items()
+    }
     return {**counted, **_measured(state)}
 
 
