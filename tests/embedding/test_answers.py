@@ -161,6 +161,7 @@ async def test_a_server_that_is_asked_to_end_is_not_held_up_by_a_stream(
         graph = build_graph(settings=settings(), persistence=pg)
         look = await graph.alook({"configurable": {"thread_id": "t"}})
 
-    assert heard[-1] == "tool_started"
+    assert "tool_started" in heard
+    assert "tool_completed" not in heard
     assert code == -signal.SIGTERM
     assert (look.status, look.result and look.result["output"]) == ("completed", "Looked.")
