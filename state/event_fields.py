@@ -85,6 +85,8 @@ MEANINGS: Final[dict[str, str]] = {
     "variants": "Ids of the learned instructions.",
     "wait": "Seconds until the next request.",
     "workspace": "Path of the workspace; null if there is none.",
+    "command_run.note": "Why it is taken so, where the exit code does not tell: no tests, say.",
+    "command_run.passed": "Whether it counts as passed.",
     "approval_completed.decision": "approve, deny or edit; void if it was about what has changed.",
     "call_settled.how": "reused, restore, again, happened, unknown or tell.",
     "clarification_resolved.how": "resumed, or stale for a message about something else.",

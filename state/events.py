@@ -360,7 +360,8 @@ class CommandRun(Event):
     """One command: a check, a validation, a rollback, or a tool's; ``purpose`` says which.
 
     ``sandbox`` is its level, ``not_covered`` what that leaves open, ``stopped_by`` the limit
-    (memory or processes) that it was killed for.
+    (memory or processes) that it was killed for. ``passed`` says how its exit code is taken, and
+    ``note`` why, where the code alone does not tell.
     """
 
     type: ClassVar[str] = "command_run"
@@ -372,6 +373,8 @@ class CommandRun(Event):
     sandbox: str
     not_covered: tuple[str, ...] = ()
     stopped_by: str = ""
+    passed: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

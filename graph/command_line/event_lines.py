@@ -105,10 +105,12 @@ def _tool(event: Event, call: str) -> Line:
 def _command(event: Event) -> list[Line]:
     if event["purpose"] == "tool":
         return []  # its tool tells it
-    passed = event["exit_code"] == 0
+    passed = event["passed"]
     killed = f"killed: too much of {event['stopped_by']}" if event["stopped_by"] else ""
     how = killed or ("timed out" if event["timed_out"] else f"exit {event['exit_code']}")
-    tail = " · ".join(part for part in ("" if passed else how, _seconds(event)) if part)
+    why = "" if event["stopped_by"] else event["note"]
+    parts = (why if passed else how, "" if passed else why, _seconds(event))
+    tail = " · ".join(part for part in parts if part)
     return [Line("ok" if passed else "bad", f"$ {event['command']}", tail)]
 
 

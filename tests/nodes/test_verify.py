@@ -134,6 +134,18 @@ async def test_the_level_is_on_every_check(work: Path) -> None:
     assert check.not_covered == told["not_covered"] != ()
 
 
+async def test_the_event_says_how_an_exit_code_is_taken(work: Path) -> None:
+    """VE-02: no tests are no failure, and observers need not know pytest to see that."""
+    events: list[Event] = []
+    await run(work, "pytest -q no_tests_here || exit 5", "false", events=events)
+
+    told = [event.to_dict() for event in events if event.type == "command_run"]
+    assert [(each["passed"], each["note"]) for each in told] == [
+        (True, "there are no tests"),
+        (False, ""),
+    ]
+
+
 async def test_checks_that_ran_overcome_that_they_could_not(work: Path) -> None:
     """EM-04: what fails from here on is a first failure of its own."""
     assert (await run(work, "false"))["origin"] is None

@@ -16,4 +16,6 @@ def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
         sandbox=result.sandbox,
         not_covered=result.not_covered,
         stopped_by=result.stopped_by,
+        passed=result.passed,
+        note=result.note if isinstance(result, Check) else "",
     )

@@ -278,3 +278,15 @@ def test_a_long_budget_is_drawn_in_ten_blocks() -> None:
     drawn = bar(spent_of({"task": task, "steps": taken("think")}), ascii_only=True).plain
 
     assert drawn == "  think #......... 1/40  verify  0/0  reflect . 0/1"
+
+
+def test_a_check_without_tests_is_told_as_it_is_taken() -> None:
+    """Its exit code is not 0, and it is none that failed: nothing on the screen may say so."""
+    event = an_event("command_run", "pytest") | {"purpose": "verification", "exit_code": 5}
+    known = {"stopped_by": "", "timed_out": False, "seconds": 0.0, "note": "there are no tests"}
+
+    (passed,) = lines_of(event | known | {"passed": True})
+    (failed,) = lines_of(event | known | {"passed": False})
+
+    assert (passed.mark, passed.tail) == ("ok", "there are no tests")
+    assert (failed.mark, failed.tail) == ("bad", "exit 5 · there are no tests")
