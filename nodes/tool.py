@@ -45,12 +45,15 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
 
     effect = await effect_of(call, known, dispatch.task.workspace, context)
     answered = _answered(call, await once(call, effect, context, work, partial(_asked, context)))
-    return {**answered, "steps": [_step(dispatch, at, context.now() - at)]}
+    return {**answered, **_timed(dispatch, at, context.now() - at)}
 
 
-def _step(dispatch: Dispatch, at: float, seconds: float) -> Step:
-    """Put its time on record; the budget counts calls that run at once only once."""
-    return Step(
+def _timed(dispatch: Dispatch, at: float, seconds: float) -> Update:
+    """Put its time on record where time is limited: a quarter more to write for each call."""
+    limits = dispatch.task.limits
+    if not any(each and each.seconds is not None for each in (limits.spend, limits.spend_in_phase)):
+        return {}
+    step = Step(
         kind="tool",
         task_id=dispatch.task.id,
         phase_id=dispatch.phase_id,
@@ -58,6 +61,7 @@ def _step(dispatch: Dispatch, at: float, seconds: float) -> Step:
         seconds=seconds,
         signature=dispatch.call.name,
     )
+    return {"steps": [step]}
 
 
 def _asked(context: Context, question: Question) -> str:

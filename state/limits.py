@@ -24,8 +24,9 @@ def limits_of(settings: Settings, mode: Mode) -> Limits:
     )
 
 
-def _amounts(limited: Spendable) -> Amounts:
-    return Amounts(tokens=limited.tokens, usd=limited.usd, seconds=limited.seconds)
+def _amounts(limited: Spendable) -> Amounts | None:
+    found = Amounts(tokens=limited.tokens, usd=limited.usd, seconds=limited.seconds)
+    return None if found == Amounts() else found
 
 
 def recoveries_of(settings: Settings) -> int:

@@ -33,11 +33,11 @@ def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) ->
     ]
 
 
-def taken(state: "State", members: int, number: int) -> Amounts:
+def taken(state: "State", members: int, number: int) -> Amounts | None:
     """Return what of the task's limits is not for one member: what is spent, and others' shares."""
-    limits = state.task.limits.spend if state.task else Amounts()
-    if limits == Amounts():
-        return limits
+    limits = state.task.limits.spend if state.task else None
+    if limits is None:
+        return None
     whole, spent = allowed(state, "task"), spent_by_task(state)
     tokens = usd = seconds = None
     if whole.tokens is not None and limits.tokens is not None:

@@ -76,8 +76,10 @@ def allowed(state: "State", scope: Scope) -> Amounts:
     limits = state.task.limits
     base = limits.spend if scope == "task" else limits.spend_in_phase
     taken = limits.taken if scope == "task" else limits.taken_in_phase
+    if base is None:
+        return Amounts()
     more = [g.more for g in _grants(state, scope) if g.scope == scope]
-    return with_more(base, [*more, less(taken)])
+    return with_more(base, [*more, less(taken)] if taken else more)
 
 
 def with_more(base: Amounts, more: Iterable[Amounts]) -> Amounts:
@@ -104,7 +106,10 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
     """
     measures: tuple[Measure, ...] = ("seconds",) if node == "verify" else get_args(Measure)
     for scope in _scopes(state):
-        spent, limits = spending(_steps(state, scope)), allowed(state, scope)
+        limits = allowed(state, scope)
+        if limits == Amounts():
+            continue  # most tasks: nothing is to be summed up
+        spent = spending(_steps(state, scope))
         for measure in measures:
             limit = limits.of(measure)
             if limit is not None and spent.of(measure) >= limit:

@@ -12,7 +12,8 @@ class Limits:
     ``turn`` bounds the ``think`` steps of the whole task (TL-16); None means no such bound.
     ``spend`` bounds what the whole task takes in tokens, money and time, ``spend_in_phase`` what
     each phase does; ``when_spent`` says what becomes of it then (BU-04).
-    ``taken`` is what of them others have, and is not for this team member.
+    ``taken`` is what of them others have, and is not for this team member. None is nothing of it,
+    and small: a task is written down with each of its calls.
     """
 
     think: int
@@ -21,11 +22,11 @@ class Limits:
     reinjections: int = 1
     turn: int | None = None
     recoveries: int = 1
-    spend: Amounts = Amounts()
-    spend_in_phase: Amounts = Amounts()
+    spend: Amounts | None = None
+    spend_in_phase: Amounts | None = None
     when_spent: WhenSpent = "ask"
-    taken: Amounts = Amounts()
-    taken_in_phase: Amounts = Amounts()
+    taken: Amounts | None = None
+    taken_in_phase: Amounts | None = None
     schema_version: int = 1
 
 

@@ -88,4 +88,4 @@ def _limit_of(state: State, over: Overrun) -> float:
         return over.limit
     limits = state.task.limits
     given = limits.spend if over.scope == "task" else limits.spend_in_phase
-    return given.of(over.measure) or over.limit
+    return (given.of(over.measure) if given else None) or over.limit

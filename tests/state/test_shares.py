@@ -57,4 +57,4 @@ def test_who_said_to_stop_is_not_asked_by_each_member() -> None:
 
     (told,) = with_shares(state, [state.task], ["a"])
     assert told.limits.when_spent == "stop"
-    assert told.limits.taken == Amounts()
+    assert told.limits.taken is None

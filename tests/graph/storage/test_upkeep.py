@@ -63,7 +63,7 @@ def test_a_deleted_thread_leaves_nothing_but_its_lease(postgres_url: str) -> Non
         postgres.checkpointer.delete_thread("t")
 
         left = rows(postgres_url, "t")
-        assert set(left) == {*TABLES, "daruma_leases"}
+        assert set(left) == {*TABLES, "daruma_leases", "daruma_events"}
         assert {table for table, number in left.items() if number} == {"daruma_leases"}
         assert rows(postgres_url, "u") == kept
 
