@@ -26,9 +26,7 @@ def standing(state: State) -> Standing:
         "verify": limits.verify,
         "reflect": limits.reflect,
     }
-    counted: Standing = {
-        kind: (float(budget.spent(steps, kind)), float(of)) for kind, of in most.items()
-    }
+    counted: Standing = {kind: (budget.spent(steps, kind), of) for kind, of in most.items()}
     return {**counted, **_measured(state)}
 
 
