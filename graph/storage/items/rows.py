@@ -23,12 +23,13 @@ _READ: Final = """
 SELECT id, namespace, key, kind, value, created_at, updated_at FROM daruma_items {which}
 """
 _PUT: Final = """
-INSERT INTO daruma_items (namespace, key, kind, value, words, length, meant, fields)
-VALUES (%s, %s, %s, %s, %s::tsvector, %s, %s, %s)
+INSERT INTO daruma_items
+    (namespace, key, kind, value, words, length, meant, fields, created_at, updated_at)
+SELECT %s, %s, %s, %s, %s::tsvector, %s, %s, %s, at, at FROM clock_timestamp() AS at
 ON CONFLICT (namespace, key) DO UPDATE SET
     kind = excluded.kind, value = excluded.value, words = excluded.words,
     length = excluded.length, meant = excluded.meant, fields = excluded.fields,
-    updated_at = clock_timestamp()
+    updated_at = excluded.updated_at
 RETURNING id
 """
 _DELETE: Final = "DELETE FROM daruma_items WHERE namespace = %s AND key = %s"

@@ -75,6 +75,15 @@ def test_what_is_put_again_keeps_its_beginning(store: PostgresStore) -> None:
     assert store.search(NOTES, query="a") == []
 
 
+def test_what_is_new_was_changed_when_it_was_made(store: PostgresStore) -> None:
+    """One look at the clock for both times: two of them differ now and then."""
+    store.batch([PutOp(NOTES, f"{number}", {"text": "a"}) for number in range(300)])
+
+    items = store.search(NOTES, limit=300)
+    assert len(items) == 300
+    assert [item.key for item in items if item.created_at != item.updated_at] == []
+
+
 def test_what_was_deleted_is_found_no_more(store: PostgresStore) -> None:
     """By no way of looking; and deleting it again is no error."""
     store.put(NOTES, "one", {"text": "lease"})
