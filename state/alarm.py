@@ -1,10 +1,14 @@
 """The alarm: a model is about to go on in a way that has led nowhere (RE-01 to RE-03)."""
 
+from collections.abc import Sequence
+
 from daruma.state import budget
 from daruma.state.asked import tools_in
 from daruma.state.channels import State
 from daruma.state.failure import Failure
+from daruma.state.growing import growing
 from daruma.state.loops import repeating, threshold_of
+from daruma.state.observed import FAILED
 from daruma.state.rounds import attempt, rounds
 from daruma.state.step import Step
 from daruma.state.stuckness import without_progress
@@ -16,7 +20,7 @@ def alarm(state: State, asked: Step) -> Failure | None:
     It follows from the record of steps alone, so that a resumed or forked thread is judged alike.
     An answer without calls is never a loop.
     """
-    if not asked.signature or state.task is None:
+    if not asked.signature or state.task is None or _goes_on(state, asked):
         return None
     steps = list(budget.in_scope(state))
     loop = repeating(steps, asked, threshold=threshold_of(state.task.mode))
@@ -26,6 +30,23 @@ def alarm(state: State, asked: Step) -> Failure | None:
         why = "; ".join(asked.blockers) or "what was done had been done before"
         return _failure(f"{said}: {why}", rounds(attempt(steps), asked)[-1].calls)
     return None
+
+
+def _goes_on(state: State, asked: Step) -> bool:
+    """Whether there is plainly no alarm, without a look at all the rounds.
+
+    A loop goes on with calls that were made before. Who is stuck does so too, or has seen nothing
+    but failures; slow is who has something in the way.
+    """
+    made: frozenset[str] = growing(state.steps).known(_made, frozenset())
+    if asked.signature in made or asked.blockers or asked.saw.startswith(FAILED):
+        return False
+    last = next((step for step in budget.latest_in_scope(state) if step.kind == "think"), None)
+    return last is None or last.ok
+
+
+def _made(known: frozenset[str], steps: Sequence[Step]) -> frozenset[str]:
+    return known.union([step.signature for step in steps])
 
 
 def _failure(message: str, about: str) -> Failure:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import EphemeralValue
@@ -12,7 +12,7 @@ from daruma.state.assignment import Report, reduce_reports
 from daruma.state.clarification import Clarification
 from daruma.state.compaction import Compaction, Crowded
 from daruma.state.continuity import Continuity, reduce_continuity
-from daruma.state.delta import GrowingDelta
+from daruma.state.delta import GrowingDelta, RareDelta
 from daruma.state.drifted import Drifted, reduce_drifted
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
@@ -30,9 +30,14 @@ from daruma.state.task import Task
 from daruma.state.tool_task import ToolTask, reduce_calls
 from daruma.state.verification import Verification
 
-MessagesChannel = Annotated[list[AnyMessage], GrowingDelta(reduce_messages)]
-StepsChannel = Annotated[list[Step], GrowingDelta(append_steps)]
-SavepointsChannel = Annotated[list[Savepoint], GrowingDelta(append_savepoints)]
+FIRST_COPY: Final = 2500
+"""Writes to a channel before the first whole copy of it: a thread of 1,250 steps."""
+
+MessagesChannel = Annotated[
+    list[AnyMessage], GrowingDelta(reduce_messages, snapshot_frequency=FIRST_COPY)
+]
+StepsChannel = Annotated[list[Step], GrowingDelta(append_steps, snapshot_frequency=FIRST_COPY)]
+SavepointsChannel = Annotated[list[Savepoint], RareDelta(append_savepoints, snapshot_frequency=1)]
 RequestedMode = Annotated[Mode | None, EphemeralValue]
 RequestedWorkspace = Annotated[str | None, EphemeralValue]
 ContinuityChannel = Annotated[Continuity | Mapping[str, Any] | None, reduce_continuity]

@@ -88,8 +88,7 @@ def spent_text(state: State) -> str:
 def turn_is_over(state: State) -> bool:
     """Whether the turn's limit was reached before the model had answered."""
     turn = state.task.limits.turn if state.task else None
-    used = budget.spent(budget.of_task(state), "think")
-    return turn is not None and used >= turn and not answer(state)
+    return turn is not None and budget.in_task(state, "think") >= turn and not answer(state)
 
 
 def _status_of_red(state: State) -> Status:

@@ -4,7 +4,8 @@ Events are for watching, in ``stream_mode="custom"``; nothing routes on them and
 remembered in them. What opens (``*_started``, ``*_request``) is closed on every path (PL-04).
 """
 
-from dataclasses import asdict, dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 SCHEMA_VERSION: Final = 1
@@ -23,8 +24,10 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able values, with its ``type``, and the member if it has one."""
-        plain = {"type": self.type, **asdict(self)}
-        return plain if self.member else {k: v for k, v in plain.items() if k != "member"}
+        told = {name: deepcopy(value) for name, value in vars(self).items()}
+        if not self.member:
+            del told["member"]
+        return {"type": self.type, **told}
 
 
 @dataclass(frozen=True, kw_only=True)

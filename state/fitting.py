@@ -3,8 +3,9 @@
 Each record validates itself as it is read; this tells a record in another's place.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import chain
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -15,6 +16,7 @@ from daruma.state.channels import State, Update
 from daruma.state.storage import DamagedState
 
 Write = tuple[str, Any]
+Fits = Callable[[Any], bool]
 
 
 def refuse_misfits(values: Mapping[str, Any], writes: Iterable[Write] = ()) -> None:
@@ -25,7 +27,7 @@ def refuse_misfits(values: Mapping[str, Any], writes: Iterable[Write] = ()) -> N
     """
     for channel, stored in values.items():
         value = stored.value if isinstance(stored, _DeltaSnapshot) else stored
-        if channel in _held() and not fits(value, _held()[channel]):
+        if channel in _held() and not _held()[channel](value):
             raise DamagedState(f"channel {channel!r} holds a {type(value).__name__}")
     for channel, value in writes:
         if channel in _written() and not _may_be_written(channel, value):
@@ -34,32 +36,51 @@ def refuse_misfits(values: Mapping[str, Any], writes: Iterable[Write] = ()) -> N
 
 def _may_be_written(channel: str, value: Any) -> bool:
     if isinstance(value, Overwrite):
-        return value.value is None or fits(value.value, _held()[channel])
-    return fits(value, _written()[channel]) or fits(value, _held()[channel])
+        return value.value is None or _held()[channel](value.value)
+    return _written()[channel](value) or _held()[channel](value)
 
 
 @cache
-def _held() -> dict[str, Any]:
-    return get_type_hints(State, include_extras=True)
+def _held() -> dict[str, Fits]:
+    hints = get_type_hints(State, include_extras=True)
+    return {name: fitting(hint) for name, hint in hints.items()}
 
 
 @cache
-def _written() -> dict[str, Any]:
+def _written() -> dict[str, Fits]:
     hints = get_type_hints(Update, include_extras=True)
-    return {name: hint for name, hint in hints.items() if name != "messages"}
+    return {name: fitting(hint) for name, hint in hints.items() if name != "messages"}
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type; a tuple may have become a list, as in msgpack."""
+def fitting(hint: Any) -> Fits:
+    """Return what tells whether a value is of a type; a list may stand for a tuple, as in msgpack.
+
+    A history has thousands of values of one type, which is taken apart only once.
+    """
+    origin, of = get_origin(hint), get_args(hint)
+    if classes := _classes(hint):
+        return lambda value: isinstance(value, classes)
+    if origin is Annotated:
+        return fitting(of[0])
+    if origin is Literal:
+        return lambda value: value in of
+    if origin in (Union, UnionType):
+        either = [fitting(each) for each in of]
+        return lambda value: any(fits(value) for fits in either)
+    if origin in (list, tuple):
+        of_each = fitting(of[0])
+        return lambda value: isinstance(value, list | tuple) and all(map(of_each, value))
+    return lambda value: isinstance(value, origin)
+
+
+def _classes(hint: Any) -> tuple[type, ...]:
+    """Return the classes that a type is one of; none where it is not a matter of classes alone."""
     origin, of = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return fits(value, of[0])
+        return _classes(of[0])
     if origin in (Union, UnionType):
-        return any(fits(value, each) for each in of)
-    if origin is Literal:
-        return value in of
-    if origin in (list, tuple):
-        return isinstance(value, list | tuple) and all(fits(each, of[0]) for each in value)
-    if origin is Mapping:
-        return isinstance(value, Mapping)
-    return isinstance(value, NoneType if hint is None else hint)
+        each = [_classes(one) for one in of]
+        return tuple(chain.from_iterable(each)) if all(each) else ()
+    if hint is None:
+        return (NoneType,)
+    return (hint,) if origin is None else ()

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import cache
 from typing import Final
 
 BIDI: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -9,7 +10,7 @@ _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters, marks and symbols that are drawn as nothing."""
 
 _SELECTORS = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_ORDINARY = re.compile(
+_ORDINARY = (
     "(?<=[\u0590-\u1dff\u2600-\u27bf\u2c00-\ufdff\ufe0f\U00010000-\U0001ffff])[\u200c\u200d](?=[^\0-\u20ff]|\\w)"
     "|(?<=[\\d#*©®‼⁉\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
     "|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]|(?<=[\u3400-\u9fff])[\U000e0100-\U000e01ef]"
@@ -44,9 +45,15 @@ def is_control(char: str) -> bool:
     return unicodedata.category(char) in {"Cc", "Cs"}
 
 
+@cache
+def _ordinary() -> re.Pattern[str]:
+    """Compiled when it is first needed, as it takes a while."""
+    return re.compile(_ORDINARY)
+
+
 def hiding_places(text: str) -> list[tuple[int, str]]:
     """Return position and character of all that hides, but for what ordinary text needs."""
-    ordinary = {at for found in _ORDINARY.finditer(text) for at in range(*found.span())}
+    ordinary = {at for found in _ordinary().finditer(text) for at in range(*found.span())}
     return [
         (at, char)
         for at, char in enumerate(text)

@@ -5,7 +5,7 @@ fold: it invents nothing (no random ids) and handles one message after the other
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import (
     AnyMessage,
@@ -14,6 +14,8 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from daruma.state.growing import Growing, growing
 
 Messages = list[AnyMessage | RemoveMessage]
 
@@ -25,8 +27,9 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
     nothing: a replay must never fail.
     """
     written: list[Any] = [message for write in writes for message in convert_to_messages(write)]
-    if _all_new(messages, written):  # as almost always: the rest takes time for each old message
-        return [*messages, *written]
+    old = growing(messages)
+    if _all_new(old, written):  # as almost always: the rest takes time for each old message
+        return old.with_more(written)
     folded: dict[object, Any] = {_key(message): message for message in messages}
     for message in written:
         if not isinstance(message, RemoveMessage):
@@ -35,16 +38,23 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
             folded.clear()
         else:
             folded.pop(message.id, None)
-    return list(folded.values())
+    return Growing(folded.values())
 
 
-def _all_new(messages: Sequence[BaseMessage], written: Sequence[BaseMessage]) -> bool:
+def _all_new(messages: Growing[AnyMessage], written: Sequence[BaseMessage]) -> bool:
     ids = [message.id for message in written if message.id]
     return (
         len(set(ids)) == len(ids)
         and not any(isinstance(message, RemoveMessage) for message in written)
-        and {message.id for message in messages}.isdisjoint(ids)
+        and messages.known(_ids, _NO_IDS).isdisjoint(ids)
     )
+
+
+_NO_IDS: Final[frozenset[str | None]] = frozenset()
+
+
+def _ids(known: frozenset[str | None], messages: Sequence[BaseMessage]) -> frozenset[str | None]:
+    return known.union([message.id for message in messages])
 
 
 def _key(message: BaseMessage) -> object:

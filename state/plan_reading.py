@@ -7,7 +7,6 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-import json_repair
 from pydantic import ValidationError
 
 from daruma.state.plan import Phase, Plan, PlanRefused
@@ -88,6 +87,8 @@ def _object_in(text: str) -> Mapping[str, Any] | None:
     unclosed = text.count("{") > text.count("}") or text.count("[") > text.count("]")
     if '"phases"' not in text or not 0 <= start < end or unclosed:
         return None  # what was cut off is not repaired into a shorter plan
+    import json_repair  # rarely needed
+
     return _as_plan(json_repair.loads(text[start : end + 1]))
 
 

@@ -16,7 +16,8 @@ def record(cls: type[T]) -> type[T]:
 
     A checkpoint is read back by calling the constructor, so what validates here is validated again
     on every load. Records carry ``schema_version``; one that changes its fields gets a new number
-    and a classmethod ``migrate(payload) -> payload`` for the older ones.
+    and a classmethod ``migrate(payload) -> payload`` for the older ones. So does one that changes a
+    default: a field that holds it is not written, and ``migrate`` has to fill in what it was.
     """
     stored: Any = dataclass(frozen=True, kw_only=True, slots=True, config=_CONFIG)(cls)
     return cast("type[T]", stored)

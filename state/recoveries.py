@@ -22,11 +22,13 @@ def hidden_tools(state: State, *, answered: bool = False) -> frozenset[str]:
     What a recovery hides is hidden from one model call, and from the repair of that call's answer.
     """
     thinks = 0
-    for step in reversed(budget.of_task(state)):
+    for step in budget.latest_of_task(state):
         if step.recovery:
             hides = step.recovery.hides if thinks == int(answered) else ""
             return frozenset({hides} if hides else ())
         thinks += step.kind == "think"
+        if thinks > int(answered):
+            break
     return frozenset()
 
 

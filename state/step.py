@@ -6,6 +6,7 @@ from typing import Literal
 from daruma.state.audit import Audit
 from daruma.state.context_cost import ContextCost
 from daruma.state.grant import Grant
+from daruma.state.growing import growing
 from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.usage import Usage
@@ -63,4 +64,4 @@ class Step:
 
 def append_steps(steps: list[Step], writes: Sequence[list[Step]]) -> list[Step]:
     """Reduce the ``steps`` channel: history only ever grows."""
-    return [*steps, *(step for write in writes for step in write)]
+    return growing(steps).with_more(step for write in writes for step in write)

@@ -4,17 +4,20 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.parts import a_phase, a_plan, a_state, a_task, taken
 from tests.state.test_rounds import think
 from tests.state.traces.endless import cycle_of
 from tests.state.traces.trace import Call, Turn, Watched, runs_before_alarm
 
+from daruma.state import budget
 from daruma.state.alarm import alarm
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.state.step import Step
+from daruma.state.loops import repeating
+from daruma.state.step import Step, append_steps
+from daruma.state.stuckness import without_progress
 
 LOOPING = [think("shout#1"), think("shout#1", "x")]
 ASKED = think("shout#1", "x")
@@ -136,3 +139,45 @@ def test_a_record_read_again_gives_the_same_alarm() -> None:
     *before, refused = watched.state.steps
 
     assert alarm(a_state(steps=before), refused) == raised
+
+
+THINKS = st.builds(
+    Step,
+    kind=st.sampled_from(["think"] * 6 + ["reflect", "recover"]),
+    task_id=st.sampled_from(["t/1"] * 4 + ["t/0"]),
+    phase_id=st.sampled_from(["p1", "p1", "p2"]),
+    ok=st.sampled_from([True, True, True, False]),
+    signature=st.sampled_from(["a#1", "a#2", "b#1", ""]),
+    saw=st.sampled_from(["", "x", "!x", "!y"]),
+    blockers=st.sampled_from([(), ("no",)]),
+)
+
+
+FAILING = [think("a#1"), *(think(f"a#{n}", "!e") for n in (2, 3))]
+REFUSED = think("a#4", "!e", ok=False)
+SLOW = [think("a#1"), *(think(f"{tool}#1", "x") for tool in "babababa")]
+
+
+@given(st.lists(THINKS, max_size=14), THINKS, st.sampled_from([None, "p1"]))
+@example([*FAILING, REFUSED], think("a#5"), None)
+@example(
+    [*in_phase([*FAILING, REFUSED], "p1"), *in_phase([think("b#1")], "p2")], think("a#5"), "p1"
+)
+@example(FAILING, think("a#5", "!e"), None)
+@example(SLOW, think("c#1", "x", blockers=("no",)), None)
+@example(SLOW, think("b#1", "x"), None)
+def test_work_that_plainly_goes_on_would_never_raise_an_alarm(
+    steps: list[Step], asked: Step, phase: str | None
+) -> None:
+    """The rounds are only gone through where they may tell something; a resumed run asks anew."""
+    plan = a_plan(a_phase("p1"), a_phase("p2"), current=phase) if phase else None
+    state = a_state(steps=steps, plan=plan)
+    grown = a_state(steps=[], plan=plan)
+    for step in steps:
+        grown = replace(grown, steps=append_steps(grown.steps, [[step]]))
+        alarm(grown, asked)
+    past = list(budget.in_scope(state))
+    repeats = repeating(past, asked, threshold=2) or without_progress(past, asked)
+
+    assert bool(alarm(state, asked)) == bool(repeats and asked.signature)
+    assert alarm(grown, asked) == alarm(state, asked)

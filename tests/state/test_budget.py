@@ -10,7 +10,7 @@ from tests.parts import a_failure, a_phase, a_plan, a_state, a_task, taken
 from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.state.step import Step
+from daruma.state.step import Step, StepKind, append_steps
 
 KINDS = ("plan", "think", "verify", "reflect", "recover")
 STEPS = st.lists(
@@ -191,3 +191,20 @@ def test_recovery_can_be_switched_off(allowed: int) -> None:
     task = a_task(limits={"recoveries": allowed})
 
     assert budget.can_recover(a_state(task=task)) is bool(allowed)
+
+
+@given(STEPS, st.sampled_from([None, "p1"]), st.sampled_from(KINDS), st.integers(0, 30))
+def test_a_count_that_is_gone_on_with_is_one_of_all_steps(
+    steps: list[Step], phase: str | None, kind: StepKind, known: int
+) -> None:
+    """BU-03: what was counted of the beginning of a record is not counted otherwise later."""
+    plan = a_plan(a_phase("p1"), current=phase) if phase else None
+    begun = State(task=a_task("plan_exec"), plan=plan, steps=append_steps([], [steps[:known]]))
+    budget.on_thread(begun, kind)
+    state = replace(begun, steps=append_steps(begun.steps, [steps[known:]]))
+
+    assert budget.on_thread(state, kind) == budget.spent(steps, kind)
+    assert budget.in_task(state, kind) == budget.spent(budget.of_task(state), kind)
+    assert budget.in_phase(state, kind) == budget.spent(budget.in_scope(state), kind)
+    assert [*budget.latest_in_scope(state)] == [*budget.in_scope(state)][::-1]
+    assert [*budget.latest_of_task(state)] == budget.of_task(state)[::-1]

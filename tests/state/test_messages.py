@@ -39,6 +39,15 @@ def test_a_known_id_takes_the_old_place() -> None:
     assert isinstance(reduced[0], AIMessage)
 
 
+def test_an_id_is_known_however_long_ago_it_was_written() -> None:
+    """A list that grew write by write knows all of its ids."""
+    reduced: list[AnyMessage] = []
+    for write in ("a", "b", "c"):
+        reduced = reduce_messages(reduced, [[human(write)]])
+
+    assert shown(reduce_messages(reduced, [[human("a", "new")]]))[0] == ("a", "new")
+
+
 def test_a_removed_message_is_gone() -> None:
     """Removing what is not there does nothing; what is added again afterwards comes last."""
     reduced = reduce_messages(

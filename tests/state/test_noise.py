@@ -1,8 +1,11 @@
 """What two outputs of the same thing may differ in, and what they may not."""
 
+import re
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from daruma.state.noise import without_noise, without_numbers
 
@@ -65,7 +68,79 @@ def test_errors_in_other_words_differ() -> None:
     assert without_numbers("no module named a") != without_numbers("no module named b")
 
 
-@pytest.mark.parametrize("text", ["a-" * 15_000, "a-" * 15_000 + "g", "1 " * 15_000])
+ETA = r"(?<!eta )(?<!eta: )(?<!remaining: )"
+STILL = r"(?!\s*(?:left|remaining|to go))"
+MOMENT = (
+    r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
+    rf"|{ETA}\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b{STILL}"
+    r"|(?<=timestamp)\W{1,4}1\d{9,12}(?:\.\d+)?"
+)
+DURATION = (
+    rf"{ETA}(?<![\w.])(?:\d+\s?h(?:ours?)?\s?)?(?:\d+\s?m(?:in)?\s?)?"
+    r"\d+(?:[.,]\d+)?\s?(?:ns|[µu]s|ms|s|secs?|seconds?|min|minutes?|hours?)\b"
+    rf"{STILL}|(?<=elapsed|latency|runtime)\W{{1,4}}\d+(?:\.\d+)?\b"
+    r"|(?<=duration)(?:_m?s)?\W{1,4}\d+(?:\.\d+)?\b"
+)
+PLAINLY = [
+    (MOMENT, "<time>"),
+    (DURATION, "<duration>"),
+    (r"\b0x[0-9a-f]{4,}", "<address>"),
+    (r"\b(p?pid)\b\W{0,3}\d+", r"\1 <number>"),
+    (r"(?-i:\btmp[a-z0-9_]{8}\b)", "<temporary>"),
+]
+"""What noise is, in the plainest words."""
+
+PIECES = st.sampled_from(
+    [
+        *("1", "12", "17", "2026-11-21", "T", " ", ":", "10:11:12", ":13", "1700000000", ".", ","),
+        *("eta ", "ETA: ", "Remaining: ", " left", " to go", "h", "m", "s", "ms", "µs", "μS", "ns"),
+        *(
+            "hour",
+            "sec",
+            "seconds",
+            "min",
+            "minutes",
+            "-",
+            "+0100",
+            "Z",
+            "\n",
+            "_",
+            "_ms",
+            "(",
+            "=",
+        ),
+        *("timestamp", "tımestamp", "elapſed", "Elapsed", "latency", "RUNTİME", "duration"),
+        *("0x", "0X", "deadbeef", "pid", "PİD", "ppıd", "tmp", "abcdefgh", "é", "٣", "<", "="),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=14).map("".join))
+@example("took 1h 2m 3.5s, 12:13:14,5 left, at 2026-11-21 10:11:12.3+01:00")
+@example("duration_ms: 12.5s elapsed = 1m 3 s, elapſed: 3")
+@example("ppıd 12")
+@example("PİD: 3, elapſed: 1, 0X12aB at 10:11:12 in tmpabcdefgh")
+@example("1h2m3s 4m5 s 6 7ms 8.9ms .5s a1s 1,5s 1_s")
+def test_noise_is_found_as_quickly_as_it_is_plainly(text: str) -> None:
+    """What stands on record of an older run compares with what is made of the same text now."""
+    plainly = text
+    for pattern, mark in PLAINLY:
+        plainly = re.sub(pattern, mark, plainly, flags=re.IGNORECASE)
+
+    assert without_noise(text) == plainly
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a-" * 15_000,
+        "a-" * 15_000 + "g",
+        "1 " * 15_000,
+        "1," * 15_000,
+        "1m" * 15_000,
+        "1:" * 15_000,
+    ],
+)
 def test_a_long_result_takes_no_time(text: str) -> None:
     """Quadratic work on the 30,000 characters of a tool's result would stop the whole process."""
     began = time.process_time()

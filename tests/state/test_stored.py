@@ -1,6 +1,8 @@
 """The full names of stored types are part of the storage format."""
 
 import dataclasses
+import json
+from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
@@ -8,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from daruma.state import channels
+from daruma.state.packing import defaults_of
 from daruma.state.stored import STORED_TYPES
 from daruma.state.task import Limits
 
@@ -53,6 +56,9 @@ VERSIONS = {
     "daruma.state.verification.Verification": 1,
 }
 """Renaming or moving a type, or changing its fields, needs a migration of what is stored."""
+
+DEFAULTS = Path(__file__).with_name("stored_defaults.json")
+"""What is not written of a record, as it is its default."""
 
 
 def full_name(type_: type) -> str:
@@ -109,3 +115,10 @@ def test_what_is_written_can_be_read() -> None:
     asked = {"messages", "mode", "workspace", "continuity"}
     assert set(get_type_hints(channels.Input)) == asked
     assert set(get_type_hints(channels.Output)) <= set(readable)
+
+
+def test_no_default_of_a_stored_field_changes_unnoticed() -> None:
+    """Stored records lack what is a default: a new one needs a new version, and a migration."""
+    defaults = {full_name(each): dict(defaults_of(each)) for each in STORED_TYPES}
+
+    assert json.loads(json.dumps(defaults)) == json.loads(DEFAULTS.read_text())

@@ -1,0 +1,55 @@
+"""A list that only ever grows, and knows of itself what would else be looked up in all of it.
+
+A thread of 1,000 steps is then as quick to go on with as one of 10. What is known is no state: it
+follows from the list, is never stored, and is found out anew of a list that was read back.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Growing(list[T]):
+    """The values of a channel. It is never changed in place: what is added makes a new one."""
+
+    __slots__ = ("_known",)
+    _known: dict[Callable[..., Any], tuple[int, Any]]
+
+    def __init__(self, values: Iterable[T] = ()) -> None:
+        super().__init__(values)
+        self._known = {}
+
+    def __reduce__(self) -> tuple[type["Growing[T]"], tuple[list[T]]]:
+        """Leave behind what is known: who reads it back finds it out anew."""
+        return Growing, (list(self),)
+
+    def __copy__(self) -> "Growing[T]":
+        """Copy what is known too: LangGraph copies channels to look ahead."""
+        return self.with_more(())
+
+    def with_more(self, values: Iterable[T]) -> "Growing[T]":
+        """Return a list with values added; what is known of this one is known of its beginning."""
+        more = Growing(self)
+        more.extend(values)
+        more._known = dict(self._known)
+        return more
+
+    def known(self, fold: Callable[[V, Sequence[T]], V], start: V) -> V:
+        """Return what ``fold`` makes of all values; it is given each of them only once.
+
+        Folding part by part comes to the same as folding all at once, and ``fold`` returns a new
+        value: lists that grew from the same one share the old one.
+        """
+        found: tuple[int, V] = self._known.get(fold, (0, start))
+        through, value = found
+        if through < len(self):
+            value = fold(value, self[through:])
+            self._known[fold] = len(self), value
+        return value
+
+
+def growing(values: Sequence[T]) -> Growing[T]:
+    """Return values as a list that knows of itself; the same one if it is one."""
+    return values if isinstance(values, Growing) else Growing(values)
