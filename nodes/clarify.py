@@ -10,7 +10,6 @@ from daruma.state.events import ClarificationResolved
 from daruma.state.interrupts import Answer, Question, read_reply
 from daruma.tools.asked_of_people import asked_of_people
 from daruma.tools.context import Context
-from daruma.tools.continuity.continuation import calls_off
 from daruma.tools.continuity.taking_up import with_said
 from daruma.tools.dates.machine_zone import local_time
 
@@ -20,6 +19,8 @@ async def clarify(state: State, context: Context) -> Update:
 
     What calls it off is told as it is: nothing is filled in then.
     """
+    from daruma.tools.continuity.continuation import calls_off  # six languages: only here
+
     asked = state.clarification
     if asked is None:
         raise LookupError("there is nothing to ask for")

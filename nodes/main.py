@@ -83,7 +83,7 @@ async def _thought(state: State, context: Context) -> Update:
         answer = await context.ask(
             "main",
             draft.messages(state),
-            call=budget.spent(state.steps, "think"),
+            call=budget.on_thread(state, "think"),
             tools=offer.tools,
             emit=context.emit,
         )
@@ -134,7 +134,7 @@ def prompt(
 
 
 def _read(state: State, context: Context, answer: Answer, offer: Offer, at: float) -> Update:
-    number = budget.spent(state.steps, "think")
+    number = budget.on_thread(state, "think")
     message = as_calls(answer.message, offer.names)
     message = with_own_ids(message, f"{state.task_id}:answer:{number}")
     message, left_out = limited(message, offer.settings.max_calls_per_turn)
@@ -161,7 +161,10 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
         return _refused(state, message, calls, replace(step, ok=False), looping)
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
-    return {"messages": messages, "steps": [step], "calls": calls, "failure": None, "origin": None}
+    update: Update = {"messages": messages, "steps": [step], "calls": calls}
+    if state.failure or state.origin or number == 0:  # what is empty costs a row to empty again
+        update |= {"failure": None, "origin": None}
+    return update
 
 
 def _refused(

@@ -62,7 +62,7 @@ async def plan(state: State, context: Context) -> Update:
     counted, crowded = weighed(draft, state, context)
     if crowded:
         return unasked(crowded)
-    call = budget.spent(state.steps, "plan")
+    call = budget.on_thread(state, "plan")
     try:
         answer = await context.ask("plan", draft.messages(state), call=call, emit=context.emit)
     except ModelFailed as error:
@@ -103,7 +103,7 @@ def request(state: State, settings: Settings, team: Template | None = None) -> D
 def _read(
     state: State, context: Context, answer: Answer, at: float, experts: Sequence[str]
 ) -> Update:
-    number = budget.spent(budget.of_task(state), "plan") + 1
+    number = budget.in_task(state, "plan") + 1
     goal = state.task.goal if state.task else ""
     step = partial(
         record_step,

@@ -79,7 +79,7 @@ async def _dealt_with(case: Case, context: Context) -> Update:
 
 
 def _message_id(state: State) -> str:
-    return f"{state.task_id}:recovery:{budget.spent(budget.of_task(state), 'recover')}"
+    return f"{state.task_id}:recovery:{budget.in_task(state, 'recover')}"
 
 
 async def _chosen(

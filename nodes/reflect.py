@@ -34,7 +34,7 @@ async def reflect(state: State, context: Context) -> Update:
         answer = await context.ask(
             "reflect",
             draft.messages(state),
-            call=budget.spent(state.steps, "reflect"),
+            call=budget.on_thread(state, "reflect"),
             role="reflect",
             emit=context.emit,
         )
@@ -66,7 +66,7 @@ def _told(
     )
     if not text:
         return {"steps": step}
-    number = budget.spent(state.steps, "reflect")
+    number = budget.on_thread(state, "reflect")
     note = HumanMessage(
         f"Reflection: {text}\n\nTry again.", id=f"{state.task_id}:reflection:{number}"
     )

@@ -62,7 +62,7 @@ async def _ask(
         answer = await context.ask(
             "repair",
             [SystemMessage(this.request.system), HumanMessage(this.request.user)],
-            call=budget.spent(state.steps, "repair"),
+            call=budget.on_thread(state, "repair"),
             role="repair",
             sampling=EXACT,
             emit=context.emit,

@@ -47,6 +47,6 @@ def _code(error: Exception) -> Code:
 
 
 def _report(state: State, verification: Verification) -> HumanMessage:
-    number = budget.spent(state.steps, "verify")
+    number = budget.on_thread(state, "verify")
     text = f"Verification failed. What the checks said:\n\n{excerpt(verification)}"
     return HumanMessage(text, id=f"{state.task_id}:verification:{number}")

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from daruma.tools.dates.moments import has_day, moment_in
-
 if TYPE_CHECKING:
     from daruma.tools.tool import Tool
 
@@ -80,8 +78,13 @@ def _moments(
     canonical: Canonical | None, args: Mapping[str, Any], now: datetime
 ) -> dict[str, str | None]:
     """Return the dates of a call in ISO form, None for what is in doubt."""
+    dates = canonical.dates if canonical else {}
+    if not dates:
+        return {}
+    from daruma.tools.dates.moments import has_day, moment_in  # dates in six languages: rarely
+
     found: dict[str, str | None] = {}
-    for key, kind in (canonical.dates if canonical else {}).items():
+    for key, kind in dates.items():
         said = args.get(key)
         if isinstance(said, str) and said.strip():
             moment = moment_in(said, now)

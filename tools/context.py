@@ -20,6 +20,7 @@ from daruma.state.usage import Role, Usage
 from daruma.tools.context_window.tokens import ESTIMATE, Tokens
 from daruma.tools.edit_folder import edit_folder
 from daruma.tools.files.edit_history import EditHistory
+from daruma.tools.files.threads import to_thread
 from daruma.tools.files.workspace import Workspace
 from daruma.tools.journal import Journal, NoJournal
 from daruma.tools.outputs import Outputs, ProcessOutputs
@@ -154,6 +155,6 @@ class Context:
             return bare
         return replace(
             bare,
-            workspace=await asyncio.to_thread(Workspace, Path(workspace)),
+            workspace=await to_thread(Workspace, Path(workspace)),
             history=EditHistory(edit_folder(workspace, self.thread_id)),
         )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from langchain_core.messages import AnyMessage, ToolMessage
@@ -15,6 +16,10 @@ MOST: Final = 10
 
 MOST_TEXT: Final = 1_000_000
 """Characters of results that are looked through, the newest first: some milliseconds."""
+
+MOST_SHOWN: Final = 2_000
+"""Times that paths are shown in results which are looked at, the newest first: a millisecond or
+two. The one path that all the work is about is shown in most of a long thread's results."""
 
 LONGEST: Final = 300
 """Characters of a path."""
@@ -32,19 +37,26 @@ def paths_of(call: ToolTask, messages: Sequence[AnyMessage]) -> tuple[str, ...]:
     if call.name != EDITOR or not isinstance(given, str) or len(given) > LONGEST:
         return ()
     found: dict[str, None] = {}
-    for text in _texts(messages):
-        for tail in _tails(given):
-            found |= dict.fromkeys(_ending(tail, text) if tail in text else ())
+    for path in islice(_shown(_tails(given), messages), MOST_SHOWN):
+        found[path] = None
         if len(found) > MOST:
             break
     return tuple(path for path in found if path != given)[:MOST]
+
+
+def _shown(tails: Sequence[str], messages: Sequence[AnyMessage]) -> Iterator[str]:
+    for text in _texts(messages):
+        for tail in tails:
+            if tail in text:
+                yield from _ending(tail, text)
 
 
 def _texts(messages: Sequence[AnyMessage]) -> Iterator[str]:
     left = MOST_TEXT
     for message in reversed(messages):
         if isinstance(message, ToolMessage) and message.status == "success":
-            text = str(message.text)[-left:]
+            whole = message.content if isinstance(message.content, str) else str(message.text)
+            text = whole[-left:]
             left -= len(text)
             yield text
         if left <= 0:

@@ -23,8 +23,10 @@ def shows(settings: Tools, tool: Tool) -> bool:
 
     Raises :class:`~daruma.state.settings_errors.SettingsError` for a profile that is not there.
     """
-    check_profile(settings)
     profile = settings.profile or "all"
+    if profile == "all" and not settings.profiles:
+        return True
+    check_profile(settings)
     if profile in settings.profiles:
         return any(fnmatchcase(tool.name, pattern) for pattern in settings.profiles[profile])
     if profile == "read_only":

@@ -1,10 +1,11 @@
 """The one answer that every tool call gets, whatever became of it (TL-03)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from unicodedata import category
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from daruma.state.growing import growing
 from daruma.state.reference import REFERENCE
 from daruma.state.tool_task import ToolTask
 
@@ -27,9 +28,13 @@ def tool_result(call: ToolTask, text: str, *, ok: bool = True, reference: str = 
     )
 
 
-def leave_out(messages: Iterable[AnyMessage]) -> bool:
+def leave_out(messages: Sequence[AnyMessage]) -> bool:
     """Whether one of the messages is a result that was left out in part."""
-    return any(
+    return growing(messages).known(_leave_out, start=False)
+
+
+def _leave_out(known: bool, messages: Sequence[AnyMessage]) -> bool:  # noqa: FBT001 - a fold
+    return known or any(
         isinstance(message, ToolMessage) and REFERENCE in message.additional_kwargs
         for message in messages
     )

@@ -6,19 +6,80 @@ The history keeps what was said; only what is sent is mended.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+
+from daruma.state.growing import Growing
 
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def sendable(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+class Sendable(list[BaseMessage]):
+    """A request that every provider takes: there is nothing more to mend."""
+
+
+def sendable(messages: Sequence[BaseMessage]) -> Sendable:
     """Merge system messages at the head (TL-20), mend names, give every call its one result."""
+    if isinstance(messages, Sendable):
+        return messages
     system = [message.text for message in messages if isinstance(message, SystemMessage)]
     others = [message for message in messages if not isinstance(message, SystemMessage)]
     head = [SystemMessage("\n\n".join(system))] if system else []
-    return [*head, *_answered(_with_sendable_names(others))]
+    return Sendable([*head, *_answered(_with_sendable_names(others))])
+
+
+def request(
+    head: Sequence[BaseMessage], history: Sequence[BaseMessage], tail: Sequence[BaseMessage] = ()
+) -> Sendable:
+    """Return all three as one request: what :func:`sendable` makes of them.
+
+    Of a history that knows of itself what is settled, only the rest is looked at.
+    """
+    through = history.known(_settled, _NOTHING).through if isinstance(history, Growing) else 0
+    rest = sendable([*history[through:], *tail])
+    if not through or any(isinstance(message, SystemMessage) for message in rest[:1]):
+        return sendable([*head, *history, *tail])
+    return Sendable([*sendable(head), *history[:through], *rest])
+
+
+class Settled(NamedTuple):
+    """How much of a history, from its beginning, is sent just as it is.
+
+    Of the messages that were ``seen``, those ``through`` some place; ``calls`` wait for results.
+    ``ended``: whatever follows, no more is settled.
+    """
+
+    through: int = 0
+    seen: int = 0
+    calls: frozenset[str] = frozenset()
+    ended: bool = False
+
+
+_NOTHING: Final = Settled()
+
+
+def _settled(known: Settled, messages: Sequence[BaseMessage]) -> Settled:
+    for message in messages:
+        if known.ended:
+            break
+        known = _after(known, message)
+    return known
+
+
+def _after(known: Settled, message: BaseMessage) -> Settled:
+    calls = known.calls
+    if isinstance(message, ToolMessage):
+        ended, calls = message.tool_call_id not in calls, calls - {message.tool_call_id}
+    elif isinstance(message, AIMessage):
+        ended = bool(calls) or _has_to_be_mended(message)
+        calls = frozenset(str(call["id"]) for call in _calls(message))
+    else:
+        ended = bool(calls) or isinstance(message, SystemMessage)
+    if ended:
+        return known._replace(ended=True)
+    seen = known.seen + 1
+    return Settled(known.through if calls else seen, seen, calls)
 
 
 def _with_sendable_names(messages: Iterable[BaseMessage]) -> Iterator[BaseMessage]:

@@ -63,6 +63,24 @@ async def test_calls_become_tool_tasks() -> None:
     assert "there is no tool 'nope'" in result.text
 
 
+@pytest.mark.parametrize(
+    ("before", "fields"),
+    [
+        ({}, {"failure", "origin"}),
+        ({"steps": taken("think")}, set()),
+        ({"steps": taken("think"), "origin": a_failure()}, {"failure", "origin"}),
+    ],
+)
+async def test_what_is_empty_is_not_emptied_at_each_step(
+    before: dict[str, Any], fields: set[str]
+) -> None:
+    """Each field that is written costs a row; after the first answer both are there."""
+    update = await main(state(**before), a_context("Done."))
+
+    assert update.keys() & {"failure", "origin"} == fields
+    assert not [name for name in fields if update[name]]  # type: ignore[literal-required]
+
+
 async def test_what_a_model_may_repair_is_not_answered_yet() -> None:
     """TL-08: its result comes once it has been tried."""
     update = await main(state(), a_context(calling("nope", text="hi"), tools=[shout]))

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from tests.parts import a_call
 
 from daruma.state.tool_task import ToolTask
-from daruma.tools.paths_shown import MOST, paths_of
+from daruma.tools.paths_shown import MOST, MOST_SHOWN, paths_of
 
 SEARCH = "src/pkg/a.py:12: import a\nlib/a.py:3: x\ndocs/my notes/a.md:1: y"
 TREE = "src/\nsrc/pkg/\nsrc/pkg/b.py\nlink@"
@@ -100,3 +100,11 @@ def test_a_long_thread_costs_no_more_than_a_short_one() -> None:
 
     assert found == ()
     assert time.process_time() - began < 0.5
+
+
+def test_a_path_that_is_shown_all_the_time_is_not_looked_at_each_time() -> None:
+    """Only the last mentions count: the rest of a long thread is about the same file."""
+    often = [result("src/a.py:1: x\n" * MOST_SHOWN)]
+
+    assert paths_of(edit("a.py"), [result("lib/a.py"), *often]) == ("src/a.py",)
+    assert paths_of(edit("a.py"), [*often, result("lib/a.py")]) == ("lib/a.py", "src/a.py")

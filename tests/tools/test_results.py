@@ -7,7 +7,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from tests.parts import a_call
 from tests.scripted_runs import illegal
 
-from daruma.tools.results import LIMIT, cut_off, storable, tool_result, unanswered
+from daruma.state.growing import Growing
+from daruma.tools.results import LIMIT, cut_off, leave_out, storable, tool_result, unanswered
 
 
 def test_a_result_answers_its_call() -> None:
@@ -89,3 +90,16 @@ def test_an_answer_that_a_limit_ended_is_known(key: str, why: str) -> None:
 def test_an_answer_that_the_model_ended_is_whole(metadata: dict[str, object]) -> None:
     """Also where nobody says so."""
     assert cut_off(AIMessage("x", response_metadata=metadata)) == ""
+
+
+def test_a_result_that_was_left_out_in_part_is_known_from_then_on() -> None:
+    """The tool that reads on in it stays with the thread, however long that gets."""
+    cut = tool_result(a_call("c1"), "its ends", reference="0123456789abcdef")
+    history: Growing[AnyMessage] = Growing([HumanMessage("hi")])
+    before = leave_out(history)
+    history = history.with_more([cut])
+    then = leave_out(history)
+
+    assert (before, then) == (False, True)
+    assert leave_out(history.with_more([HumanMessage("And now?")]))
+    assert leave_out([*history, HumanMessage("And now?")])

@@ -1,11 +1,12 @@
 """What is sent is legal for every provider, whatever the history holds."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from tests.scripted_runs import illegal
 
-from daruma.tools.sendable import sendable
+from daruma.state.growing import Growing
+from daruma.tools.sendable import request, sendable
 
 
 def called(name: str, call_id: str = "c") -> AIMessage:
@@ -76,3 +77,36 @@ def test_a_message_with_nothing_to_mend_goes_as_it_is() -> None:
     message = AIMessage("", tool_calls=[{"name": "shout", "args": {}, "id": "c1"}])
 
     assert sendable([message])[0] is message
+
+
+@given(
+    st.lists(MESSAGES, max_size=3),
+    st.lists(st.lists(MESSAGES, max_size=3), max_size=5),
+    st.lists(MESSAGES, max_size=2),
+)
+@example([], [[called("a.b"), ToolMessage("x", tool_call_id="c")]], [])
+@example([], [[called("a", "a"), called("b", "b"), ToolMessage("x", tool_call_id="b")]], [])
+@example([], [[called("a")], [ToolMessage("x", tool_call_id="c")], [SystemMessage("b")]], [])
+def test_a_request_is_what_all_of_its_messages_come_to(
+    head: list[BaseMessage], parts: list[list[BaseMessage]], tail: list[BaseMessage]
+) -> None:
+    """What was settled of a history when less of it was there is not looked at again."""
+    history: Growing[BaseMessage] = Growing()
+    for part in parts:
+        history = history.with_more(part)
+        request(head, history, tail)
+    plain = [*head, *history, *tail]
+
+    assert request(head, history, tail) == sendable(plain)
+    assert request(head, list(history), tail) == sendable(plain)
+
+
+def test_a_settled_history_goes_as_it_is() -> None:
+    """Only what comes behind its last settled place is mended."""
+    settled = [HumanMessage("hi"), called("look"), ToolMessage("x", tool_call_id="c")]
+    history = Growing([*settled, called("a.b", "d"), HumanMessage("And now?")])
+    sent = request([SystemMessage("be brief")], history)
+
+    assert all(one is other for one, other in zip(sent[1:4], settled, strict=True))
+    assert [message.type for message in sent[4:]] == ["ai", "tool", "human"]
+    assert sendable(sent) is sent

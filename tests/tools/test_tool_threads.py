@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from daruma.tools.tool_threads import LIMIT, NotStarted, ToolThreads, in_tool_thread
+from daruma.tools.tool_threads import LIMIT, NotStarted, in_tool_thread
 
 WORD: ContextVar[str] = ContextVar("WORD", default="unset")
 
@@ -58,21 +58,6 @@ async def test_blocking_tools_hold_up_nothing_else() -> None:
 
     assert free == "free"
     assert await asyncio.gather(*held) == [True] * LIMIT
-
-
-def test_no_more_threads_are_started_than_needed() -> None:
-    """One that is idle takes the next piece of work; more than the limit wait."""
-    threads = ToolThreads(limit=2)
-    both = threading.Barrier(3)
-    waiting = [threads.submit(both.wait) for _ in range(2)]
-    late = threads.submit(lambda: threading.current_thread().name)
-
-    both.wait(5)
-
-    assert late.result(5) in {"daruma-tool-1", "daruma-tool-2"}
-    assert {future.result(5) for future in waiting} <= {0, 1, 2}
-    names = {threads.submit(lambda: threading.current_thread().name).result(5) for _ in range(20)}
-    assert names <= {"daruma-tool-1", "daruma-tool-2"}
 
 
 async def test_cancelled_work_that_had_not_begun_never_runs() -> None:
@@ -142,3 +127,64 @@ def test_a_hanging_tool_does_not_hang_the_exit() -> None:
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
+async def test_tools_that_hang_for_ever_keep_no_other_from_its_turn() -> None:
+    """Once they were given up: their threads can not be stopped, but others take their places."""
+    gate = threading.Event()
+    ends = [await given_up(gate) for _ in range(2 * LIMIT)]
+
+    ran = await asyncio.wait_for(in_tool_thread(lambda: "ran"), 30)
+    gate.set()
+
+    assert NotStarted not in ends
+    assert ran == "ran"
+
+
+async def given_up(gate: threading.Event) -> type[BaseException] | None:
+    """Begin work that hangs, and leave it."""
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def hang() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        gate.wait()
+
+    task = asyncio.ensure_future(in_tool_thread(hang))
+    await asyncio.wait_for(begun.wait(), 30)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError as error:
+        return type(error)
+    return None
+
+
+FORKING = """
+import asyncio, os
+from daruma.tools.files.threads import to_thread
+from daruma.tools.tool_threads import in_tool_thread
+
+async def both():
+    return await in_tool_thread(os.getpid), await to_thread(os.getpid)
+
+asyncio.run(both())
+child = os.fork()
+if not child:
+    ran = asyncio.run(asyncio.wait_for(both(), 10))
+    os._exit(0 if ran == (os.getpid(), os.getpid()) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_has_threads_of_its_own() -> None:
+    """Those of its parent stay behind, also the idle ones that it would count on."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr) == ("0\n", "")

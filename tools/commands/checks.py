@@ -1,12 +1,12 @@
 """Which commands verify a workspace, judged by what lies in it, and running them."""
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from daruma.state.verification import Check
 from daruma.tools.commands.live_output import LiveOutput
+from daruma.tools.files.threads import to_thread
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.sandbox.told import hint, killed_for
 
@@ -39,7 +39,7 @@ def commands_for(files: Iterable[str]) -> tuple[str, ...]:
 
 async def recognised_commands(workspace: Path) -> tuple[str, ...]:
     """Look into a workspace and return the checks that fit it (VE-02)."""
-    return commands_for(await asyncio.to_thread(_telling_files, workspace))
+    return commands_for(await to_thread(_telling_files, workspace))
 
 
 def _telling_files(workspace: Path) -> list[str]:

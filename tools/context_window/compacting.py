@@ -86,7 +86,7 @@ def _uncut(before: Compaction) -> Compaction:
 
 def _summariser(state: State, context: Context) -> Summariser:
     roles = [*LADDER[context.own_auxiliary]]
-    return Summariser(context, budget.spent(state.steps, "summarise"), roles, state=state)
+    return Summariser(context, budget.on_thread(state, "summarise"), roles, state=state)
 
 
 async def _summarised(load: Load, eased: Eased, state: State, summariser: Summariser) -> Eased:

@@ -11,7 +11,7 @@ from typing import Final
 
 from langchain_core.messages import AnyMessage
 
-from daruma.state.budget import of_task
+from daruma.state.budget import latest_of_task
 from daruma.state.channels import State, Update
 from daruma.state.compaction import Asking, Crowded
 from daruma.state.failure import Failure, ModelFailed
@@ -19,7 +19,7 @@ from daruma.state.step import StepKind
 from daruma.tools.context import Context
 from daruma.tools.context_window.tokens import REPLY
 from daruma.tools.context_window.view import view
-from daruma.tools.sendable import sendable
+from daruma.tools.sendable import Sendable, request, sendable
 from daruma.tools.tool import Tool
 
 MOST_FACTOR: Final = 2.0
@@ -47,9 +47,9 @@ class Draft:
     tail: Sequence[AnyMessage] = ()
     tools: Sequence[Tool] = ()
 
-    def messages(self, state: State) -> list[AnyMessage]:
-        """Return the messages of the request."""
-        return [*self.head, *self.remembered(state), *self.history, *self.tail]
+    def messages(self, state: State) -> Sendable:
+        """Return the messages of the request, as they are sent."""
+        return request([*self.head, *self.remembered(state)], self.history, self.tail)
 
     def remembered(self, state: State) -> Sequence[AnyMessage]:
         """Return what of the recalled is sent."""
@@ -138,7 +138,7 @@ def weighed(draft: Draft, state: State, context: Context) -> tuple[int, Crowded 
 def _compactions_in_a_row(state: State) -> int:
     """Count the compactions that the task has just made, with nothing but their calls between."""
     count = 0
-    for step in reversed(of_task(state)):
+    for step in latest_of_task(state):
         if step.kind not in ("compress", "summarise"):
             break
         count += step.kind == "compress"
@@ -161,7 +161,7 @@ def refused(draft: Draft, state: State, context: Context, error: ModelFailed) ->
 
 def _was_refused(state: State, node: Asking) -> bool:
     """Whether a refusal has led to a compaction since the node was last answered."""
-    for step in reversed(of_task(state)):
+    for step in latest_of_task(state):
         if step.kind == STEP_OF[node] and step.ok:
             return False
         if step.context_cost and step.context_cost.refused:

@@ -10,6 +10,7 @@ from typing import Final
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from daruma.state.compaction import Compaction
+from daruma.state.growing import growing
 from daruma.tools.context_window.shortening import SHRUNK, pruned, shortened
 
 SUMMARY_ID: Final = "daruma:summary"
@@ -27,7 +28,7 @@ def view(messages: Sequence[AnyMessage], compaction: Compaction | None) -> list[
     A place that is not in the history any more is one that nothing was done through.
     """
     if compaction is None:
-        return list(messages)
+        return growing(messages)
     begins = after(messages, compaction.summarised_through)
     stay = [each for each in messages[:begins] if stays(each, compaction.kept)]
     there = begins < len(messages) and messages[begins].id == SUMMARY_ID

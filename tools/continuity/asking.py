@@ -59,8 +59,10 @@ def asked_in_words(state: State, update: Update, context: Context) -> Update:
     The model may have asked on in its own words. What was tried and failed is not asked for again.
     """
     live = [each for each in each_of(state.clarification) if each.status in LIVE]
+    if not live or state.plan or update.get("failure") or update.get("calls"):
+        return update
     said = answer(replace(state, messages=[*state.messages, *_said(update)]))
-    if not live or not said or state.plan or update.get("failure") or update.get("calls"):
+    if not said:
         return update
     pending = joined(tuple(each for each in live if each.status == "resumed"))
     if pending is None:
@@ -135,4 +137,4 @@ def _stale(state: State) -> Continuity:
 
 
 def _message_id(state: State) -> str:
-    return f"{state.task_id}:clarification:{budget.spent(state.steps, 'think')}"
+    return f"{state.task_id}:clarification:{budget.on_thread(state, 'think')}"

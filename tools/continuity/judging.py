@@ -50,7 +50,7 @@ async def judged(
         answer = await context.ask(
             "intake",
             [SystemMessage(PROMPT), HumanMessage(_shown(message, asked))],
-            call=budget.spent(state.steps, "intake"),
+            call=budget.on_thread(state, "intake"),
             role="auxiliary",
             sampling=EXACT,
             emit=context.emit,

@@ -19,11 +19,8 @@ from daruma.state.mode import Mode
 from daruma.state.old_snapshots import continuity_of
 from daruma.state.step import Step
 from daruma.tools.context import Context
-from daruma.tools.continuity.continuation import expects
-from daruma.tools.continuity.judging import judged
 from daruma.tools.continuity.resuming import LIVE
 from daruma.tools.dates.machine_zone import local_time
-from daruma.tools.dates.moments import has_day, moment_in
 
 TAKEN_UP_IN: Mode = "react"
 """The mode of a turn that goes on with a clarification: only there does one end with it."""
@@ -61,6 +58,8 @@ async def taken_up(
     extra = continuity.extra if continuity else {}
     if asked.status != "open" and state.plan:  # its plan is over: nobody waits for an answer
         return _stale(asked, extra)
+    from daruma.tools.continuity.judging import judged  # six languages: only where something waits
+
     steps: list[Step] = []
     resumes = mode in (None, TAKEN_UP_IN)
     if resumes:
@@ -96,6 +95,9 @@ def with_said(asked: Clarification, message: str, now: datetime) -> Clarificatio
 
     So it holds though the model should forget it, and does not move with the clock.
     """
+    from daruma.tools.continuity.continuation import expects
+    from daruma.tools.dates.moments import has_day, moment_in
+
     lacks = [(each, name) for each in each_of(asked) for name in each.missing_fields]
     if len(lacks) != 1 or expects(lacks[0][1]) != "date":
         return asked

@@ -8,7 +8,6 @@ from typing import Final
 
 from daruma.tools.errors import FileUnavailable
 from daruma.tools.files.text_file import TextFile
-from daruma.tools.knowledge.html_text import html_text
 from daruma.tools.knowledge.places import KnowledgeRefused
 
 KINDS: Final = (".md", ".markdown", ".txt", ".rst", ".py", ".html", ".htm")
@@ -73,6 +72,8 @@ def read_file(file: Path) -> str | Skipped:
         return Skipped(str(file), _why(error))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if file.suffix.lower() in (".html", ".htm"):
+        from daruma.tools.knowledge.html_text import html_text
+
         text = html_text(text)
     return text if text.strip() else Skipped(str(file), "it is empty")
 

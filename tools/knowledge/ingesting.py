@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from langgraph.store.base import BaseStore, PutOp
 
+from daruma.tools.files.threads import to_thread
 from daruma.tools.knowledge.documents import Document, Given, documents_of
 from daruma.tools.knowledge.entries import Entries, digest_of, entries_of
 from daruma.tools.knowledge.files import Skipped, absolute
@@ -63,7 +64,7 @@ async def aingest(
     place(collection, "sources")
     stated, total = tuple(relations), Ingested()
     coming = documents_of(documents)
-    while batch := await asyncio.to_thread(lambda: list(islice(coming, _AT_ONCE))):
+    while batch := await to_thread(lambda: list(islice(coming, _AT_ONCE))):
         total = _sum(total, await _taken_in(store, batch, collection))
     if stated:
         beside = Document(f"stated:{key_of(stated)}", "stated relations", "", ".txt")
@@ -153,7 +154,7 @@ async def _taken_in(
         for document in documents.values()
         if known.get(document.source, {}).get("digest") != digest_of(document, stated)
     ]
-    made = await asyncio.to_thread(lambda: [entries_of(each, stated) for each in changed])
+    made = await to_thread(lambda: [entries_of(each, stated) for each in changed])
     await store.abatch(list(_puts(made, collection, known)))
     return Ingested(
         len(changed),

@@ -77,7 +77,7 @@ def _analysis(state: State, failure: Failure) -> list[str]:
     said += [f"about the tool {failure.tool}"] if failure.tool else []
     tried = [s.recovery for s in budget.in_scope(state) if s.recovery]
     said += [f"tried before: {each.strategy} ({each.code})" for each in tried]
-    spent = budget.spent(budget.in_scope(state), "think")
+    spent = budget.in_phase(state, "think")
     limit = state.task.limits.think if state.task else 0
     said.append(f"model calls spent: {spent} of {limit}")
     instructed = [m for m in state.messages if isinstance(m, HumanMessage)]

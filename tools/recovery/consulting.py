@@ -60,7 +60,7 @@ def _at_hand(state: State) -> tuple[Failure, RecoveryAction]:
 
 
 def _id(state: State) -> str:
-    return f"{state.task_id}:consult:{budget.spent(budget.of_task(state), 'consult')}"
+    return f"{state.task_id}:consult:{budget.in_task(state, 'consult')}"
 
 
 async def _decided(

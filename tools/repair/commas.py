@@ -3,8 +3,6 @@
 import json
 from typing import Any, Final
 
-from json_repair import repair_json
-
 from daruma.tools.repair.equality import same
 from daruma.tools.repair.outcome import Unreadable
 from daruma.tools.repair.quotes import Quotes
@@ -22,6 +20,8 @@ def read_without_commas(text: str) -> Reading:
     The library may do anything to a text; its answer is taken only if it has the very same
     strings, numbers, words, brackets and colons in the very same order.
     """
+    from json_repair import repair_json  # rarely needed
+
     given = _known(text)
     value = repair_json(_as_json(given), return_objects=True)
     answer = json.dumps(value)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from daruma.tools.repair.said import said_texts
 from daruma.tools.repair.schema import fixed_values, properties, same_word, variants
 from daruma.tools.repair.spellings import find_value, spellings
 from daruma.tools.repair.tokens import WORD
@@ -29,12 +30,25 @@ def keeps_payload(raw: str, args: Mapping[str, Any], tool: Tool) -> bool:
     ``args``, in their order, and between them only punctuation and keys, no value under another
     known key than its own. So nothing is added, shortened, swapped or left out. Texts count as
     equal in every spelling that JSON and Python have for them; fixed values also in other case.
+    A raw text that is proper JSON has one reading, and a backslash more or less is another text.
     """
     leaves = list(_leaves(args, ()))
     if tool.effect == "none":
         texts = [each for _, each in leaves if isinstance(each, str) and len(each) >= LONG]
         return all(any(form in raw for form in spellings(each)) for each in texts)
-    return _aligned(FENCE.sub("", raw).strip(), leaves, tool)
+    text = FENCE.sub("", raw).strip()
+    return _said(text, leaves, tool) and _aligned(text, leaves, tool)
+
+
+def _said(raw: str, leaves: list[tuple[Path, Any]], tool: Tool) -> bool:
+    """Whether proper JSON says each text as it is; of a broken one nothing is known yet."""
+    said = said_texts(raw)
+    if said is None:
+        return True
+    fixed = _fixed(tool)
+    in_lower_case = {each.lower() for each in said}
+    texts = [leaf for _, leaf in leaves if isinstance(leaf, str)]
+    return all(t in said or (t in fixed and t.lower() in in_lower_case) for t in texts)
 
 
 def _aligned(raw: str, leaves: list[tuple[Path, Any]], tool: Tool) -> bool:

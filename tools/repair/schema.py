@@ -3,9 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 Schema = Mapping[str, Any]
 
 MOST_VARIANTS: Final = 50
@@ -27,6 +24,9 @@ def misfit(value: Any, schema: Schema, root: Schema) -> str | None:
 
 def problem_of(value: Any, schema: Schema) -> str | None:
     """Say in one line what does not fit, None if all does. Raises :class:`SchemaUnreadable`."""
+    from jsonschema import Draft202012Validator  # 36 ms: not before there is a call to check
+    from jsonschema.exceptions import best_match
+
     try:
         problem = best_match(Draft202012Validator(schema).iter_errors(value))
     except Exception as error:

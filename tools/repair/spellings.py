@@ -53,5 +53,5 @@ def _find_text(raw: str, text: str, at: int, *, any_case: bool) -> Span | None:
 
 
 def _quoted(raw: str, start: int, end: int) -> bool:
-    behind = raw[end : end + 5].lstrip("\\")
+    behind = raw[end : end + 2].removeprefix("\\")  # two backslashes are one of the text's own
     return raw[start - 1 : start] in QUOTES and start > 0 and behind[:1] in QUOTES and behind != ""

@@ -1,6 +1,5 @@
 """Opening the sandbox: the best level there is, proved before it is relied on."""
 
-import asyncio
 import importlib.util
 import os
 import sys
@@ -8,6 +7,7 @@ from typing import Final
 
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.tools.commands.launch import Limits
+from daruma.tools.files.threads import to_thread
 from daruma.tools.sandbox.bubblewrap import find_bubblewrap
 from daruma.tools.sandbox.filters import supported
 from daruma.tools.sandbox.level import REMEDY, STRENGTH, Level, SandboxUnavailable
@@ -62,9 +62,7 @@ async def _best(settings: SandboxSettings) -> Sandbox:
     reasons: dict[Level, str] = {}
     for level in _candidates(settings.require):
         try:
-            opened = await asyncio.to_thread(
-                prepared, level, network=settings.network, limits=limits
-            )
+            opened = await to_thread(prepared, level, network=settings.network, limits=limits)
             return await proved(opened, network=settings.network)
         except NotProved as error:
             reasons[level] = str(error)

@@ -1,6 +1,5 @@
 """The one door for commands: a level of confinement, what it leaves open, and running in it."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from daruma.tools.commands.command import LIMIT, CommandResult, run_in_group
 from daruma.tools.commands.launch import Asked, Confinement, Launch, Limits
 from daruma.tools.commands.live_output import LiveOutput
 from daruma.tools.errors import CommandRefused
+from daruma.tools.files.threads import to_thread
 from daruma.tools.sandbox.level import Level
 from daruma.tools.sandbox.open_in import open_in
 
@@ -55,7 +55,7 @@ class Sandbox:
         """
         if self.level != "none" and workspace == Path("/"):
             raise CommandRefused("the workspace is /, all of the system: choose a folder")
-        also_open = await asyncio.to_thread(open_in, workspace, self.level)
+        also_open = await to_thread(open_in, workspace, self.level)
         confinement = Confinement(
             level=self.level,
             not_covered=(*self.not_covered, *also_open),

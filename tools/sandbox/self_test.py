@@ -12,7 +12,7 @@ from typing import Final
 
 from daruma.tools.commands.launch import Limits
 from daruma.tools.errors import CommandRefused
-from daruma.tools.files.threads import entered_in_thread, in_thread
+from daruma.tools.files.threads import entered_in_thread, in_thread, to_thread
 from daruma.tools.sandbox.level import Level
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.sandbox.trap import Trap
@@ -83,7 +83,7 @@ async def proved(sandbox: Sandbox, *, network: bool) -> Sandbox:
 async def reached(sandbox: Sandbox) -> set[str]:
     """Return the names of all attempts that come through. Raises :class:`NotProved`."""
     async with entered_in_thread(_laid_out()) as trap:
-        code = await asyncio.to_thread(_PROBE.read_text, encoding="utf-8")
+        code = await to_thread(_PROBE.read_text, encoding="utf-8")
         probe = (sys.executable, "-I", "-S", "-c", code, json.dumps(trap.target))
         forks = (sys.executable, "-I", "-S", "-c", _FORKS)
         few = replace(sandbox, limits=Limits(sandbox.limits.memory, PROCESSES))

@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-import yaml
-
 from daruma.tools.errors import ToolError
 
 LONGEST_NAME: Final = 64
@@ -58,6 +56,8 @@ def _parted(text: str) -> tuple[dict[str, object], str]:
 
 
 def _mapping(front: str) -> dict[str, object]:
+    import yaml  # only where there is one to read
+
     try:
         read = yaml.safe_load(front)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -8,9 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from pathspec.patterns.gitignore.base import GitIgnorePatternError
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
 _GLOB = re.compile(r"[*?\[\\]")
 _GROUP = re.compile(r"\(\?P<\w+>")
 _ODD_BRACKET = re.compile(r"(?<!\\)\[[^\]]*(?:[\[\\/]|--|&&|~~|\|\|)[^\]]*\]")
@@ -83,6 +80,9 @@ class _Group:
 
 
 def _regex(body: str) -> Iterator[str]:
+    from pathspec.patterns.gitignore.base import GitIgnorePatternError  # only for odd patterns
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
     if _ODD_BRACKET.search(body) or any(each.count("*") > _STARS for each in body.split("/")):
         return
     try:

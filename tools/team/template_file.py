@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -26,6 +25,8 @@ def read_template(file: Path) -> Template:
 
     Raises :class:`TemplateRefused`, naming the file and the first key that is wrong.
     """
+    import yaml  # only where there is one to read
+
     try:
         content = yaml.safe_load(_text(file))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:

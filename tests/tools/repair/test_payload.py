@@ -21,6 +21,7 @@ RUN, EDIT, SEARCH = TOOLS["run_command"], TOOLS["str_replace_editor"], TOOLS["se
         ('{"command": "echo "hi" there"}', {"command": 'echo "hi" there'}),
         ('{"command": "x = "[]""}', {"command": 'x = "[]"'}),
         ('{"cmd": "ls"}', {"command": "ls"}),
+        (r'{"cmd": "grep \\d"}', {"command": r"grep \d"}),
         ('{"command": "ls", "timeout": "5"}', {"command": "ls", "timeout": 5}),
         ("{command: 'ls', cwd: None}", {"command": "ls"}),
         ('"{\\"command\\": \\"ls "-a" \\"}"', {"command": 'ls "-a" '}),
@@ -44,6 +45,8 @@ def test_what_was_written_is_kept(raw: str, args: dict[str, Any]) -> None:
         ('{"command": "ls"}', {"command": "ls", "timeout": 3}),
         ('{"command": "ls", "cwd": "src"}', {"command": "ls"}),
         ('{"command": "ls -a"}', {"command": "ls"}),
+        (r'{"cmd": "grep \\d"}', {"command": r"grep \\d"}),
+        (r'{"command": "dir C:\\"', {"command": "dir C:"}),
         ('{"command": "foo: "bar""}', {"command": "bar"}),
         ('{"command": "a", "command": "b"}', {"command": "b"}),
         ('{"command": "a", "cwd": "b"}', {"command": "b", "cwd": "a"}),
@@ -69,6 +72,14 @@ def test_each_text_stays_under_its_key(args: dict[str, Any], kept: bool) -> None
     raw = raw.replace("STR-REPLACE", "Str_Replace")
 
     assert keeps_payload(raw, {"command": "str_replace", "path": "a", **args}, EDIT) is kept
+
+
+def test_a_fixed_value_may_stand_in_another_case() -> None:
+    """Proper JSON is held to its texts, but not to the case of what the schema fixes."""
+    raw = '{"command": "Create", "path": "A"}'
+
+    assert keeps_payload(raw, {"command": "create", "path": "A"}, EDIT)
+    assert not keeps_payload(raw, {"command": "create", "path": "a"}, EDIT)
 
 
 def test_a_tool_without_effects_is_held_to_its_long_texts() -> None:
@@ -97,6 +108,8 @@ def test_a_call_keeps_itself(name: str, args: dict[str, Any]) -> None:
 )
 @example(command="''", other="")
 @example(command='""', other="")
+@example(command='"', other='\\"')
+@example(command="a\\", other="a")
 def test_another_command_is_never_kept(command: str, other: str) -> None:
     """Proper JSON of one command holds no other one."""
     raw = json.dumps({"command": command})
