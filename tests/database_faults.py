@@ -1,6 +1,6 @@
 """The long form of test_database_faults.py: what was tried, and how often it made a difference.
 
-Usage: ``python -m tests.database_faults``; it takes some twenty minutes. A share of it, such as
+Usage: ``python -m tests.database_faults``; it takes some ten minutes. A share of it, such as
 ``0.1``, can be given.
 """
 
@@ -60,7 +60,7 @@ def random_cuts(proxy: FaultProxy, home: Path, share: float) -> Iterator[Row]:
 
 def silence(proxy: FaultProxy, home: Path, share: float) -> Iterator[Row]:
     meant, wrong, took = untouched(proxy.server, home / "well"), 0, [0.0]
-    points = range(0, 1000, 100 if share == 1 else 400)
+    points = range(0, 200, 20 if share == 1 else 80)
     for point in points:
         began = monotonic()
         wrong += under(proxy, home / f"silent-{point}", once(point, "swallow")) != meant

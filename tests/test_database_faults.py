@@ -57,9 +57,9 @@ def test_a_run_that_is_cut_at_a_message_ends_as_if_it_had_not_been(
 ) -> None:
     """Lost requests and lost acknowledgements: state, budgets, messages and files are the same.
 
-    Every hundredth message here, each one in the long form.
+    Every thirtieth message here, each one in the long form.
     """
-    assert swept(proxy, tmp_path, range(7, 900, 100), kind) == []
+    assert swept(proxy, tmp_path, range(7, 200, 30), kind) == []
     assert proxy.faults == 1
 
 

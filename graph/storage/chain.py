@@ -7,16 +7,11 @@ first, and takes what there is of it: an ancestor or a write that is lost, it do
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from daruma.graph.storage.damage import LostAncestor
-from daruma.graph.storage.manifest import NAME, sound
+from daruma.graph.storage.manifest import sound
 from daruma.graph.storage.sealing import Sealing
-
-NOTES: Final = f"""
-SELECT checkpoint_id, parent_checkpoint_id AS parent, checkpoint -> '{NAME}' AS manifest
-FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = ANY(%s)
-"""  # noqa: S608 - of constants alone
 
 Notes = Mapping[str, Mapping[str, Any]]
 

@@ -5,9 +5,11 @@ written so that a second time changes nothing.
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from psycopg.rows import DictRow
 
 from daruma.graph.bridge import on, run
 from daruma.graph.storage.patience import Patience
@@ -35,6 +37,18 @@ class Database:
         :class:`~daruma.state.storage.StorageUnavailable` when the database stays lost.
         """
         return await self.patience.over(operation, self.pool)
+
+    async def statement(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
+        """Carry out one statement, a transaction by itself, from any loop; return its rows."""
+        return await on(self.loop, self.patiently(lambda: self._carried_out(statement, values)))
+
+    async def _carried_out(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
+        connection = await self.pool.getconn()  # its context would commit, which is done already
+        try:
+            done = await connection.execute(statement, values, prepare=True)
+            return await done.fetchall() if done.description else []
+        finally:
+            await self.pool.putconn(connection)
 
     async def transact(self, work: Work[T]) -> T:
         """Do work in one transaction, from any loop."""

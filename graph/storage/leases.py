@@ -16,6 +16,7 @@ from daruma.graph.storage.database import Database
 from daruma.graph.storage.lifeline import Life, own_life
 from daruma.graph.storage.pool import Connection
 from daruma.state.storage import StorageUnavailable, ThreadBusy
+from daruma.tools.files.threads import to_thread
 
 LEASE_SECONDS: Final = 30.0
 """How long a run may show no sign of life before its thread can be taken from it."""
@@ -121,7 +122,7 @@ class PostgresLeases:
 
     async def _taken(self, thread_id: str, own: str) -> Hold:
         hold = await self._try(thread_id, own, "")
-        if isinstance(hold, _Held) and await asyncio.to_thread(self._is_over, hold):
+        if isinstance(hold, _Held) and await to_thread(self._is_over, hold):
             hold = await self._try(thread_id, own, hold.run)
         if isinstance(hold, _Held):
             raise ThreadBusy(hold.told(thread_id))
@@ -137,7 +138,7 @@ class PostgresLeases:
         await asyncio.gather(*kept, return_exceptions=True)
 
     async def _try(self, thread_id: str, own: str, dead: str) -> "Hold | _Held":
-        life = await asyncio.to_thread(own_life)
+        life = await to_thread(own_life)
         values = {
             "thread": thread_id,
             "run": own,

@@ -30,6 +30,7 @@ _KEYS: Final = {
     "versions_seen": dict,
 }
 _SCALARS: Final = (str, int, float, bool)
+_AS_THEY_ARE: Final = frozenset({str, int, bool, type(None)})
 
 Row = Mapping[str, Any]
 
@@ -44,7 +45,7 @@ def manifest_of(
     values = checkpoint["channel_values"]
     inline = {name for name, value in values.items() if is_inline(value)}
     made = {"blobs": sorted(values.keys() - inline), "parent": parent}
-    stored = {**checkpoint, "channel_values": _as_stored(values)}
+    stored = {**checkpoint, "channel_values": as_stored(values)}
     mark = sealing.mark(_text(stored, metadata, made), place)
     return {
         **made,
@@ -68,7 +69,8 @@ def is_inline(value: Any) -> bool:
     return value is None or isinstance(value, _SCALARS)
 
 
-def _as_stored(values: Row) -> dict[str, Any]:
+def as_stored(values: Row) -> dict[str, Any]:
+    """Return the channel values that are kept in the checkpoint's row; the others are by name."""
     kept = {name: value for name, value in values.items() if is_inline(value)}
     return kept | {name: True for name, value in values.items() if type(value) is _DeltaSnapshot}
 
@@ -139,12 +141,15 @@ def _is_time(text: str) -> bool:
 
 
 def _text(checkpoint: Row, metadata: Row, made: Row) -> str:
-    known = {key: metadata.get(key) for key in _METADATA}
-    return json.dumps(_plain([checkpoint, known, made]), sort_keys=True)
+    values = {"channel_values": _plain(checkpoint.get("channel_values"))}
+    known = {key: _plain(metadata.get(key)) for key in _METADATA}
+    return json.dumps([{**checkpoint, **values}, known, made], sort_keys=True)
 
 
 def _plain(value: Any) -> Any:
     """Return a value as it is once Postgres has had it: a float may come back as an integer."""
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -23,8 +23,11 @@ OUTAGE_SECONDS: Final = 60.0
 
 OUTAGE_VARIABLE: Final = "DARUMA_POSTGRES_OUTAGE_SECONDS"
 
-_BUSY_SECONDS: Final = 60.0
-"""How long an operation waits for its turn where the database answers others."""
+BUSY_SECONDS: Final = 600.0
+"""How long an operation waits for its turn where the database answers others.
+
+With a thousand runs at once in a busy process some did not get one for a minute, by mere chance.
+"""
 
 _GLANCE_SECONDS: Final = 2.0
 """How long it may take to find out whether an idle connection is still good."""
@@ -66,6 +69,7 @@ class Patience:
 
     seconds: float = OUTAGE_SECONDS
     place: str = "the database"
+    busy_seconds: float = BUSY_SECONDS
     answered: float = field(default=-math.inf, init=False)
 
     async def over(self, operation: Callable[[], Awaitable[T]], pool: Pool) -> T:
@@ -95,7 +99,16 @@ async def _rid_of_lost_ones(pool: Pool, error: Exception) -> None:
         await pool.drain()
     elif not isinstance(error, PoolTimeout):
         with answers_within(_GLANCE_SECONDS):
-            await pool.check()
+            await _checked(pool)
+
+
+async def _checked(pool: Pool) -> None:
+    """Check the idle connections; the pool takes a cancellation for one that is lost."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    await pool.check()
+    if task and task.cancelling() > before:
+        raise asyncio.CancelledError
 
 
 class _Trying:
@@ -118,15 +131,13 @@ class _Trying:
         self._tries += 1
         if not isinstance(error, PoolTimeout):
             self._cause = reason(error)
-        if self._over(error, now, wait):
-            raise self._given_up(error, now - self._first) from error
-        return wait
-
-    def _over(self, error: Exception, now: float, wait: float) -> bool:
         if isinstance(error, PoolTimeout) and self._patience.answered > self._began:
             self._lost = now  # others are answered meanwhile: it is busy, not lost
-            return now + wait - self._first > max(self._patience.seconds, _BUSY_SECONDS)
-        return now + wait - self._lost > self._patience.seconds
+            if now + wait - self._first > self._patience.busy_seconds:
+                raise _busy(self._patience.place, now - self._first) from error
+        elif now + wait - self._lost > self._patience.seconds:
+            raise self._given_up(error, now - self._first) from error
+        return wait
 
     def _given_up(self, error: Exception, tried: float) -> StorageUnavailable:
         return StorageUnavailable(
@@ -140,4 +151,12 @@ def _full(place: str, error: Exception) -> StorageUnavailable:
     return StorageUnavailable(
         f"{place} has no room left on its disk ({reason(error)}): nothing that was stored is lost; "
         "make room there, then `daruma resume THREAD`, or invoke(None, config), goes on"
+    )
+
+
+def _busy(place: str, tried: float) -> StorageUnavailable:
+    return StorageUnavailable(
+        f"{place} was too busy with other runs of this process for {tried:.0f} s: nothing that was "
+        "stored is lost; with fewer at once, `daruma resume THREAD`, or invoke(None, config), "
+        "goes on from there"
     )

@@ -41,30 +41,14 @@ FROM checkpoints
 """  # noqa: S608 - of constants alone
 """LangGraph's own query, but for rows whose JSON is so damaged that it would end in an error."""
 
-UPSERT: Final = f"""
-INSERT INTO checkpoints AS known (
-    thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata
-)
-SELECT made.thread, made.ns, made.id, made.parent, jsonb_set(
-    made.checkpoint, '{{{NAME},writes}}', coalesce((
-        SELECT jsonb_object_agg(counted.channel, counted.n) FROM (
-            SELECT channel, count(*) AS n FROM checkpoint_writes
-            WHERE thread_id = made.thread AND checkpoint_ns = made.ns
-                AND checkpoint_id = made.parent
-                AND made.checkpoint #> '{{{NAME},writes}}' ? channel
-            GROUP BY channel
-        ) AS counted
-    ), '{{}}')
-), made.metadata
-FROM (VALUES (%s::text, %s::text, %s::text, %s::text, %s::jsonb, %s::jsonb))
-    AS made (thread, ns, id, parent, checkpoint, metadata)
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
-DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata
-"""  # noqa: S608 - of constants alone
-"""LangGraph's own, which also counts the parent's writes: all of them are there by then."""
-
 Row = Mapping[str, Any]
 _ORDINARY: Final = "/"
+
+
+def size(row: Row) -> int:
+    """Return how many bytes a row has that are to be unpacked."""
+    found = (*(row["channel_values"] or ()), *(row["pending_writes"] or ()))
+    return sum(len(part or b"") for each in found for part in each)
 
 
 def opened(row: Row, sealing: Sealing) -> dict[str, Any]:

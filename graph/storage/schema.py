@@ -125,6 +125,12 @@ CREATE INDEX IF NOT EXISTS daruma_events_ends ON daruma_events (thread_id, run, 
 """
 """Few rows: who follows a thread asks for its ends at each event, however many there were."""
 
+_NO_SECOND_INDEXES: Final = """
+DROP INDEX IF EXISTS
+    checkpoints_thread_id_idx, checkpoint_blobs_thread_id_idx, checkpoint_writes_thread_id_idx
+"""
+"""LangGraph's: the primary key of each of its tables begins with the thread, too."""
+
 OURS: Final = (
     _REPLIES,
     _ACCEPTANCE,
@@ -139,10 +145,11 @@ OURS: Final = (
     _EVENTS,
     _EVENTS_OF,
     _ENDS,
+    _NO_SECOND_INDEXES,
 )
 """In the order that it is made in."""
 
-VERSION: Final = 7
+VERSION: Final = 8
 """Counts what ``OURS`` makes: a database of an older one is brought up to date."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")

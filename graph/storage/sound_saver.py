@@ -1,10 +1,9 @@
 """LangGraph's Postgres checkpointer, with every value wrapped and every loss noticed (DU-05)."""
 
-import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -14,17 +13,24 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
+    get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from psycopg.rows import DictRow
 
 from daruma.graph.storage import rows
-from daruma.graph.storage.chain import NOTES, Walk, refuse_gaps
+from daruma.graph.storage.chain import refuse_gaps
+from daruma.graph.storage.checkpoint_tuple import checkpoint_tuple, place_of
 from daruma.graph.storage.damage import damage_at
-from daruma.graph.storage.manifest import NAME, is_inline, manifest_of
+from daruma.graph.storage.history import Traced, trace
+from daruma.graph.storage.manifest import NAME, as_stored, is_inline, manifest_of
+from daruma.graph.storage.off_loop import off_loop
 from daruma.graph.storage.pool import Pool
+from daruma.graph.storage.saving import Saved
 from daruma.graph.storage.sealing import Sealing, typed
+from daruma.tools.files.threads import to_thread
 
 Check = Callable[[Mapping[str, Any], Sequence[tuple[str, Any]]], None]
 """Raises :class:`~daruma.state.storage.DamagedState` for values and writes of other types."""
@@ -41,13 +47,11 @@ class SoundSaver(AsyncPostgresSaver):
     """Stores what can be told from damage, and refuses what is damaged, naming the checkpoint."""
 
     SELECT_SQL = rows.SELECT
-    UPSERT_CHECKPOINTS_SQL = rows.UPSERT
 
     def __init__(self, pool: Pool, serde: SerializerProtocol, sealing: Sealing) -> None:
         super().__init__(pool, serde=serde)
         self.sealing = sealing
         self._check: Check | None = None
-        self._walk = Walk("", "")
 
     def expecting(self, check: Check) -> Self:
         """Return the saver of one kind of graph, whose channels are checked as they are read."""
@@ -55,25 +59,34 @@ class SoundSaver(AsyncPostgresSaver):
         own._check = check
         return own
 
-    async def aput(
+    async def _saved(
         self,
         config: RunnableConfig,
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-    ) -> RunnableConfig:
+    ) -> Saved:
+        """Return a checkpoint as it is to be stored."""
         named = config["configurable"]
         place = named["thread_id"], named["checkpoint_ns"], checkpoint["id"]
+        parent = named.get("checkpoint_id")
         values = checkpoint["channel_values"]
         if self.sealing.hides:
             values = {
                 name: _Boxed(value) if value is not None and is_inline(value) else value
                 for name, value in values.items()
             }
-        kept: Any = {**checkpoint, "channel_values": values}
-        parent = named.get("checkpoint_id")
+        kept: dict[str, Any] = {**checkpoint, "channel_values": values}
         kept[NAME] = manifest_of(kept, dict(metadata), parent, place, self.sealing)
-        return await super().aput(config, kept, metadata, new_versions)
+        kept["channel_values"] = as_stored(values)
+        versions = {
+            k: v for k, v in new_versions.items() if k in values and not is_inline(values[k])
+        }
+        dump = partial(self._dump_blobs, *place[:2], values, versions)
+        is_long = any(isinstance(values[name], _DeltaSnapshot) for name in versions)
+        blobs = await to_thread(dump) if is_long else dump()
+        known = get_serializable_checkpoint_metadata(config, metadata)
+        return Saved(*place, parent, kept, known, blobs)
 
     def _dump_blobs(
         self, thread_id: str, checkpoint_ns: str, values: dict[str, Any], versions: ChannelVersions
@@ -89,31 +102,43 @@ class SoundSaver(AsyncPostgresSaver):
 
     async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         with damage_at(value["thread_id"], value["checkpoint_ns"], value["checkpoint_id"]):
-            row = await asyncio.to_thread(rows.opened, value, self.sealing)
-            found = await super()._load_checkpoint_tuple(row)
-            if self._check:
-                writes = [(channel, each) for _, channel, each in found.pending_writes or ()]
-                self._check(found.checkpoint["channel_values"], writes)
-            return found
+            return await off_loop(rows.size(value), lambda: self._loaded(value))
+
+    def _loaded(self, value: DictRow) -> CheckpointTuple:
+        row = rows.opened(value, self.sealing)
+        values, writes = (
+            self._load_blobs(row["channel_values"]),
+            self._load_writes(row["pending_writes"]),
+        )
+        found = checkpoint_tuple(row, values, writes)
+        if self._check:
+            pending = [(channel, each) for _, channel, each in writes]
+            self._check(found.checkpoint["channel_values"], pending)
+        return found
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        named = config["configurable"]
-        own = copy(self)
-        own._walk = walk = Walk(named["thread_id"], named.get("checkpoint_ns", ""))
-        target = str(named.get("checkpoint_id"))
-        with damage_at(walk.thread, walk.namespace, target):
-            found = await AsyncPostgresSaver.aget_delta_channel_history(
-                own, config=config, channels=channels
-            )
-            if walk.target:
-                async with self._cursor() as cursor:
-                    known = [walk.thread, walk.namespace, walk.checkpoints]
-                    await cursor.execute(NOTES, known)
-                    notes = {row["checkpoint_id"]: row for row in await cursor.fetchall()}
-                refuse_gaps(walk, notes, self.sealing)
-            self._check_history(found)
+        thread, namespace, target = place_of(config)
+        if target is None and (newest := await SoundSaver.aget_tuple(self, config)):
+            target = newest.checkpoint["id"]
+        place = thread, namespace, target or ""
+        with damage_at(*place):
+            async with self._cursor() as cursor:
+                traced = await trace(cursor, place, channels)
+            return await off_loop(traced.size, lambda: self._unpacked(traced))
+
+    def _unpacked(self, traced: Traced) -> Mapping[str, DeltaChannelHistory]:
+        opened: Any = traced.opened(self.sealing)
+        refuse_gaps(traced.walk(opened), traced.notes, self.sealing)
+        found = self._build_delta_channels_writes_history(
+            channels=[*traced.chains],
+            chain_by_ch={name: [*chain] for name, chain in traced.chains.items()},
+            seed_ver_by_ch=traced.seeds,
+            seed_inline_by_ch=traced.inline,
+            stage2_rows=opened,
+        )
+        self._check_history(found)
         return found
 
     def _check_history(self, found: Mapping[str, DeltaChannelHistory]) -> None:
@@ -122,39 +147,3 @@ class SoundSaver(AsyncPostgresSaver):
         for channel, history in found.items():
             held = {channel: history["seed"]} if "seed" in history else {}
             self._check(held, [(channel, value) for _, _, value in history["writes"]])
-
-    def _try_advance_walks(self, target_id: str, *found: Any) -> None:  # type: ignore[override]
-        AsyncPostgresSaver._try_advance_walks(target_id, *found)
-        chains, seeded, cursors = found[5], found[9], found[8]
-        if target_id in found[1]:
-            self._walk.target = target_id
-            self._walk.chains = chains
-            self._walk.open = {name: at for name, at in cursors.items() if name not in seeded}
-
-    def _build_delta_channels_writes_history(
-        self, *, stage2_rows: Sequence[Any], **found: Any
-    ) -> dict[str, DeltaChannelHistory]:
-        opened = [self._opened(row) for row in stage2_rows]
-        versions = found["seed_ver_by_ch"]
-        chains = found["chain_by_ch"]
-        self._walk.snapshots = frozenset(
-            (row["channel"], chains[row["channel"]][-1])
-            for row in opened
-            if row["_kind"] == "b" and row["version"] == versions[row["channel"]]
-        )
-        self._walk.writes = Counter(
-            (row["channel"], row["checkpoint_id"]) for row in opened if row["_kind"] == "w"
-        )
-        return super()._build_delta_channels_writes_history(stage2_rows=opened, **found)
-
-    def _opened(self, row: Mapping[str, Any]) -> Any:
-        place = self._walk.thread, self._walk.namespace
-        value = typed(row["type"], row["blob"])
-        if row["_kind"] == "b":
-            at = rows.blob_place(*place, row["channel"], row["version"])
-            kind, payload = self.sealing.open(value, at)
-        else:
-            names = ("checkpoint_id", "task_id", "task_path", "idx", "channel")
-            at = [*place, *(str(row[name]) for name in names)]
-            kind, payload, _ = rows.open_write(value, at, self.sealing)
-        return {**row, "type": kind, "blob": payload}

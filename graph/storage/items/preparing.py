@@ -1,6 +1,5 @@
 """Bringing what is to be put into the form that is written; refusing what can not be."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any, Final
@@ -20,6 +19,7 @@ from daruma.graph.storage.items.rows import Row
 from daruma.graph.storage.items.texts import text_of
 from daruma.graph.storage.items.values import ValueRefused, sealed_value
 from daruma.state.digest import digest
+from daruma.tools.files.threads import to_thread
 
 _LONGEST_NAME: Final = 2000
 """Characters of namespace and key as they are stored; an index of Postgres takes little more."""
@@ -54,7 +54,7 @@ async def prepared(index: IndexWords, puts: Sequence[PutOp]) -> list[Row]:
     """Return the rows of items, made in a thread: splitting texts into words takes its time."""
     if not puts:
         return []
-    return await asyncio.to_thread(lambda: [_row(index, op) for op in puts])
+    return await to_thread(lambda: [_row(index, op) for op in puts])
 
 
 def _row(index: IndexWords, op: PutOp) -> Row:

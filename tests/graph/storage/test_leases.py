@@ -91,8 +91,9 @@ async def test_every_write_of_one_that_lost_its_thread_is_refused(postgres_url: 
 
         with pytest.raises(HoldLost, match=r"'t' was taken over .*nothing more is written"):
             await held.aput(put, empty_checkpoint(), {}, {})
+        await held.aput_writes(put, [("words", 1)], "task")
         with pytest.raises(HoldLost):
-            await held.aput_writes(put, [("words", 1)], "task")
+            await held.asettled()
 
         found = await pg.checkpointer.aget_tuple(CONFIG)
         assert found

@@ -1,0 +1,113 @@
+"""What a run stores: a checkpoint with what its parent's tasks wrote, in one statement.
+
+One statement is one transaction and one journey to the server. The parts of a statement do not see
+what the others of it do: so a checkpoint counts what is there and what is put there with it.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from psycopg.types.json import Jsonb
+
+from daruma.graph.storage.fence import FENCE
+from daruma.graph.storage.manifest import NAME
+
+WriteRow = tuple[Any, ...]
+"""Thread, namespace, checkpoint, task, path, number, channel, kind and value of a write."""
+
+BlobRow = tuple[Any, ...]
+"""Thread, namespace, channel, version, kind and value of a channel."""
+
+
+_INSERT_WRITES: Final = """
+INSERT INTO checkpoint_writes (
+    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob
+)
+SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4, (row ->> 5)::int, row ->> 6,
+    row ->> 7, substr(%(written_bytes)b, (row ->> 8)::int, (row ->> 9)::int)
+FROM fence, jsonb_array_elements(%(written)s) AS row
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+"""
+_INSERT_BLOBS: Final = """
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4,
+    substr(%(valued_bytes)b, (row ->> 5)::int, (row ->> 6)::int)
+FROM fence, jsonb_array_elements(%(valued)s) AS row
+ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING
+"""
+
+SAVE: Final = f"""
+WITH {FENCE}, written AS (
+    {_INSERT_WRITES} DO NOTHING RETURNING checkpoint_ns, checkpoint_id, channel
+), valued AS ({_INSERT_BLOBS}), counted AS (
+    SELECT channel, count(*) AS n FROM (
+        SELECT channel FROM checkpoint_writes
+        WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(parent)s
+        UNION ALL
+        SELECT channel FROM written
+        WHERE checkpoint_ns = %(ns)s AND checkpoint_id = %(parent)s
+    ) AS there
+    WHERE %(checkpoint)s #> '{{{NAME},writes}}' ? channel GROUP BY channel
+)
+INSERT INTO checkpoints (
+    thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata
+)
+SELECT %(thread)s::text, %(ns)s::text, %(id)s::text, %(parent)s::text, jsonb_set(
+    %(checkpoint)s, '{{{NAME},writes}}',
+    coalesce((SELECT jsonb_object_agg(channel, n) FROM counted), '{{}}')
+), %(metadata)s
+FROM fence
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
+DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata
+"""  # noqa: S608 - of constants alone
+"""LangGraph's three statements; the checkpoint also counts its parent's writes."""
+
+WRITE: Final = f"""
+WITH {FENCE} {_INSERT_WRITES} DO NOTHING
+"""
+WRITE_OVER: Final = f"""
+WITH {FENCE} {_INSERT_WRITES}
+DO UPDATE SET channel = excluded.channel, type = excluded.type, blob = excluded.blob
+"""
+"""For the special channels, each of which has one slot."""
+
+
+class Saved(NamedTuple):
+    """A checkpoint as it is stored."""
+
+    thread: str
+    ns: str
+    id: str
+    parent: str | None
+    checkpoint: dict[str, Any]
+    metadata: Any
+    blobs: Sequence[BlobRow]
+
+    def values(self, writes: Sequence[WriteRow]) -> dict[str, Any]:
+        """Return what SAVE takes, but for the fence's."""
+        return {
+            "thread": self.thread,
+            "ns": self.ns,
+            "id": self.id,
+            "parent": self.parent,
+            "checkpoint": Jsonb(self.checkpoint),
+            "metadata": Jsonb(self.metadata),
+            **_rows("valued", self.blobs),
+            **values_of(writes),
+        }
+
+
+def values_of(writes: Sequence[WriteRow]) -> dict[str, Any]:
+    """Return what WRITE and WRITE_OVER take, but for the fence's."""
+    return _rows("written", writes)
+
+
+def _rows(name: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Return rows as JSON, each with where its last column, bytes, stands among those of all.
+
+    Arrays, one for each column, take psycopg as long as all the rest of saving.
+    """
+    ends = [*accumulate((len(row[-1]) for row in rows), initial=1)]
+    told = [[*row[:-1], at, len(row[-1])] for row, at in zip(rows, ends, strict=False)]
+    return {name: Jsonb(told), f"{name}_bytes": b"".join(row[-1] for row in rows)}

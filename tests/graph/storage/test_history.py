@@ -1,0 +1,114 @@
+"""A delta channel's history is read back to its last whole copy, along its own line (DU-05)."""
+
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langgraph.channels import DeltaChannel
+from langgraph.graph import START, StateGraph
+
+from daruma.graph.storage.history import _CHAIN, Traced, trace
+from daruma.graph.storage.postgres import Postgres, aopen_postgres
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+def extend(kept: list[str], writes: list[list[str]]) -> list[str]:
+    return [*kept, *(word for write in writes for word in write)]
+
+
+class State(TypedDict):
+    often: Annotated[list[str], DeltaChannel(extend, snapshot_frequency=5)]
+    never: Annotated[list[str], DeltaChannel(extend, snapshot_frequency=1000)]
+
+
+async def speak(state: State) -> dict[str, Any]:
+    return {"often": [f"word {len(state['often'])}"]}
+
+
+def talker(postgres: Postgres) -> Any:
+    return StateGraph(State).add_node(speak).add_edge(START, "speak").compile(postgres.checkpointer)
+
+
+async def traced(postgres: Postgres, config: Any, *channels: str) -> Traced:
+    place = "t", "", config["configurable"]["checkpoint_id"]
+    async with postgres.checkpointer._cursor() as cursor:
+        return await trace(cursor, place, channels)
+
+
+@pytest.mark.parametrize(("channels", "most"), [(["often"], 15), (["often", "never"], 1000)])
+async def test_only_what_came_after_the_last_copy_is_walked_through(
+    postgres_url: str, channels: list[str], most: int
+) -> None:
+    """However long the thread is; for a channel without a copy that is all of it."""
+    async with aopen_postgres(postgres_url) as postgres:
+        graph = talker(postgres)
+        for _ in range(15):
+            await graph.ainvoke({"often": [], "never": ["x"]}, CONFIG)
+        config = (await graph.aget_state(CONFIG)).config
+
+        found = await traced(postgres, config, *channels)
+
+    written = 15 * 3
+    assert len(found.notes) <= most
+    assert (len(found.notes) >= written) == ("never" in channels)
+    assert ("often" in found.versions) == ("often" not in found.open)
+    assert found.open.get("never", "no walk") == (None if "never" in channels else "no walk")
+
+
+async def test_what_other_branches_wrote_is_no_part_of_it(postgres_url: str) -> None:
+    """Each checkpoint has the words that were said before it, whatever was said beside."""
+    async with aopen_postgres(postgres_url) as postgres:
+        graph = talker(postgres)
+        await graph.ainvoke({"often": ["a"], "never": []}, CONFIG)
+        start = (await graph.aget_state(CONFIG)).config
+        await graph.ainvoke({"often": ["left"], "never": []}, CONFIG)
+        await graph.ainvoke({"often": ["right"], "never": []}, start)
+
+        values = [past.values.get("often") async for past in graph.aget_state_history(CONFIG)]
+
+    assert values[0] == ["a", "word 1", "right", "word 3"]
+    assert ["a", "word 1", "left", "word 3"] in values
+    assert not [each for each in values if each and "left" in each and "right" in each]
+
+
+async def test_each_ancestor_is_found_by_its_key(postgres_url: str) -> None:
+    """Also on a table that the database has never counted, where it guesses that it is small."""
+    async with aopen_postgres(postgres_url) as postgres:
+        await talker(postgres).ainvoke({"often": ["x"], "never": ["x"]}, CONFIG)
+        given = {"thread": "t", "ns": "", "target": "any", "channels": ["often", "never"]}
+
+        async with postgres.checkpointer._cursor() as cursor:
+            await cursor.execute(f"EXPLAIN {_CHAIN}", given)
+            plan = [str(row["QUERY PLAN"]).strip() for row in await cursor.fetchall()]
+
+    assert not [line for line in plan if "Join Filter" in line or "Seq Scan" in line]
+    assert [line for line in plan if "Index Cond" in line and "chain" in line]
+    assert [line for line in plan if "Index Cond" in line and "each.channel" in line]
+
+
+async def test_a_checkpoint_that_is_not_there_has_no_history(postgres_url: str) -> None:
+    """As with LangGraph's own saver."""
+    lost: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "none"}}
+    async with aopen_postgres(postgres_url) as postgres:
+        found = await postgres.checkpointer.aget_delta_channel_history(
+            config=lost, channels=["often"]
+        )
+
+    assert found == {"often": {"writes": []}}
+
+
+async def test_without_a_checkpoint_the_newest_is_meant(postgres_url: str) -> None:
+    """As with LangGraph's own saver."""
+    thread: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    async with aopen_postgres(postgres_url) as postgres:
+        graph = talker(postgres)
+        await graph.ainvoke({"often": ["a"], "never": []}, CONFIG)
+        newest = (await graph.aget_state(CONFIG)).config
+
+        of_newest, of_thread = [
+            await postgres.checkpointer.aget_delta_channel_history(config=at, channels=["often"])
+            for at in (newest, thread)
+        ]
+
+    assert of_thread == of_newest
+    assert [value for _, _, value in of_thread["often"]["writes"]] == [["a"], ["word 1"]]

@@ -1,0 +1,238 @@
+"""What a run stores takes few transactions, and each of them asserts the fence (DU-03)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.base import empty_checkpoint
+
+from daruma.graph.build import build_graph
+from daruma.graph.held import athread_held, thread_held
+from daruma.graph.journals import Place
+from daruma.graph.leases import Hold
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.pending import STORING_APART
+from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage.saver import PostgresSaver
+from daruma.state.settings import Settings
+from daruma.state.storage import HoldLost
+from daruma.tools.journal import Effect, Entry, Outcome
+
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+GONE = Hold("t", 99, "gone")
+NEVER = 3600.0
+TAKEN = "UPDATE daruma_leases SET token = token + 1"
+PAY = Effect("call", "digest", "ask", "")
+
+
+class Counted(Database):
+    """A database that counts its transactions, and says when writes were stored apart."""
+
+    transactions = 0
+    apart: asyncio.Event
+
+    async def statement(self, statement: str, values: Any) -> Any:
+        self.__dict__["transactions"] = self.transactions + 1
+        done = await super().statement(statement, values)
+        task = asyncio.current_task()
+        if task and task.get_name() == STORING_APART:
+            self.apart.set()
+        return done
+
+    async def transact(self, work: Any) -> Any:
+        self.__dict__["transactions"] = self.transactions + 1
+        return await super().transact(work)
+
+
+@asynccontextmanager
+async def counted(url: str) -> AsyncIterator[tuple[Postgres, Counted]]:
+    async with aopen_postgres(url) as pg:
+        database: Any = pg.checkpointer.database
+        database.__dict__["apart"] = asyncio.Event()
+        object.__setattr__(database, "__class__", Counted)
+        yield pg, database
+
+
+async def transactions(url: str, steps: int, *, effect: str) -> int:
+    """Return how many transactions a run of so many steps makes."""
+
+    @tool
+    async def tell(number: int) -> str:
+        """Say something about a number."""
+        return f"{number} is followed by {number + 1}"
+
+    tell.metadata = {"daruma": {"effect": effect}}
+    usage = {"input": 1, "output": 1}
+    calls = [[{"name": "tell", "args": {"number": n}}] for n in range(steps)]
+    script = [*({"calls": each, "usage": usage} for each in calls), {"say": "ok", "usage": usage}]
+    own = {"budgets": {"max_steps": steps + 1}, "evolution": {"enabled": False}}
+    async with counted(url) as (pg, database):
+        pg.checkpointer.apart = NEVER  # on a busy machine, a checkpoint may follow later
+        model = ScriptedChatModel(script={"main": script})
+        graph: Any = build_graph(model, [tell], Settings.model_validate(own), persistence=pg)
+        out = await graph.ainvoke(
+            {"messages": [("user", "go")]}, {"configurable": {"thread_id": f"{effect}{steps}"}}
+        )
+        assert out["result"].status == "completed"
+        return database.transactions
+
+
+@pytest.mark.parametrize(("effect", "most"), [("none", 2), ("external", 4)])
+async def test_a_step_is_stored_in_few_transactions(
+    postgres_url: str, effect: str, most: int
+) -> None:
+    """Two supersteps: one each. What takes effect is written down before it, and after it."""
+    few = await transactions(postgres_url, 3, effect=effect)
+    many = await transactions(postgres_url, 9, effect=effect)
+
+    assert many - few == 6 * most
+
+
+async def test_a_tool_that_is_done_stays_done_while_another_runs(postgres_url: str) -> None:
+    """TL-02: its result is stored by itself; here the other one waits for just that."""
+    ended = []
+
+    @tool
+    async def quick() -> str:
+        """Be done at once."""
+        ended.append("quick")
+        return "done"
+
+    async with counted(postgres_url) as (pg, database):
+
+        @tool
+        async def slow() -> str:
+            """Wait until the other's result is stored."""
+            async with asyncio.timeout(30):
+                await database.apart.wait()
+            ended.append("slow")
+            return "done"
+
+        calls = [{"name": "quick", "args": {}}, {"name": "slow", "args": {}}]
+        model = ScriptedChatModel(script={"main": [{"calls": calls}, {"say": "ok"}]})
+        graph: Any = build_graph(model, [quick, slow], Settings(), persistence=pg)
+        await graph.ainvoke({"messages": [("user", "go")]}, CONFIG)
+
+    assert ended == ["quick", "slow"]
+
+
+async def counted_writes(postgres_url: str) -> Any:
+    """Return what the newest checkpoint says of its parent's writes."""
+    async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+        found = await other.execute(
+            "SELECT checkpoint #> '{daruma,writes}' FROM checkpoints ORDER BY checkpoint_id DESC"
+        )
+        row = await found.fetchone()
+        return row and row[0]
+
+
+@pytest.mark.parametrize("first", [PostgresSaver.asettled, PostgresSaver.aget_tuple])
+async def test_a_checkpoint_counts_the_writes_that_are_stored_with_it_and_before(
+    postgres_url: str, first: Callable[..., Awaitable[Any]]
+) -> None:
+    """DU-05: by them, a loss is told. A retry of one whose answer was lost changes nothing."""
+    given = (CONFIG,) if first is PostgresSaver.aget_tuple else ()
+    async with aopen_postgres(postgres_url) as pg, athread_held(pg.checkpointer, "t") as held:
+        parent = await held.aput(CONFIG, empty_checkpoint() | {"id": "1"}, {}, {})
+        await held.aput_writes(parent, [("words", 1), ("other", 1)], "early")
+        await first(held, *given)
+        await held.aput_writes(parent, [("words", 2), ("words", 3)], "late")
+        child = empty_checkpoint() | {"id": "2", "channel_versions": {"words": "1"}}
+
+        await held.aput(parent, child, {}, {})
+        await held.aput_writes(parent, [("words", 2), ("words", 3)], "late")
+        await held.aput(parent, child, {}, {})
+
+    assert await counted_writes(postgres_url) == {"words": 3}
+
+
+async def test_a_run_reads_what_it_has_written(postgres_url: str) -> None:
+    """Pending or not."""
+    async with aopen_postgres(postgres_url) as pg, athread_held(pg.checkpointer, "t") as held:
+        put = await held.aput(CONFIG, empty_checkpoint(), {}, {})
+
+        await held.aput_writes(put, [("words", 1)], "task")
+
+        found = await held.aget_tuple(CONFIG)
+        assert found.pending_writes == [("task", "words", 1)]
+
+
+async def last_write(pg: Postgres, error: Exception | None = None) -> None:
+    """Run until a write that nothing follows, of one who has lost the thread by then."""
+    async with athread_held(pg.checkpointer, "t") as held:
+        put = await held.aput(CONFIG, empty_checkpoint(), {}, {})
+        async with pg.pool.connection() as other:
+            await other.execute(TAKEN)
+        await held.aput_writes(put, [("words", 1)], "task")
+        if error:
+            raise error
+
+
+def last_write_waiting(pg: Postgres, url: str) -> None:
+    """Do the same on a thread."""
+    with thread_held(pg.checkpointer, "t") as held, psycopg.connect(url) as other:
+        put = held.put(CONFIG, empty_checkpoint(), {}, {})
+        other.execute(TAKEN)
+        other.commit()
+        held.put_writes(put, [("words", 1)], "task")
+
+
+async def test_a_run_that_could_not_store_its_last_writes_ends_with_that(postgres_url: str) -> None:
+    """Nothing follows them that could tell."""
+    async with aopen_postgres(postgres_url) as pg:
+        with pytest.raises(HoldLost):
+            await last_write(pg)
+
+
+def test_a_run_that_waits_for_its_writes_ends_with_their_loss_too(postgres_url: str) -> None:
+    """The same for a caller on a thread."""
+    with open_postgres(postgres_url) as pg, pytest.raises(HoldLost):
+        last_write_waiting(pg, postgres_url)
+
+
+async def test_the_error_of_a_run_comes_before_that_of_its_writes(postgres_url: str) -> None:
+    """It is the one that was first."""
+    async with aopen_postgres(postgres_url) as pg:
+        with pytest.raises(LookupError):
+            await last_write(pg, LookupError())
+
+
+HERE = Place("t", "", "1")
+SOMETHING = Entry(PAY, key="key")
+
+Write = Callable[[PostgresSaver], Awaitable[Any]]
+
+FENCED: dict[str, Write] = {
+    "checkpoint": lambda held: held.aput(CONFIG, empty_checkpoint(), {}, {}),
+    "error": lambda held: held.aput_writes(
+        {"configurable": HERE._asdict()}, [("__error__", "no")], "task"
+    ),
+    "begin": lambda held: held.journal_at(HERE, "run").begin(PAY),
+    "again": lambda held: held.journal_at(HERE, "run").again(SOMETHING),
+    "end": lambda held: held.journal_at(HERE, "run").end(SOMETHING, Outcome("done", "paid")),
+    "forget": lambda held: held.journal_at(HERE, "run").forget(SOMETHING),
+    "output": lambda held: held.outputs.keep("t", "id", "text"),
+}
+
+
+@pytest.mark.parametrize("write", FENCED.values(), ids=FENCED)
+async def test_each_statement_asserts_the_fence(postgres_url: str, write: Write) -> None:
+    """Also where there is nothing that it would change."""
+    async with aopen_postgres(postgres_url) as pg:
+        with pytest.raises(HoldLost):
+            await write(pg.checkpointer.held(GONE))
+
+
+async def test_an_effect_that_a_lost_checkpoint_began_is_fenced_as_well(postgres_url: str) -> None:
+    """It is adopted, not begun: the fence stands before both."""
+    async with aopen_postgres(postgres_url) as pg:
+        await pg.checkpointer.journal_at(HERE, "before").begin(PAY)
+
+        with pytest.raises(HoldLost):
+            await pg.checkpointer.held(GONE).journal_at(HERE, "run").begin(PAY)
