@@ -7,12 +7,16 @@ import asyncio
 import atexit
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from typing import Final
 
 _EXIT_SECONDS = 5.0
 _SERVING: Final = "daruma"
+
+_BLOCKING: Final = 64
+"""What an application may have block there at once, such as models that are not async."""
 
 _starting = threading.Lock()
 
@@ -31,6 +35,7 @@ def background_loop(
 @cache
 def _background_loop(name: str, exit_seconds: float) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_BLOCKING, thread_name_prefix=f"{name}-blocking"))
     thread = threading.Thread(target=_keep_running, args=[loop], name=name, daemon=True)
     thread.start()
     atexit.register(_stop, loop, thread, exit_seconds)

@@ -8,6 +8,7 @@ import asyncio
 import concurrent.futures
 from collections.abc import Callable, Coroutine
 from functools import wraps
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 from langgraph._internal._runnable import RunnableCallable
@@ -92,4 +93,7 @@ def async_node(node: Callable[P, Coroutine[Any, Any, Any]]) -> RunnableCallable:
                 raise Leaving(KeyboardInterrupt()) from None
             raise
 
+    # LangGraph takes apart the code of what is wrapped, to look for graphs in it: 10 ms for all.
+    vars(waiting)["__signature__"] = signature(node)
+    del waiting.__wrapped__
     return RunnableCallable(waiting, node, trace=False)

@@ -15,6 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
 
+from daruma.graph.branch import add_branch
 from daruma.graph.bridge import async_node
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
@@ -154,7 +155,7 @@ def _add_edges(graph: Any, name: str, router: Router, edges: dict[str, Target]) 
         graph.add_edge(name, node_of(*edges.values()))
         return
 
-    def route(state: State) -> Any:
+    def route(state: Any) -> Any:  # LangGraph would work out its type's hints for each
         outcome = router(state)
         target = edges[outcome]
         if isinstance(target, Each):
@@ -162,4 +163,4 @@ def _add_edges(graph: Any, name: str, router: Router, edges: dict[str, Target]) 
         return outcome
 
     route.__name__ = router.__name__
-    graph.add_conditional_edges(name, route, {key: node_of(edges[key]) for key in edges})
+    add_branch(graph, name, route, {key: node_of(edges[key]) for key in edges})

@@ -9,6 +9,7 @@ from langgraph.types import StateSnapshot
 from typing_extensions import override
 
 from daruma.graph.answered_once import aaddressed, addressed, aonce, once
+from daruma.graph.at_once import at_once
 from daruma.graph.door import admit
 from daruma.graph.evolution import Evolution
 from daruma.graph.first_look import FirstLook
@@ -87,6 +88,7 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = once(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
+            config = at_once(config, self._thread(config).get("max_concurrency"))
             with run_traced(config, snapshot) as config:
                 parts = super().stream(admitted, self._run(raised, handing, config), **options)
                 yield from handing.over(raised.over(interruptible(parts)))

@@ -26,7 +26,7 @@ from daruma.graph.team_check import check_team
 from daruma.graph.tiers import Node, Noting, run_node
 from daruma.graph.tracing.about import about
 from daruma.graph.tracing.callbacks import inherited
-from daruma.graph.tracing.switch import node_traced
+from daruma.graph.tracing.switch import is_recorded, node_traced
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import State, Update
 from daruma.state.drifted import reduce_drifted
@@ -66,6 +66,7 @@ class Contexts:
         self._tools = tools
         self.settings = settings
         self._askers: dict[str, Asker] = {}
+        self._newest: tuple[LLM | None, Asker | None] = None, None
         self._outputs = ProcessOutputs(most=_OUTPUTS)
         self.check(settings)
         require_mechanism(settings.sandbox.require)
@@ -91,12 +92,12 @@ class Contexts:
             member = Member.found_in(config)
             told = partial(about, node.__name__, state, member.phase_id if member else "")
             inherited(config, told)
-            with node_traced(
-                config, told, self._context(runtime, config), nested=member is not None
-            ) as (context, span):
+            context = self._context(runtime, config, member)
+            if not is_recorded(config):
+                return await self._called(node, state, context, config)
+            with node_traced(config, told, context, nested=member is not None) as (context, span):
                 update = await self._called(node, state, context, config)
-                if span:
-                    span.returned(update, state)
+                span.returned(update, state)
                 return update
 
         call.__name__ = call.__qualname__ = node.__name__
@@ -118,10 +119,12 @@ class Contexts:
             update = await run_node(node, state, context, Raised.of(config))
         return Update(**{**update, "drifted": found}) if found else update
 
-    def _context(self, runtime: Runtime[Settings], config: RunnableConfig) -> Context:
+    def _context(
+        self, runtime: Runtime[Settings], config: RunnableConfig, member: Member | None
+    ) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self.settings
-        member, emit = Member.found_in(config), emitter(runtime)
+        emit = emitter(runtime)
         asker, run = self.asker(settings.llm), RunTurns.of(config)
         handing = HandingOver.of_the_task(config)
         if member:
@@ -152,6 +155,9 @@ class Contexts:
 
     def asker(self, llm: LLM) -> Asker:
         """Return what asks models under these settings: the same one for the same settings."""
+        last, asker = self._newest
+        if last is llm and asker:
+            return asker
         key = llm.model_dump_json()
         if key not in self._askers:
             main = self._main(llm)
@@ -164,6 +170,7 @@ class Contexts:
                 pricing=llm,
             )
             self._askers.setdefault(key, Asker(models))
+        self._newest = llm, self._askers[key]
         return self._askers[key]
 
 

@@ -1,6 +1,5 @@
 """Learning from ended tasks, beside the runs: it delays no answer and fails no task (EV-01)."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from copy import copy
@@ -22,6 +21,7 @@ from daruma.tools.evolution.learning import Learning, learn, nobody
 from daruma.tools.evolution.places import shelf
 from daruma.tools.evolution.reflector import experience_of
 from daruma.tools.evolution.sampling import is_sampled
+from daruma.tools.files.threads import to_thread
 
 Learn = Callable[[Experience, Learning], Awaitable[None]]
 
@@ -125,6 +125,6 @@ def _experience_of(ended: Ended, at: float) -> Experience:
 
 async def _off_the_loop(make: Callable[[], Experience]) -> Experience:
     try:
-        return await asyncio.to_thread(make)
+        return await to_thread(make)
     except RuntimeError:  # the process ends: there are no new threads
         return make()

@@ -1,7 +1,8 @@
 """A run's hold on what it works with: its thread, anywhere, and its workspace, on this host."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from langgraph.types import StateSnapshot
@@ -18,8 +19,10 @@ def thread_held(checkpointer: Any, thread_id: str) -> Iterator[Any]:
     """
     leases = leases_of(checkpointer)
     hold = leases.take(thread_id)
+    saver = _writing(checkpointer, hold)
     try:
-        yield _writing(checkpointer, hold)
+        with _all_stored(saver):
+            yield saver
     finally:
         leases.give_back(hold)
 
@@ -29,8 +32,10 @@ async def athread_held(checkpointer: Any, thread_id: str) -> AsyncIterator[Any]:
     """Do the same, asynchronously."""
     leases = leases_of(checkpointer)
     hold = await leases.atake(thread_id)
+    saver = _writing(checkpointer, hold)
     try:
-        yield _writing(checkpointer, hold)
+        async with _aall_stored(saver):
+            yield saver
     finally:
         await leases.agive_back(hold)
 
@@ -38,6 +43,34 @@ async def athread_held(checkpointer: Any, thread_id: str) -> AsyncIterator[Any]:
 def _writing(checkpointer: Any, hold: Hold) -> Any:
     held = getattr(checkpointer, "held", None)
     return held(hold) if held else checkpointer
+
+
+@contextmanager
+def _all_stored(saver: Any) -> Iterator[None]:
+    """See that what a run wrote is stored before it lets go; its own error comes first."""
+    settled = getattr(saver, "settled", lambda: None)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # a run that failed says why; what was lost is done again
+            settled()
+        raise
+    settled()
+
+
+@asynccontextmanager
+async def _aall_stored(saver: Any) -> AsyncIterator[None]:
+    """Do the same, asynchronously."""
+    settled = getattr(saver, "asettled", None)
+    try:
+        yield
+    except BaseException:
+        if settled and asyncio._get_running_loop():  # else swept away after its loop was closed
+            with suppress(Exception):
+                await settled()
+        raise
+    if settled:
+        await settled()
 
 
 def workspace_of(given: Any, snapshot: StateSnapshot | None) -> str | None:

@@ -11,7 +11,6 @@ from daruma.graph.command_line.drafts import Drafts
 from daruma.graph.command_line.edit_preview import shown_approval
 from daruma.graph.command_line.pager import paged
 from daruma.graph.command_line.paper import Line, Paper
-from daruma.graph.command_line.yaml_text import from_yaml, to_yaml
 
 _OFFERED: Final = {
     "a": "[a]pprove",
@@ -56,6 +55,8 @@ class ApprovalTalk:
         self.paper.put(Line("head", "May this run?", which), *cut(shown_approval(approval)))
 
     def _edited(self, shown: Mapping[str, Any]) -> dict[str, Any] | None:
+        from daruma.graph.command_line.yaml_text import from_yaml, to_yaml  # when one edits
+
         return self.drafts.written(
             shown["approval_id"], to_yaml(shown["args"]), from_yaml, self.paper, self.read
         )

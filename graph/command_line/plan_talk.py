@@ -9,7 +9,6 @@ from daruma.graph.command_line.drafts import Drafts
 from daruma.graph.command_line.pager import paged
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.plan_lines import review_lines
-from daruma.graph.command_line.yaml_text import from_yaml, to_yaml
 from daruma.state.interrupts import read_reply
 from daruma.state.plan_reading import FIELDS
 
@@ -59,6 +58,8 @@ class PlanTalk:
     def _edited(
         self, value: Mapping[str, Any], own: Mapping[str, Any] | None
     ) -> dict[str, Any] | None:
+        from daruma.graph.command_line.yaml_text import from_yaml  # when one edits
+
         def check(text: str) -> dict[str, Any]:
             plan = from_yaml(text)
             read_reply(value, {"decision": "edit", "plan": plan})
@@ -73,5 +74,7 @@ _FEEDBACK: Final = "What should change (empty: later)"
 
 def plan_text(value: Mapping[str, Any]) -> str:
     """Return a plan as YAML, with what of it can be changed."""
+    from daruma.graph.command_line.yaml_text import to_yaml
+
     phases = [{k: v for k, v in phase.items() if k in FIELDS} for phase in value["phases"]]
     return to_yaml({"goal": value["goal"], "phases": phases})

@@ -1,6 +1,5 @@
 """Chat models by role, made from names in the settings when they are first needed."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from daruma.graph.models.prices import look_up, usd_of
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings_llm import LLM, Requests
 from daruma.state.usage import Usage
+from daruma.tools.files.threads import to_thread
 
 AUXILIARY = "auxiliary"
 
@@ -104,7 +104,7 @@ class Models:
         spec, _ = self._meant(role, place)
         if spec in self._made:
             return self._made[spec]
-        return await asyncio.to_thread(self.get, role, place)
+        return await to_thread(self.get, role, place)
 
     async def priced(self, usage: Usage, role: str, place: int = 0) -> Usage:
         """Return the usage of a call with what it cost, settled by the prices of today."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import openai
 from typing_extensions import override
 
+from daruma.tools.files.threads import to_thread
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -37,7 +39,7 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
         loop = asyncio.get_running_loop()
         if loop not in self._per_loop:
             # In a thread, as it reads the certificates; of several first calls one client is kept.
-            made = _OfOneLoop(await asyncio.to_thread(openai.DefaultAsyncHttpxClient))
+            made = _OfOneLoop(await to_thread(openai.DefaultAsyncHttpxClient))
             kept = self._per_loop.setdefault(loop, (made, made.until_the_end(self._per_loop, loop)))
             if kept[0] is made:
                 await anext(kept[1])

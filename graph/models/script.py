@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -99,6 +98,8 @@ _SCRIPT = TypeAdapter(dict[str, tuple[Turn, ...]])
 
 def read_script(path: Path) -> Any:
     """Load a script's data from JSON (by its suffix) or YAML; `ScriptInvalid` when that fails."""
+    import yaml  # only where there is one to read
+
     try:
         text = path.read_text(encoding="utf-8")
         return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)

@@ -5,13 +5,13 @@ for models whose tokenizer is not known, by an estimate. (`tiktoken`, which Lang
 fetch its tables from the network.)
 """
 
-import asyncio
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
 from daruma.tools.context_window.tokens import ESTIMATE, Tokens
+from daruma.tools.files.threads import to_thread
 
 ENCODINGS: Final = {
     "o200k_base": ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "o1", "o3", "o4"),
@@ -28,7 +28,7 @@ async def tokens_of(model: str) -> Tokens:
     encoding = encoding_of(model)
     if encoding is None:
         return ESTIMATE
-    return await asyncio.to_thread(tokenizer, encoding)
+    return await to_thread(tokenizer, encoding)
 
 
 def encoding_of(model: str) -> str | None:

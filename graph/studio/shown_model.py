@@ -3,7 +3,6 @@
 What it edits and runs is real: a copy of the example's repository, in a temporary folder.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from daruma.graph.models.errors import ScriptError
 from daruma.graph.models.script import read_script
 from daruma.graph.models.scripted import CALL_KEY, ROLE_KEY, ScriptedChatModel
 from daruma.graph.new_request import RequestRefused
+from daruma.tools.files.threads import to_thread
 
 EXAMPLE: Final = "fix"
 
@@ -115,7 +115,7 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
 
 async def ashown(given: Mapping[str, Any]) -> dict[str, Any]:
     """Do the same off the event loop, as files are copied."""
-    return await asyncio.to_thread(shown, given)
+    return await to_thread(shown, given)
 
 
 def _is_the_goal(messages: Any) -> bool:

@@ -1,8 +1,8 @@
 """Whether there is anything to trace for: one look, and no import, where there is not.
 
-An application that has set up OpenTelemetry has imported its API. Where nobody has, it is neither
-imported nor needed: it comes with the extra ``telemetry``. Without an SDK a run's span records
-nothing; then its nodes make no spans, which costs each of them the look for it.
+An application that has set up OpenTelemetry has imported its API, and named who provides traces or
+metrics. Where nobody has, it is neither imported nor needed: it comes with the extra ``telemetry``.
+A run that is not recorded makes no spans for its nodes, which costs each of them the look for it.
 """
 
 import sys
@@ -23,13 +23,24 @@ if TYPE_CHECKING:
     from daruma.graph.tracing.model_span import ModelSpan
     from daruma.graph.tracing.node_span import NodeSpan
 
+_API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
+"""The modules of the API's own providers, which record nothing."""
+
 _RUN: Final = "__pregel_daruma_RunTrace"
 """Where the trace of a run hangs on its config; known here, so that nodes need no import."""
 
 
 def is_there() -> bool:
-    """Whether anything in this process has imported OpenTelemetry's API."""
-    return "opentelemetry.trace" in sys.modules
+    """Whether anybody in this process hears what OpenTelemetry is told.
+
+    Others import its API too, as LangChain's tracer does; what it comes with itself is deaf.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return False
+    from opentelemetry import metrics, trace
+
+    heard = trace.get_tracer_provider(), metrics.get_meter_provider()
+    return not all(type(each).__module__.startswith(_API) for each in heard)
 
 
 @contextmanager
@@ -59,16 +70,17 @@ def request_traced(this: "Pursuit") -> Iterator["ModelSpan | None"]:
         yield span
 
 
+def is_recorded(config: RunnableConfig) -> bool:
+    """Whether the run that a node is called in is traced, and recorded."""
+    return _RUN in config.get("configurable", {})
+
+
 @contextmanager
 def node_traced(
     config: RunnableConfig, told: Callable[[], About], context: Context, *, nested: bool
-) -> Iterator[tuple[Context, "NodeSpan | None"]]:
-    """Trace a node of a run that is traced; yields the context that it is to be called with."""
-    run = config.get("configurable", {}).get(_RUN)
-    if run is None:
-        yield context, None
-        return
+) -> Iterator[tuple[Context, "NodeSpan"]]:
+    """Trace a node of a run that is recorded; yields the context that it is to be called with."""
     from daruma.graph.tracing.node_span import node_span
 
-    with node_span(run, told(), nested=nested) as span:
+    with node_span(config.get("configurable", {})[_RUN], told(), nested=nested) as span:
         yield replace(context, emit=span.heard(context.emit)), span

@@ -12,6 +12,7 @@ from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import NodeError
 from langgraph.graph import END, START, StateGraph
+from langgraph.pregel._utils import find_subgraph_pregel
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
@@ -131,3 +132,16 @@ async def test_an_error_without_handler_reaches_the_caller_as_it_was_raised(call
 
     with pytest.raises(LookupError, match="after 0"):
         await call(builder.compile(InMemorySaver()), {})
+
+
+def test_a_node_is_not_taken_apart_when_its_graph_is_built() -> None:
+    """LangGraph looks for graphs in the code of each; ours holds none, and there are many nodes."""
+    held: Any = StateGraph(State).add_node("fail", fail).add_edge(START, "fail").compile()
+
+    async def within(state: State, runtime: Runtime[Context]) -> Any:
+        return await held.ainvoke(state, context=runtime.context)
+
+    node = async_node(within)
+
+    assert find_subgraph_pregel(node) is None
+    assert set(node.func_accepts) == {"runtime"}

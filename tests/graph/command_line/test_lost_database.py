@@ -27,7 +27,7 @@ def test_a_lost_database_is_one_line_and_the_task_can_be_gone_on_with(daruma: Da
 
         assert "was lost" in line
         assert "`daruma resume THREAD`" in line
-        resumed = daruma("resume", "t", "--json")
+        resumed = daruma("resume", "t", "--yes", "--json")
         assert (resumed.code, resumed.json["status"]) == (0, "completed")
         assert proxy.fate is passing
 

@@ -1,0 +1,64 @@
+"""The conditional edges of the machine, in the form that LangGraph takes.
+
+LangGraph's own read the state for a router from a copy of every channel, and call it on a thread.
+Our routers are pure, and so are our reducers: what the node returned is applied to what it was
+given, and the router is called where we are.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph._internal._runnable import RunnableCallable
+from langgraph.graph._branch import BranchSpec
+from langgraph.types import Overwrite
+from typing_extensions import override
+
+from daruma.state.applied import applied
+from daruma.state.channels import State
+
+Route = Callable[[State], Any]
+
+
+class Branch(BranchSpec):
+    """A branch whose route is told to tracers only if somebody listens."""
+
+    @override
+    def _route(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
+        route: Any = self.path
+        state = _after(input, config, reader)
+        result = route.invoke(state, config) if _heard(config) else route.func(state)
+        return self._finish(writer, input, result, config)
+
+    @override
+    async def _aroute(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
+        if not _heard(config):
+            return self._route(input, config, reader=reader, writer=writer)
+        result = await self.path.ainvoke(_after(input, config, reader), config)
+        return self._finish(writer, input, result, config)
+
+
+def add_branch(graph: Any, source: str, route: Route, ends: Mapping[Hashable, str]) -> None:
+    """Add conditional edges to a graph that is not compiled yet, named as their route is."""
+
+    async def at_once(state: Any) -> Any:
+        return route(state)
+
+    path: Any = RunnableCallable(route, at_once, name=route.__name__)
+    graph.add_conditional_edges(source, path, dict(ends))
+    branches = graph.branches[source]
+    branches[route.__name__] = Branch(*branches[route.__name__])
+
+
+def _after(update: Any, config: RunnableConfig, reader: Any) -> Any:
+    """Return the state after a node, from what it was given and returned.
+
+    Callers of ``update_state`` may write in forms of LangGraph's that no node of ours returns.
+    """
+    plain = isinstance(update, dict) and not any(isinstance(v, Overwrite) for v in update.values())
+    return applied(partial(reader, fresh=False)(config), update) if plain else reader(config)
+
+
+def _heard(config: RunnableConfig) -> bool:
+    return bool(getattr(config.get("callbacks"), "handlers", None))

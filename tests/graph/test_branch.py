@@ -1,0 +1,140 @@
+"""Where a run goes after a node: its route reads what the node left, at no cost for the rest."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langgraph.channels import LastValue
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Overwrite
+from tests.parts import memory
+from typing_extensions import override
+
+from daruma.graph.branch import add_branch
+from daruma.state.channels import State
+
+
+class Counted(LastValue[Any]):
+    """A channel that counts how often it is copied."""
+
+    copies = 0
+
+    @override
+    def copy(self) -> Any:
+        Counted.copies += 1
+        return super().copy()
+
+
+@dataclass
+class Walk:
+    """A graph of one node, whose route keeps what it is given and where it is called."""
+
+    update: Any
+    seen: list[State] = field(default_factory=list)
+    threads: set[int] = field(default_factory=set)
+
+    def graph(self, **compiled: Any) -> Any:
+        def after(state: State) -> str:
+            self.seen.append(state)
+            self.threads.add(threading.get_ident())
+            return "done"
+
+        async def work(_: State) -> Any:
+            return self.update
+
+        builder: Any = StateGraph(State)
+        builder.add_node("work", work).add_edge(START, "work")
+        add_branch(builder, "work", after, {"done": END})
+        return builder.compile(**compiled)
+
+
+class Tracer(BaseCallbackHandler):
+    """Keeps the names of runs."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    @override
+    def on_chain_start(self, *_: Any, **given: Any) -> None:
+        self.names.append(given["name"])
+
+
+class AsyncTracer(AsyncCallbackHandler):
+    """Does the same, asynchronously."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    @override
+    async def on_chain_start(self, *_: Any, **given: Any) -> None:
+        self.names.append(given["name"])
+
+
+async def test_a_route_reads_what_the_node_left() -> None:
+    """With what was there before, which the node did not touch."""
+    walk = Walk({"continuity": {"status": "fresh"}})
+
+    await walk.graph().ainvoke({"messages": [("user", "hi")]})
+
+    (state,) = walk.seen
+    assert state.continuity == {"status": "fresh"}
+    assert [message.text for message in state.messages] == ["hi"]
+
+
+async def test_a_route_is_called_where_the_run_is() -> None:
+    """It is pure: a thread for it would only be waited for."""
+    walk = Walk({})
+
+    await walk.graph().ainvoke({})
+
+    assert walk.threads == {threading.get_ident()}
+
+
+async def test_no_channel_is_copied_for_a_route() -> None:
+    """A thread has many, and some hold its whole history."""
+    graph = Walk({}).graph()
+    graph.channels["plan"] = Counted(Any, "plan")
+    Counted.copies = 0
+
+    await graph.ainvoke({})
+
+    assert Counted.copies == 0
+
+
+@pytest.mark.parametrize("tracer", [Tracer(), AsyncTracer()])
+async def test_a_tracer_is_told_of_a_route(tracer: Any) -> None:
+    """As of any other: it shows which way a run went."""
+    walk = Walk({})
+
+    await walk.graph().ainvoke({}, {"callbacks": [tracer]})
+
+    assert "after" in tracer.names
+    assert len(walk.seen) == 1
+
+
+def test_a_synchronous_run_goes_the_same_way() -> None:
+    """Whether somebody listens or not."""
+    walk, tracer = Walk({"continuity": {"status": "fresh"}}), Tracer()
+    graph = walk.graph(checkpointer=memory())
+    at: Any = {"configurable": {"thread_id": "t"}}
+
+    graph.update_state(at, walk.update, as_node="work")
+    graph.update_state({**at, "callbacks": [tracer]}, walk.update, as_node="work")
+
+    assert [state.continuity for state in walk.seen] == [{"status": "fresh"}] * 2
+
+
+def test_a_state_may_be_overwritten_from_outside() -> None:
+    """LangGraph's own form, in which no node of ours writes."""
+    walk = Walk(None)
+    graph = walk.graph(checkpointer=memory())
+
+    graph.update_state(
+        {"configurable": {"thread_id": "t"}},
+        {"messages": Overwrite([("user", "anew")])},
+        as_node="work",
+    )
+
+    assert len(walk.seen[0].messages) == 1
