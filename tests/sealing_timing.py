@@ -44,10 +44,6 @@ class Stock(PostgresSaver):
     _dump_blobs = AsyncPostgresSaver._dump_blobs
     _dump_writes = AsyncPostgresSaver._dump_writes
     _load_checkpoint_tuple = AsyncPostgresSaver._load_checkpoint_tuple
-    _try_advance_walks = staticmethod(AsyncPostgresSaver._try_advance_walks)
-
-    def _build_delta_channels_writes_history(self, **found: Any) -> Any:
-        return AsyncPostgresSaver._build_delta_channels_writes_history(self, **found)
 
     async def _put(self, config: RunnableConfig, *args: Any, **kwargs: Any) -> RunnableConfig:
         return await AsyncPostgresSaver.aput(self, config, *args, **kwargs)

@@ -1,9 +1,10 @@
 """Kill each scene before and after every write, and at random moments; print the README's table.
 
-Usage: ``python -m tests.crash [MOMENTS] [SCENE...]``; 100 moments and all scenes by default. It
-takes an hour on two processors.
+``python -m tests.crash [MOMENTS] [SCENE...]``: 100 moments and all scenes if not said, which takes
+an hour on two processors.
 """
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -44,6 +45,16 @@ def row(url: str, home: Path, scene: str, number: int) -> str:
     return f"| {scene} | {len(at_writes)} | {len(at_random)} | {asked} | {len(differing)} |"
 
 
+def _asked(args: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("moments", nargs="?", type=int, default=100, metavar="MOMENTS")
+    parser.add_argument("scenes", nargs="*", metavar="SCENE", help=", ".join(SCENES))
+    asked = parser.parse_args(args)
+    if unknown := set(asked.scenes) - set(SCENES):
+        parser.error(f"no scene {', '.join(sorted(unknown))}: there are {', '.join(SCENES)}")
+    return asked
+
+
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(int(given[0]) if given else 100, given[1:])
+    asked = _asked(sys.argv[1:])
+    main(asked.moments, asked.scenes)

@@ -32,6 +32,7 @@ from tests.crash.scenes import (
 from daruma import aopen_postgres
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.leases import SIGNS_OF_LIFE
+from daruma.graph.storage.pending import STORING_APART
 from daruma.graph.storage.postgres import Postgres
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.state.interrupts import ReplyRefused
@@ -62,10 +63,7 @@ DEATH = Death()
 
 
 class Deadly(PostgresSaver):
-    """A saver that may die at each write."""
-
-    async def aput(self, *args: Any, **kwargs: Any) -> Any:
-        return await DEATH.over(super().aput(*args, **kwargs))
+    """A saver that may die where it takes over what a task wrote; it is stored after that."""
 
     async def aput_writes(
         self, config: Any, writes: Any, task_id: str, task_path: str = ""
@@ -75,12 +73,17 @@ class Deadly(PostgresSaver):
 
 
 class DeadlyDatabase(Database):
-    """The same for leases, accepted replies and effects: writes like any other."""
+    """The same for checkpoints, leases, accepted replies and effects: each is one write."""
 
     async def transact(self, work: Any) -> Any:
         if (task := asyncio.current_task()) and task.get_name() == SIGNS_OF_LIFE:
             return await super().transact(work)  # how many there are depends on the time
         return await DEATH.over(super().transact(work))
+
+    async def statement(self, statement: str, values: Any) -> Any:
+        if (task := asyncio.current_task()) and task.get_name() == STORING_APART:
+            return await super().statement(statement, values)  # so is this
+        return await DEATH.over(super().statement(statement, values))
 
 
 async def run_to_the_end(graph: Any, folder: Path, config: Any) -> tuple[Any, int]:

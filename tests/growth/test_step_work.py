@@ -1,0 +1,100 @@
+"""The work of one more step does not grow with the steps before it."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import FrameType
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from tests.parts import a_context, a_state, a_task, settings
+
+from daruma.nodes.main import main
+from daruma.state.channels import State, Update
+from daruma.state.events import Event
+from daruma.state.messages import Messages, reduce_messages
+from daruma.state.step import append_steps
+from daruma.state.usage import Role, Usage
+from daruma.tools.context import Answer, Context, Sampling
+from daruma.tools.sendable import sendable
+from daruma.tools.tool import Tool
+
+LONG = 500
+SHORT = 50
+
+
+def look(number: int) -> str:
+    """Look something up."""
+    return f"It is {number}."
+
+
+class Looks:
+    """An ``Ask`` that sends each request as it is sent in earnest, and has another look taken."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    async def __call__(  # an Ask
+        self,
+        node: str,  # noqa: ARG002
+        messages: Sequence[BaseMessage],
+        *,
+        call: int,
+        role: Role = "main",
+        tools: Sequence[Tool] = (),  # noqa: ARG002
+        sampling: Sampling | None = None,  # noqa: ARG002
+        emit: Callable[[Event], None],  # noqa: ARG002
+    ) -> Answer:
+        self.number += 1
+        assert len(sendable(messages)) == 2 * self.number
+        assert call == self.number - 1
+        asked = {"name": "look", "args": {"number": self.number}, "id": "c"}
+        return Answer(AIMessage("", tool_calls=[asked]), Usage(role=role, model="stub"))
+
+
+def gone_on(state: State, update: Update) -> State:
+    """Return the state with an answer, and with the results of its calls."""
+    answer = update["messages"][0]
+    assert isinstance(answer, AIMessage)
+    results: Messages = [
+        ToolMessage(f"{call['args']}", tool_call_id=str(call["id"]), id=f"{answer.id}:{call['id']}")
+        for call in answer.tool_calls
+    ]
+    messages = reduce_messages(state.messages, [update["messages"]])
+    return replace(
+        state,
+        messages=reduce_messages(messages, [results]),
+        steps=append_steps(state.steps, [update["steps"]]),
+    )
+
+
+async def counted(state: State, context: Context) -> tuple[int, Update]:
+    """Return how many functions of Python a call of main runs, and go on with generators."""
+    count = 0
+
+    def noted(_: FrameType, event: str, __: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(noted)
+    try:
+        update = await main(state, context)
+    finally:
+        sys.setprofile(before)
+    return count, update
+
+
+async def test_a_late_step_takes_no_more_work_than_an_early_one() -> None:
+    """Nothing goes through all that was said and done before, but in one piece."""
+    task = a_task(limits={"think": LONG + 1, "turn": LONG + 1})
+    state = a_state(task=task, messages=[HumanMessage("Do it", id="u")])
+    given = settings(evolution={"enabled": False})
+    context = replace(a_context(tools=[look], given=given), ask=Looks())
+    work = []
+    for _ in range(LONG):
+        count, update = await counted(state, context)
+        work.append(count)
+        state = gone_on(state, update)
+
+    assert len(state.steps) == LONG
+    assert work[-1] <= work[SHORT] + 3
