@@ -24,6 +24,7 @@ from daruma.graph.starting_point import newest, start_of, without_start
 from daruma.graph.tracing.switch import run_traced
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import Input, Output, State
+from daruma.state.growing import plain
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
 from daruma.tools.files.threads import entered_in_thread, in_thread
@@ -61,6 +62,14 @@ class Machine(FollowedMachine):
         machine.evolution = evolution or Evolution()
         show_in_notebooks()
         return machine
+
+    @override
+    def invoke(self, *args: Any, **options: Any) -> Any:
+        return plain(super().invoke(*args, **options))
+
+    @override
+    async def ainvoke(self, *args: Any, **options: Any) -> Any:
+        return plain(await super().ainvoke(*args, **options))
 
     @override
     def stream(

@@ -5,7 +5,10 @@ follows from the list, is never stored, and is found out anew of a list that was
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
+
+from langgraph.types import GraphOutput
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -53,3 +56,16 @@ class Growing(list[T]):
 def growing(values: Sequence[T]) -> Growing[T]:
     """Return values as a list that knows of itself; the same one if it is one."""
     return values if isinstance(values, Growing) else Growing(values)
+
+
+def plain(out: Any) -> Any:
+    """Return what a run gives back with common lists in the place of those that grow.
+
+    ``asyncio`` writes out, shortened, what a coroutine returned; it knows how to shorten a list
+    only, and would spend a tenth of a run on the messages of its thread.
+    """
+    if isinstance(out, GraphOutput):
+        return replace(out, value=plain(out.value))
+    if isinstance(out, dict):
+        return {key: list(v) if isinstance(v, Growing) else v for key, v in out.items()}
+    return out

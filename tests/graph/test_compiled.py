@@ -79,6 +79,21 @@ def told(state: Any, workspace: Path) -> str:
     return timeless.replace(str(workspace), "WORKSPACE")
 
 
+async def test_what_is_returned_is_made_of_common_lists() -> None:
+    """By both faces, by both versions of LangGraph's outputs."""
+    graph = build_graph(RecordingModel(script={"main": [say("Hello.")]}), settings=settings())
+    given: Any = {"messages": [("user", "Hello")]}
+
+    outs = [
+        graph.invoke(given),
+        await graph.ainvoke(given),
+        graph.invoke(given, version="v2").value,
+        (await graph.ainvoke(given, version="v2")).value,
+    ]
+
+    assert [type(out["messages"]) for out in outs] == [list] * 4
+
+
 async def test_all_four_ways_end_in_the_same_state(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

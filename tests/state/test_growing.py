@@ -5,8 +5,9 @@ from copy import copy, deepcopy
 
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.types import GraphOutput
 
-from daruma.state.growing import Growing, growing
+from daruma.state.growing import Growing, growing, plain
 
 NONE_EVER: frozenset[int] = frozenset()
 NEVER: tuple[int, ...] = ()
@@ -87,3 +88,14 @@ def test_a_list_that_knows_of_itself_is_taken_as_it_is() -> None:
     assert growing(known) is known
     assert growing([1, 2]) == [1, 2]
     assert isinstance(growing([1, 2]), Growing)
+
+
+def test_what_a_run_gives_back_holds_common_lists() -> None:
+    """``asyncio`` shortens a list when it writes out what a coroutine returned, no other kind."""
+    out = {"messages": Growing([1, 2]), "result": None, "plan": [3]}
+
+    assert type(plain(out)["messages"]) is list
+    assert plain(out) == {"messages": [1, 2], "result": None, "plan": [3]}
+    assert type(plain(GraphOutput(value=out)).value["messages"]) is list
+    assert plain(None) is None
+    assert plain([out]) == [out]
