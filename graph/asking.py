@@ -21,6 +21,7 @@ from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import BrokenAnswer, CircuitOpen, ModelUnavailable, ScriptError
 from daruma.graph.models.model_keys import keys_of
 from daruma.graph.models.openai_answers import check_whole, readable
+from daruma.graph.offered import Offered
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import Told
 from daruma.graph.tracing.switch import request_traced
@@ -53,6 +54,7 @@ class Asker:
         self._sleep, self._luck, self._clock = sleep, luck, clock
         self.own_auxiliary = models.own_auxiliary
         self._member = ""
+        self._offered = Offered()
 
     async def __call__(
         self,
@@ -67,7 +69,7 @@ class Asker:
     ) -> Answer:
         """Ask for one answer and tell how it went. Raises :class:`ModelFailed`."""
         chain = self._chain(role)
-        request = Request(messages, tools, sampling)
+        request = Request(messages, tools, sampling, offered=self._offered)
         this = Pursuit(node, call, role, chain, request, began=self._clock(), member=self._member)
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)

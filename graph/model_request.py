@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 
-from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.faults import Fault
+from daruma.graph.offered import Offered
 from daruma.tools.context import Sampling
 from daruma.tools.sendable import sendable
 from daruma.tools.tool import Tool
@@ -19,12 +19,16 @@ from daruma.tools.tool import Tool
 
 @dataclass(frozen=True)
 class Request:
-    """What a model is sent. ``left_out`` names the options that it does not take."""
+    """What a model is sent. ``left_out`` names the options that it does not take.
+
+    ``offered`` is what the asker offers its tools by.
+    """
 
     messages: Sequence[BaseMessage]
     tools: Sequence[Tool] = ()
     sampling: Sampling | None = None
     left_out: frozenset[str] = frozenset()
+    offered: Offered = field(default_factory=Offered, repr=False, compare=False)
 
     async def sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
         """Ask the model once; ``metadata`` is what traces show of the request."""
@@ -37,20 +41,14 @@ class Request:
             raise
 
     async def _sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
-        config = RunnableConfig(metadata=metadata)
         messages = sendable(self.messages)
         if self.tools:
-            return await self._offering(model).ainvoke(messages, config)
+            return await self.offered.asked(model, self.tools, messages, metadata)
+        config = RunnableConfig(metadata=metadata)
         if self.sampling is None:
             return await model.ainvoke(messages, config)
         config["tags"] = [TAG_NOSTREAM]
         return await model.ainvoke(messages, config, stream=False, **self.options())
-
-    def _offering(self, model: BaseChatModel) -> Runnable[LanguageModelInput, AIMessage]:
-        try:
-            return model.bind_tools([tool.as_function() for tool in self.tools])
-        except NotImplementedError as error:  # as LangChain's base class has it
-            raise ModelUnavailable(f"{type(model).__name__} takes no tools") from error
 
     def options(self) -> dict[str, Any]:
         """Return how the answer is sampled, as far as the model takes it."""
