@@ -19,7 +19,6 @@ from daruma.graph.failover import Move, next_move
 from daruma.graph.model_request import Request
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import BrokenAnswer, CircuitOpen, ModelUnavailable, ScriptError
-from daruma.graph.models.model_keys import keys_of
 from daruma.graph.models.openai_answers import check_whole, readable
 from daruma.graph.offered import Offered
 from daruma.graph.pursuit import Pursuit
@@ -116,9 +115,11 @@ class Asker:
             await self._sleep(move.wait)
 
     async def _requested(self, this: Pursuit) -> AIMessage:
-        this.circuit, this.keys = None, ()
-        model = await within(self._left(this), self._models.ready(this.role, this.place))
-        this.circuit, this.keys = self._models.circuit_key(this.role, this.place), keys_of(model)
+        this.circuit, this.asked = None, None
+        model = self._models.made(this.role, this.place)
+        if model is None:  # a deadline costs as much as all that is looked up here
+            model = await within(self._left(this), self._models.ready(this.role, this.place))
+        this.circuit, this.asked = self._models.circuit_key(this.role, this.place), model
         if not self._circuits.allows(this.circuit) and not this.is_last:
             raise CircuitOpen("not asked: its last requests failed a moment ago")
         with readable(model):

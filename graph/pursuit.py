@@ -1,6 +1,5 @@
 """One answer that is asked for: where in the chain of models we are, and what failed so far."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +8,7 @@ from daruma.graph.failover import Move, Tried
 from daruma.graph.model_request import Request
 from daruma.graph.models.errors import CircuitOpen, ModelUnavailable
 from daruma.graph.models.faults import Fault, fault_of
+from daruma.graph.models.model_keys import keys_of
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role, Usage
@@ -21,8 +21,8 @@ MAX_MESSAGE = 500
 
 @dataclass
 class Pursuit:
-    """A call under way; ``began`` is by the asker's clock. ``circuit`` and ``keys`` are those of
-    the model that is asked just now, ``charged`` what its last answer cost that could not be used.
+    """A call under way; ``began`` is by the asker's clock. ``circuit`` is that of the model
+    ``asked`` just now, ``charged`` what its last answer cost that could not be used.
     """
 
     node: str
@@ -34,7 +34,7 @@ class Pursuit:
     member: str = ""
     place: int = 0
     circuit: str | None = None
-    keys: Sequence[str] = ()
+    asked: object = None
     tried: list[Tried] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     charged: Usage | None = None
@@ -87,7 +87,7 @@ class Pursuit:
     def failed(self, error: Exception) -> Tried:
         """Take down what failed; a request without an option that was refused comes next."""
         fault = fault_of(error)
-        said = clean(without_keys(fault.message, self.keys)[:MAX_MESSAGE])
+        said = clean(without_keys(fault.message, keys_of(self.asked))[:MAX_MESSAGE])
         fault = replace(fault, message=said)
         request = self.request.without_refused(fault)
         if request is not self.request:

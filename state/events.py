@@ -12,6 +12,10 @@ SCHEMA_VERSION: Final = 1
 """Version of all events; grows when one is renamed, changed or removed, not when one is added."""
 
 
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+"""What is the same once it is copied; to ask each value how takes longer."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """The base of all events; ``type`` is the name that observers see.
@@ -24,7 +28,10 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able values, with its ``type``, and the member if it has one."""
-        told = {name: deepcopy(value) for name, value in vars(self).items()}
+        told = {
+            name: value if type(value) in _PLAIN else deepcopy(value)
+            for name, value in vars(self).items()
+        }
         if not self.member:
             del told["member"]
         return {"type": self.type, **told}

@@ -99,12 +99,14 @@ class Models:
             self._made.setdefault(spec, made)
         return self._made[spec]
 
+    def made(self, role: str, place: int = 0) -> BaseChatModel | None:
+        """Return the same if it was made before, else None."""
+        spec, _ = self._meant(role, place)
+        return self._made.get(spec)
+
     async def ready(self, role: str, place: int = 0) -> BaseChatModel:
         """Return the same; it is made in a thread, as that reads files and imports for a second."""
-        spec, _ = self._meant(role, place)
-        if spec in self._made:
-            return self._made[spec]
-        return await to_thread(self.get, role, place)
+        return self.made(role, place) or await to_thread(self.get, role, place)
 
     async def priced(self, usage: Usage, role: str, place: int = 0) -> Usage:
         """Return the usage of a call with what it cost, settled by the prices of today."""

@@ -14,6 +14,8 @@ _MILLION = 1_000_000
 
 def own_price(name: str, llm: LLM) -> ModelPrice | None:
     """Return what ``llm.prices`` says of a model: by its name, with or without prefix, or alias."""
+    if not llm.prices:
+        return None
     prices = {_bare(key, llm.model_aliases): price for key, price in llm.prices.items()}
     return prices.get(name.removeprefix("openai:"))
 

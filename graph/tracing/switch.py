@@ -7,7 +7,7 @@ A run that is not recorded makes no spans for its nodes, which costs each of the
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -58,16 +58,13 @@ def run_traced(
         yield spanned
 
 
-@contextmanager
-def request_traced(this: "Pursuit") -> Iterator["ModelSpan | None"]:
+def request_traced(this: "Pursuit") -> "AbstractContextManager[ModelSpan | None]":
     """Trace one request to a model; yields what is to be told of its answer, None for nobody."""
     if not is_there():
-        yield None
-        return
+        return nullcontext()
     from daruma.graph.tracing.model_span import model_span
 
-    with model_span(this) as span:
-        yield span
+    return model_span(this)
 
 
 def is_recorded(config: RunnableConfig) -> bool:
