@@ -6,7 +6,7 @@ follows from the list, is never stored, and is found out anew of a list that was
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langgraph.types import GraphOutput
 
@@ -18,7 +18,7 @@ class Growing(list[T]):
     """The values of a channel. It is never changed in place: what is added makes a new one."""
 
     __slots__ = ("_known",)
-    _known: dict[Callable[..., Any], tuple[int, Any]]
+    _known: dict[Callable[..., Any], tuple[int, Any, object]]
 
     def __init__(self, values: Iterable[T] = ()) -> None:
         super().__init__(values)
@@ -39,18 +39,20 @@ class Growing(list[T]):
         more._known = dict(self._known)
         return more
 
-    def known(self, fold: Callable[[V, Sequence[T]], V], start: V) -> V:
+    def known(self, fold: Callable[[V, Sequence[T]], V], start: V, *, of: object = None) -> V:
         """Return what ``fold`` makes of all values; it is given each of them only once.
 
         Folding part by part comes to the same as folding all at once, and ``fold`` returns a new
-        value: lists that grew from the same one share the old one.
+        value: lists that grew from the same one share the old one. What it comes to beside the
+        values, ``start`` brings along, and ``of`` says: of something else all is folded anew.
         """
-        found: tuple[int, V] = self._known.get(fold, (0, start))
-        through, value = found
+        through, value, told = self._known.get(fold, (0, start, of))
+        if told != of:
+            through, value = 0, start
         if through < len(self):
             value = fold(value, self[through:])
-            self._known[fold] = len(self), value
-        return value
+            self._known[fold] = len(self), value, of
+        return cast(V, value)
 
 
 def growing(values: Sequence[T]) -> Growing[T]:

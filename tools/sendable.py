@@ -36,11 +36,22 @@ def request(
 
     Of a history that knows of itself what is settled, only the rest is looked at.
     """
-    through = history.known(_settled, _NOTHING).through if isinstance(history, Growing) else 0
+    through = settled(history)
     rest = sendable([*history[through:], *tail])
     if not through or any(isinstance(message, SystemMessage) for message in rest[:1]):
         return sendable([*head, *history, *tail])
-    return Sendable([*sendable(head), *history[:through], *rest])
+    sent = Sendable(sendable(head))
+    sent += history if through == len(history) else history[:through]
+    sent += rest
+    return sent
+
+
+def settled(history: Sequence[BaseMessage]) -> int:
+    """Return how many messages, from the beginning, are sent just as they are; 0 if unknown.
+
+    What is sent of the others does not depend on them.
+    """
+    return history.known(_settled, _NOTHING).through if isinstance(history, Growing) else 0
 
 
 class Settled(NamedTuple):

@@ -10,6 +10,7 @@ from tests.parts import a_context, a_state, a_task, settings
 
 from daruma.nodes.main import main
 from daruma.state.channels import State, Update
+from daruma.state.compaction import Compaction
 from daruma.state.events import Event
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.step import append_steps
@@ -32,6 +33,7 @@ class Looks:
 
     def __init__(self) -> None:
         self.number = 0
+        self.left_out = 0
 
     async def __call__(  # an Ask
         self,
@@ -45,7 +47,7 @@ class Looks:
         emit: Callable[[Event], None],  # noqa: ARG002
     ) -> Answer:
         self.number += 1
-        assert len(sendable(messages)) == 2 * self.number
+        assert len(sendable(messages)) == 2 * self.number - self.left_out
         assert call == self.number - 1
         asked = {"name": "look", "args": {"number": self.number}, "id": "c"}
         return Answer(AIMessage("", tool_calls=[asked]), Usage(role=role, model="stub"))
@@ -98,3 +100,36 @@ async def test_a_late_step_takes_no_more_work_than_an_early_one() -> None:
 
     assert len(state.steps) == LONG
     assert work[-1] <= work[SHORT] + 3
+
+
+async def test_nor_does_one_within_a_bound_whose_beginning_is_shown_shorter() -> None:
+    """Between two compactions no message is shortened, mended or counted a second time."""
+    task = a_task(limits={"think": LONG + 1, "turn": LONG + 1})
+    state = a_state(task=task, messages=[HumanMessage("Do it", id="u")])
+    given = settings(evolution={"enabled": False}, llm={"context_window_tokens": 1_000_000})
+    looks = Looks()
+    context = replace(a_context(tools=[look], given=given), ask=looks)
+    work = []
+    for number in range(LONG):
+        if number == SHORT // 2:
+            compaction = compaction_of(state)
+            state = replace(state, compaction=compaction)
+            looks.left_out = compaction.summarised - 1  # the summary is a message, too
+        count, update = await counted(state, context)
+        work.append(count)
+        state = gone_on(state, update)
+
+    assert len(state.steps) == LONG
+    assert work[-1] <= work[SHORT] + 3
+
+
+def compaction_of(state: State) -> Compaction:
+    """Return one that summarises the older half of a history, and prunes it all."""
+    half = len(state.messages) // 4 * 2  # where a result stands
+    return Compaction(
+        summary="I looked.",
+        summarised_through=str(state.messages[half].id),
+        summarised=half,
+        kept=("u",),
+        pruned_through=str(state.messages[-1].id),
+    )

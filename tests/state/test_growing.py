@@ -26,6 +26,11 @@ def _ever(known: frozenset[int], values: Sequence[int]) -> frozenset[int]:
     return known.union(values)
 
 
+def _multiples(known: tuple[int, int], values: Sequence[int]) -> tuple[int, int]:
+    divisor, count = known
+    return divisor, count + sum(value % divisor == 0 for value in values)
+
+
 @given(PARTS, st.lists(st.booleans(), min_size=6, max_size=6))
 def test_what_is_known_is_what_all_values_come_to(
     parts: list[list[int]], asked: list[bool]
@@ -71,6 +76,17 @@ def test_each_value_is_looked_at_once() -> None:
     second = copy(first.with_more([4])).with_more([5])
 
     assert second.known(_looked_at, NEVER) == (3, 2)
+
+
+def test_what_else_it_follows_from_is_not_mixed_up() -> None:
+    """Of another divisor all is found out anew, and only the last one's is remembered."""
+    first = Growing([1, 2, 3])
+    first.known(_multiples, (2, 0), of=2)
+    second = first.with_more([4, 6])
+
+    assert second.known(_multiples, (3, 0), of=3) == (3, 2)
+    assert second.with_more([8]).known(_multiples, (3, 0), of=3) == (3, 2)
+    assert second.with_more([8]).known(_multiples, (2, 0), of=2) == (2, 4)
 
 
 def test_what_is_known_goes_nowhere_else() -> None:

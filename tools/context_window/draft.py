@@ -19,7 +19,7 @@ from daruma.state.step import StepKind
 from daruma.tools.context import Context
 from daruma.tools.context_window.tokens import REPLY
 from daruma.tools.context_window.view import view
-from daruma.tools.sendable import Sendable, request, sendable
+from daruma.tools.sendable import Sendable, request
 from daruma.tools.tool import Tool
 
 MOST_FACTOR: Final = 2.0
@@ -88,7 +88,7 @@ def weight_of(draft: Draft, state: State, context: Context) -> Weight:
     return Weight(
         fixed=tokens.of_messages([*draft.head, *draft.tail]) + tokens.of_tools(draft.tools) + REPLY,
         memory=tokens.of_messages(draft.remembered(state)),
-        history=tokens.of_messages(sendable(draft.history)),
+        history=tokens.of_history(draft.history),
         factor=factor_of(state),
     )
 

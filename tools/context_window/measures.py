@@ -16,7 +16,6 @@ from daruma.state.context_cost import Measure
 from daruma.tools.context_window.parts import latest
 from daruma.tools.context_window.tokens import Tokens
 from daruma.tools.context_window.view import after, stays, view
-from daruma.tools.sendable import sendable
 
 FITS: Final = 0.9
 """Part of the budget that a request has to fit in: with less to spare it would be over it again in
@@ -45,7 +44,7 @@ class Load:
     def weight(self, compaction: Compaction) -> int:
         """Return the tokens of the request under a compaction."""
         memory = 0 if compaction.memory == self.task_id else self.crowded.memory
-        history = self.tokens.of_messages(sendable(view(self.messages, compaction)))
+        history = self.tokens.of_history(view(self.messages, compaction))
         return ceil((self.crowded.fixed + memory + history) * self.crowded.factor)
 
     def fits(self, compaction: Compaction) -> bool:

@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from daruma.state.growing import growing
 from daruma.tools.context_window.estimate import estimate
+from daruma.tools.sendable import sendable, settled
 from daruma.tools.tool import Tool
 
 MESSAGE: Final = 4
@@ -49,6 +51,13 @@ class Tokens:
         """Count the tokens of messages: the sum of what each is."""
         return sum(map(self.of_message, messages))
 
+    def of_history(self, history: Sequence[BaseMessage]) -> int:
+        """Count the tokens of a history as it is sent: of one that grows, only what is new."""
+        grown = growing(history)
+        _, whole = grown.known(_more_counted, (self, 0), of=self)
+        rest = grown[settled(grown) :]
+        return whole - self.of_messages(rest) + self.of_messages(sendable(rest))
+
     def of_message(self, message: BaseMessage) -> int:
         """Count the tokens of a message, with its calls."""
         name = 1 + self.of(message.name) if message.name else 0
@@ -73,6 +82,11 @@ class Tokens:
         calls = [(call["name"], _json(call["args"])) for call in message.tool_calls]
         calls += [(c["name"] or "", c["args"] or "") for c in message.invalid_tool_calls]
         return sum(CALL + self.of(name) + self.of(args) for name, args in calls)
+
+
+def _more_counted(known: tuple[Tokens, int], messages: Sequence[BaseMessage]) -> tuple[Tokens, int]:
+    tokens, count = known
+    return tokens, count + tokens.of_messages(messages)
 
 
 def _json(value: Any) -> str:

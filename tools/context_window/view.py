@@ -5,12 +5,13 @@ grows at its end: providers cache the beginning of a request.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from daruma.state.compaction import Compaction
-from daruma.state.growing import growing
+from daruma.state.growing import Growing, growing
 from daruma.tools.context_window.shortening import SHRUNK, pruned, shortened
 
 SUMMARY_ID: Final = "daruma:summary"
@@ -27,8 +28,42 @@ def view(messages: Sequence[AnyMessage], compaction: Compaction | None) -> list[
 
     A place that is not in the history any more is one that nothing was done through.
     """
+    history = growing(messages)
     if compaction is None:
-        return growing(messages)
+        return history
+    shown = history.known(_grown, Shown(compaction), of=compaction)
+    return _viewed(history, compaction) if shown.torn else shown.messages
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is sent of a history under a compaction, for as long as the history only grows.
+
+    ``torn``: what was added holds a place of the compaction, and what is before it changes.
+    """
+
+    compaction: Compaction
+    messages: Growing[AnyMessage] = field(default_factory=Growing)
+    begun: bool = False
+    torn: bool = False
+
+
+def _grown(shown: Shown, messages: Sequence[AnyMessage]) -> Shown:
+    told = shown.compaction
+    if not shown.begun:
+        return replace(shown, messages=growing(_viewed(messages, told)), begun=True)
+    places = (
+        SUMMARY_ID,
+        told.summarised_through,
+        told.pruned_through,
+        told.shrunk_through,
+        told.cut_through,
+    )
+    torn = shown.torn or any(message.id and message.id in places for message in messages)
+    return replace(shown, messages=shown.messages.with_more(messages), torn=torn)
+
+
+def _viewed(messages: Sequence[AnyMessage], compaction: Compaction) -> list[AnyMessage]:
     begins = after(messages, compaction.summarised_through)
     stay = [each for each in messages[:begins] if stays(each, compaction.kept)]
     there = begins < len(messages) and messages[begins].id == SUMMARY_ID

@@ -1,12 +1,18 @@
 """A request's tokens are the sum of what it holds, by the documented rule."""
 
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from tests.scripted_runs import shout
+from tests.tools.context_window.histories import HISTORIES
 
+from daruma.state.growing import Growing
 from daruma.tools.context_window.tokens import CALL, MESSAGE, PART, Tokens
 from daruma.tools.registry import Registry
+from daruma.tools.sendable import sendable
 
 WORDS = Tokens(lambda text: len(text.split()))
+LETTERS = Tokens(len)
 
 
 def test_a_message_is_its_text_and_its_frame() -> None:
@@ -24,6 +30,19 @@ def test_calls_count_with_their_arguments() -> None:
 
     assert WORDS.of_message(calling) == MESSAGE + 2 + CALL + 1 + 2
     assert WORDS.of_message(broken) == MESSAGE + CALL + 1 + 2
+
+
+@given(HISTORIES, st.lists(st.integers(0, 4), max_size=12))
+def test_a_history_is_counted_as_it_is_sent(history: list[AnyMessage], parts: list[int]) -> None:
+    """However it grew, and whatever of it has to be mended: a result that is missing counts."""
+    mended = [each for n, each in enumerate(history) if n % 7 != 6]
+    grown: Growing[AnyMessage] = Growing()
+    for size in [*parts, len(mended)]:
+        grown = grown.with_more(mended[len(grown) : len(grown) + size])
+        assert WORDS.of_history(grown) == WORDS.of_messages(sendable(list(grown)))
+
+    assert LETTERS.of_history(grown) == LETTERS.of_messages(sendable(mended))
+    assert WORDS.of_history(mended) == WORDS.of_messages(sendable(mended))
 
 
 def test_what_is_no_text_has_a_flat_figure() -> None:

@@ -1,5 +1,6 @@
 """What is shown of a history: valid, stable, and the same when it is viewed again."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
@@ -9,6 +10,7 @@ from tests.scripted_runs import illegal
 from tests.tools.context_window.histories import HISTORIES, working
 
 from daruma.state.compaction import Compaction
+from daruma.state.growing import Growing
 from daruma.tools.context_window.view import SUMMARY_ID, after, view
 from daruma.tools.sendable import sendable
 
@@ -107,6 +109,35 @@ def test_what_is_added_is_added_at_the_end(
     new = [each.model_copy(update={"id": f"new {n}"}) for n, each in enumerate(more)]
 
     assert view([*history, *new], compaction) == [*view(history, compaction), *new]
+
+
+@given(viewed(), st.lists(st.integers(0, 4), max_size=12))
+def test_what_is_shown_bit_by_bit_is_what_is_shown_at_once(
+    case: tuple[list[AnyMessage], Compaction], parts: list[int]
+) -> None:
+    """A view goes on from the last one, also where a place comes to be only then."""
+    history, compaction = case
+    grown: Growing[AnyMessage] = Growing()
+    for size in [*parts, len(history)]:
+        grown = grown.with_more(history[len(grown) : len(grown) + size])
+        assert view(grown, compaction) == view(list(grown), compaction)
+        assert view(grown, None) == grown
+
+    other = replace(compaction, summary="another", pruned_through="not there")
+    assert view(grown, other) == view(history, other)
+    assert view(grown, compaction) == view(history, compaction)
+
+
+def test_what_was_shown_goes_on_as_it_is() -> None:
+    """Nothing is made shorter a second time."""
+    compaction = Compaction(summary="x", summarised_through=THIRD, shrunk_through=THIRD)
+    history = Growing(HISTORY)
+    before = view(history, compaction)
+
+    shown = view(history.with_more([HumanMessage("And that?", id="new")]), compaction)
+
+    assert all(a is b for a, b in zip(before, shown, strict=False))
+    assert [each.id for each in shown[len(before) :]] == ["new"]
 
 
 def test_the_history_itself_stays() -> None:
