@@ -15,6 +15,7 @@ from langgraph.graph._branch import BranchSpec
 from langgraph.types import Overwrite
 from typing_extensions import override
 
+from daruma.graph.tracing.callbacks import is_heard
 from daruma.state.applied import applied
 from daruma.state.channels import State
 
@@ -28,12 +29,12 @@ class Branch(BranchSpec):
     def _route(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
         route: Any = self.path
         state = _after(input, config, reader)
-        result = route.invoke(state, config) if _heard(config) else route.func(state)
+        result = route.invoke(state, config) if is_heard(config) else route.func(state)
         return self._finish(writer, input, result, config)
 
     @override
     async def _aroute(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
-        if not _heard(config):
+        if not is_heard(config):
             return self._route(input, config, reader=reader, writer=writer)
         result = await self.path.ainvoke(_after(input, config, reader), config)
         return self._finish(writer, input, result, config)
@@ -58,7 +59,3 @@ def _after(update: Any, config: RunnableConfig, reader: Any) -> Any:
     """
     plain = isinstance(update, dict) and not any(isinstance(v, Overwrite) for v in update.values())
     return applied(partial(reader, fresh=False)(config), update) if plain else reader(config)
-
-
-def _heard(config: RunnableConfig) -> bool:
-    return bool(getattr(config.get("callbacks"), "handlers", None))

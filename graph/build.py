@@ -34,6 +34,7 @@ from daruma.graph.machine import (
     node_of,
     of_a_member,
 )
+from daruma.graph.node_run import run_quietly
 from daruma.graph.outputs import outputs_of
 from daruma.graph.replies import replies_of
 from daruma.graph.tiers import Node
@@ -79,6 +80,7 @@ def build_graph(
     store = persistence.store if persistence and store is None else store
     contexts = Contexts(model, Registry(tools), settings)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
+    run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))
     evolution = Evolution(partial(ask_under, contexts))
     return Machine.of(compiled, settings, contexts.check, member, evolution)
@@ -130,7 +132,9 @@ def member_of(contexts: Contexts) -> CompiledStateGraph[State, Settings, State, 
     """
     graph: StateGraph[State, Settings, State, State] = StateGraph(State, context_schema=Settings)
     _fill(graph, of_a_member(), MEMBER_ENTRY, contexts)
-    return graph.compile(name="member")
+    compiled = graph.compile(name="member")
+    run_quietly(compiled, of_a_member())
+    return compiled
 
 
 def _fill(graph: Any, table: Mapping[str, Any], entry: str, contexts: Contexts) -> None:

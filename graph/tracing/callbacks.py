@@ -58,6 +58,12 @@ class NodeRuns(BaseCallbackHandler):
             metadata.update(about(node, inputs, member).metadata)
 
 
+def is_heard(config: RunnableConfig) -> bool:
+    """Whether anybody listens, in a run that LangGraph has begun: elsewhere nobody knows yet."""
+    callbacks = config.get("callbacks")
+    return not isinstance(callbacks, BaseCallbackManager) or bool(callbacks.handlers)
+
+
 def traced(config: RunnableConfig | None) -> RunnableConfig | None:
     """Return the config of a run whose nodes are told of, if anybody listens to its callbacks."""
     ambient = (var_child_runnable_config.get() or {}).get("callbacks")
