@@ -1,5 +1,6 @@
 """The kind of value that state is made of: small, frozen, validated whenever it is built."""
 
+from dataclasses import replace
 from typing import Any, TypeVar, cast, dataclass_transform
 
 from pydantic import ConfigDict
@@ -21,3 +22,9 @@ def record(cls: type[T]) -> type[T]:
     """
     stored: Any = dataclass(frozen=True, kw_only=True, slots=True, config=_CONFIG)(cls)
     return cast("type[T]", stored)
+
+
+def changed(value: T, **changes: Any) -> T:
+    """Return a record with other values; the same one where it holds them: it is valid already."""
+    same = all(getattr(value, name) == each for name, each in changes.items())
+    return value if same else cast("T", replace(cast("Any", value), **changes))

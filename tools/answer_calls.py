@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage
 
@@ -119,8 +119,11 @@ def _as_sent(message: AIMessage) -> list[tuple[str, str]]:
 
 def _readable(call: dict[str, Any]) -> Call:
     args = call["args"] if isinstance(call.get("args"), dict) else {}
-    raw = json.dumps(args, ensure_ascii=False, default=str)
-    return Call(id=call["id"], name=call.get("name") or "", args=args, raw=raw)
+    return Call(id=call["id"], name=call.get("name") or "", args=args, raw=_written(args))
+
+
+_written: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
+"""What ``json.dumps`` makes anew for each call."""
 
 
 def _unreadable(call: dict[str, Any]) -> Call:

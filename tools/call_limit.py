@@ -10,9 +10,9 @@ from daruma.tools.answer_calls import calls_of
 
 def limited(message: AIMessage, limit: int | None) -> tuple[AIMessage, LeftOut | None]:
     """Keep the first calls of an answer, in order, also in the history; say what was left out."""
-    calls = calls_of(message)
-    if limit is None or len(calls) <= limit:
+    if limit is None or len(message.tool_calls) + len(message.invalid_tool_calls) <= limit:
         return message, None
+    calls = calls_of(message)
     kept = {call.id for call in calls[:limit]}
     omitted = calls[limit:]
     changes = {

@@ -57,6 +57,8 @@ def resolve_name(
     """
     if blank(requested):
         return ResolvedName(requested, "missing")
+    if requested in visible:
+        return ResolvedName(requested, "exact")
     for spelling in _spellings(requested) if normalize else (requested,):
         found = _candidates(spelling, visible, aliases, normalize=normalize)
         if found:

@@ -37,6 +37,8 @@ def decide(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRule:
     unless they change nothing. All else is allowed: reading and writing in the workspace, and the
     tools that the application passed in.
     """
+    if not settings.policy:
+        return _without_rule(tool, args)
     fitting = sorted(_fitting(tool, args, settings), key=lambda found: _rank(*found))
     return fitting[0][1] if fitting else _without_rule(tool, args)
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage
 
+from daruma.state.record import changed
 from daruma.state.settings_tools import PolicyRule
 from daruma.state.tool_task import Problem, ToolTask
 from daruma.tools.answer_calls import Call, calls_of
@@ -20,7 +21,6 @@ from daruma.tools.offer import Offer
 from daruma.tools.policy import decide
 from daruma.tools.repair.arguments import repaired_args, repaired_text
 from daruma.tools.repair.outcome import Refused, Repaired
-from daruma.tools.repair.schema import SchemaUnreadable, problem_of
 from daruma.tools.results import cut_off
 from daruma.tools.storable_args import unstorable
 
@@ -85,7 +85,8 @@ def decided(task: ToolTask, offer: Offer, *, mended_as: str = "") -> ToolTask:
     (name, args, changes, unread), continues = filled(
         task.name, without_blank(task.args, offer.find(task.name)), offer, task.continues
     )
-    task = replace(task, name=name, args=args, rungs=(*task.rungs, *changes), continues=continues)
+    rungs = (*task.rungs, *changes)
+    task = changed(task, name=name, args=args, rungs=rungs, continues=continues)
     rule = _rule(task, offer)
     if rule.decision == "deny":
         return failed(task, f"denied by policy: {rule.reason or f'{name} is not allowed here'}")
@@ -97,7 +98,7 @@ def decided(task: ToolTask, offer: Offer, *, mended_as: str = "") -> ToolTask:
             return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
         mended = _mended(task, read, task.repaired_by or "rules")
         return decided(mended, offer, mended_as=name)
-    return replace(
+    return changed(
         task,
         status="awaiting" if rule.decision == "confirm" else "ready",
         reason=rule.reason,
@@ -110,14 +111,6 @@ def decided(task: ToolTask, offer: Offer, *, mended_as: str = "") -> ToolTask:
 def failed(task: ToolTask, reason: str, problem: Problem = "") -> ToolTask:
     """Return a task that will not run, with the reason that its model is told."""
     return replace(task, status="failed", reason=reason, problem=problem)
-
-
-def misfit(args: Mapping[str, Any], schema: Mapping[str, Any]) -> str | None:
-    """Say what does not fit a JSON schema, None if all does."""
-    try:
-        return problem_of(args, schema)
-    except SchemaUnreadable:
-        return None  # the tool's own fault: it will say itself what it can not take
 
 
 def _begun(call: Call, message_id: str) -> ToolTask:
@@ -140,7 +133,7 @@ def _named(task: ToolTask, repaired: str | None, offer: Offer) -> ToolTask:
         aliases=settings.name_aliases,
         normalize=settings.normalize_names,
     )
-    return replace(task, name=found.name, name_resolution=found.how)
+    return changed(task, name=found.name, name_resolution=found.how)
 
 
 def _nameless(task: ToolTask, call: Call, offer: Offer) -> ToolTask:
@@ -177,9 +170,7 @@ def _rule(task: ToolTask, offer: Offer) -> PolicyRule:
 
 
 def _misfit(task: ToolTask, offer: Offer) -> str | None:
-    return (
-        misfit(task.args, _tool(task, offer).parameters) if offer.settings.validate_schema else None
-    )
+    return _tool(task, offer).misfit(task.args) if offer.settings.validate_schema else None
 
 
 def _unread(task: ToolTask, names: Sequence[str]) -> str:

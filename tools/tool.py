@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from langgraph.store.base import BaseStore
@@ -14,6 +15,7 @@ from daruma.tools.errors import ToolError
 from daruma.tools.files.edit_history import EditHistory
 from daruma.tools.files.workspace import Workspace
 from daruma.tools.outputs import Outputs, ProcessOutputs
+from daruma.tools.repair.schema_check import SchemaCheck, SchemaUnreadable
 from daruma.tools.sandbox.level import SandboxUnavailable
 from daruma.tools.sandbox.opening import open_best
 from daruma.tools.sandbox.sandbox import Sandbox
@@ -119,6 +121,17 @@ class Tool:
     def builtin(self) -> bool:
         """Whether the tool ships with Daruma."""
         return self.origin == "builtin"
+
+    def misfit(self, args: Mapping[str, Any]) -> str | None:
+        """Say what of some arguments does not fit the schema, None if all does."""
+        try:
+            return self._check.problem_of(args)
+        except SchemaUnreadable:
+            return None  # the tool's own fault: it will say itself what it can not take
+
+    @cached_property
+    def _check(self) -> SchemaCheck:
+        return SchemaCheck(self.parameters)
 
     def as_function(self) -> dict[str, Any]:
         """Return the tool in the form that chat models are given."""

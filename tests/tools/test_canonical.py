@@ -11,7 +11,6 @@ from tests.parts import settings
 
 from daruma.tools.canonical import Canonical, canonical_call
 from daruma.tools.registry import Registry
-from daruma.tools.resolution import misfit
 from daruma.tools.tool import Tool
 
 GOAL_DATES = ["date", "target_date", "deadline", "due_date", "due", "by"]
@@ -76,7 +75,7 @@ def test_two_values_for_one_argument_are_left_as_they_are(args: dict[str, Any]) 
     called = canonical_call("create_todo", args, ASSISTANT)
 
     assert (called.name, called.args, called.changes) == ("create_todo", args, ())
-    assert misfit(called.args, ASSISTANT[0].parameters) is not None
+    assert ASSISTANT[0].misfit(called.args) is not None
 
 
 def test_a_call_is_not_promoted_to_a_tool_that_is_not_shown() -> None:

@@ -3,38 +3,21 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from daruma.tools.repair.schema_check import SchemaCheck, SchemaUnreadable
+
 Schema = Mapping[str, Any]
 
 MOST_VARIANTS: Final = 50
 """Variants of one value that are looked at; also what ends a schema that refers to itself."""
 
 
-class SchemaUnreadable(Exception):
-    """Raised for a schema that nothing can be checked against."""
-
-
 def misfit(value: Any, schema: Schema, root: Schema) -> str | None:
     """Say in one line what does not fit, None if all does. ``root`` holds what ``$ref`` names."""
     local = {**schema, **{key: root[key] for key in ("$defs", "definitions") if key in root}}
     try:
-        return problem_of(value, local)
+        return SchemaCheck(local).problem_of(value)
     except SchemaUnreadable:
         return "the tool's own schema can not be read"
-
-
-def problem_of(value: Any, schema: Schema) -> str | None:
-    """Say in one line what does not fit, None if all does. Raises :class:`SchemaUnreadable`."""
-    from jsonschema import Draft202012Validator  # 36 ms: not before there is a call to check
-    from jsonschema.exceptions import best_match
-
-    try:
-        problem = best_match(Draft202012Validator(schema).iter_errors(value))
-    except Exception as error:
-        # A pattern in JavaScript, an unknown type, a circle: each raises something else.
-        raise SchemaUnreadable from error
-    if problem is None:
-        return None
-    return f"{problem.json_path}: {' '.join(problem.message.split()):.300}"
 
 
 def variants(schema: Any, root: Schema) -> list[Schema]:
