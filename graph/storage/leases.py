@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from psycopg import Error
@@ -13,8 +13,7 @@ from psycopg import Error
 from daruma.graph.bridge import on, run
 from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.lifeline import Life, own_life
-from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.lifeline import Life, known_life, own_life
 from daruma.state.storage import StorageUnavailable, ThreadBusy
 from daruma.tools.files.threads import to_thread
 
@@ -33,16 +32,16 @@ ON CONFLICT (thread_id) DO UPDATE SET
 WHERE held.expires_at < now() OR held.run = excluded.run OR held.run = %(dead)s
 RETURNING token
 """
-_LOOK: Final = "SELECT run, holder, taken_at FROM daruma_leases WHERE thread_id = %s"
+_LOOK: Final = "SELECT run, holder, taken_at FROM daruma_leases WHERE thread_id = %(thread)s"
 _KEEP: Final = """
-UPDATE daruma_leases SET expires_at = now() + make_interval(secs => %s)
-WHERE thread_id = %s AND token = %s
+UPDATE daruma_leases SET expires_at = now() + make_interval(secs => %(seconds)s)
+WHERE thread_id = %(thread)s AND token = %(token)s
+RETURNING token
 """
 _GIVE_BACK: Final = """
 UPDATE daruma_leases SET expires_at = '-infinity', holder = ''
-WHERE thread_id = %s AND token = %s
+WHERE thread_id = %(thread)s AND token = %(token)s
 """
-
 
 _GIVING_SECONDS: Final = 5.0
 """A database that does not take a lease back by then sees it end by itself."""
@@ -138,7 +137,9 @@ class PostgresLeases:
         await asyncio.gather(*kept, return_exceptions=True)
 
     async def _try(self, thread_id: str, own: str, dead: str) -> "Hold | _Held":
-        life = await to_thread(own_life)
+        life = known_life()
+        if life is None:  # it begins with a file that is locked
+            life = await to_thread(own_life)
         values = {
             "thread": thread_id,
             "run": own,
@@ -146,15 +147,11 @@ class PostgresLeases:
             "seconds": self._seconds,
             "dead": dead,
         }
-
-        async def take(connection: Connection) -> "Hold | _Held":
-            taken = await (await connection.execute(_TAKE, values)).fetchone()
-            if taken:
-                return Hold(thread_id, taken["token"], own)
-            row = await (await connection.execute(_LOOK, [thread_id])).fetchone()
-            return _Held(**row) if row else _Held()
-
-        return await self._database.transact(take)
+        taken = await self._database.statement(_TAKE, values)
+        if taken:
+            return Hold(thread_id, taken[0]["token"], own)
+        held = await self._database.statement(_LOOK, values)
+        return _Held(**held[0]) if held else _Held()
 
     def _is_over(self, held: "_Held") -> bool:
         life = Life.of(held.holder)
@@ -162,27 +159,23 @@ class PostgresLeases:
 
     async def _keep(self, hold: Hold) -> None:
         """Show signs of life; the first that comes too late ends it."""
-        values = [self._seconds, hold.thread_id, hold.token]
-
-        async def keep(connection: Connection) -> bool:
-            return bool((await connection.execute(_KEEP, values)).rowcount)
-
+        values = {**_named(hold), "seconds": self._seconds}
         held = True
         while held:
             await asyncio.sleep(self._seconds / 3)
             with suppress(StorageUnavailable):  # it may come back before somebody takes the thread
-                held = await self._database.transact(keep)
+                held = bool(await self._database.statement(_KEEP, values))
 
     async def _given_back(self, hold: Hold) -> None:
         _LEFT.add(hold.run)
         if kept := self._kept.pop(hold.run, None):
             kept.cancel()
             await asyncio.wait([kept])
-
-        async def give(connection: Connection) -> None:
-            await connection.execute(_GIVE_BACK, [hold.thread_id, hold.token])
-
         with suppress(Error, TimeoutError, OSError, StorageUnavailable):
             async with asyncio.timeout(_GIVING_SECONDS):
-                await self._database.transact(give)
+                await self._database.statement(_GIVE_BACK, _named(hold))
             _LEFT.discard(hold.run)
+
+
+def _named(hold: Hold) -> dict[str, Any]:
+    return {"thread": hold.thread_id, "token": hold.token}

@@ -21,6 +21,10 @@ _OLD: Final = 24 * 3600
 """Seconds after which the file of a process that has ended is swept away."""
 
 
+_LIVES: Final[dict[int, "Life"]] = {}
+"""By the number of the process: a fork has those of its parents, too, and none of its own yet."""
+
+
 @dataclass(frozen=True)
 class Life:
     """A process, by name and number for people, and by the file that it keeps locked."""
@@ -58,11 +62,16 @@ class Life:
 
 def own_life() -> Life:
     """Return that of this process; a child that was forked has one of its own."""
-    return _life_of(os.getpid())
+    pid = os.getpid()
+    return _LIVES.get(pid) or _LIVES.setdefault(pid, _begun(pid))
 
 
-@cache
-def _life_of(pid: int) -> Life:
+def known_life() -> Life | None:
+    """Return that of this process if it was begun: without a look at any file."""
+    return _LIVES.get(os.getpid())
+
+
+def _begun(pid: int) -> Life:
     folder = data_dir() / "alive"
     file = folder / uuid4().hex
     with suppress(OSError):  # without it, others wait until the lease is over

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from daruma.graph.held import athread_held, thread_held
 from daruma.graph.leases import Hold
-from daruma.graph.storage.database import Database, Work
+from daruma.graph.storage.database import Database
 from daruma.graph.storage.leases import _LEFT, SIGNS_OF_LIFE, PostgresLeases
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.storage import HoldLost, ThreadBusy
@@ -151,15 +151,15 @@ async def test_a_lease_that_was_taken_and_not_heard_of_is_taken_again(postgres_u
 
 
 class TellsWhenDone:
-    """A database that says when a transaction is done, and who waited for it was told."""
+    """A database that says when a statement is done, and who waited for it was told."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.loop = database.loop
         self.done = threading.Event()
 
-    async def transact(self, work: Work[Any]) -> Any:
-        done = await self._database.transact(work)
+    async def statement(self, statement: str, values: Mapping[str, Any]) -> Any:
+        done = await self._database.statement(statement, values)
         self._after(3, self.done.set)
         return done
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from daruma.graph.storage.lifeline import Life, own_life
+from daruma.graph.storage.lifeline import Life, known_life, own_life
 
 
 def test_this_process_lives() -> None:
     """And stays the same one."""
     assert not own_life().is_over
     assert own_life() == own_life()
+    assert known_life() is own_life()
 
 
 def test_a_file_that_nobody_holds_is_that_of_the_dead(tmp_path: Path) -> None:
