@@ -24,7 +24,16 @@ from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.matching import fixed_prefix, matching
 from daruma.graph.storage.items.meanings import Meanings, Text
 from daruma.graph.storage.items.preparing import prepared, refuse_unusable
-from daruma.graph.storage.items.rows import COUNT, Row, change, namespaces, read
+from daruma.graph.storage.items.rows import (
+    COUNT,
+    Row,
+    beneath_any,
+    change,
+    items_of,
+    namespaces,
+    read,
+    wanted,
+)
 from daruma.graph.storage.items.searching import Search
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Checked, Sealing
@@ -118,6 +127,12 @@ class PostgresStore(BaseStore):
 
     async def _batch(self, ops: Sequence[Op]) -> list[Result]:
         refuse_unusable(ops)
+        gets = [(op.namespace, op.key) for op in ops if isinstance(op, GetOp)]
+        if len(gets) == len(ops):
+            return await self._got(gets)
+        searches = [op.namespace_prefix for op in ops if isinstance(op, SearchOp)]
+        if len(searches) == len(ops) and not await self._has_any(searches):
+            return [[] for _ in ops]
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         rows = await prepared(self._index, [op for op in puts.values() if op.value is not None])
         gone = [name for name, op in puts.items() if op.value is None]
@@ -132,6 +147,16 @@ class PostgresStore(BaseStore):
         if written:
             await self.meanings.learn([Text(n, row.meant, row.text) for n, row in written])
         return results
+
+    async def _got(self, names: Sequence[tuple[tuple[str, ...], str]]) -> list[Result]:
+        """Read items in one statement, with no transaction about it."""
+        rows = await self.database.statement(*wanted(names)) if names else []
+        items = items_of(rows, self._index.sealing)
+        return [items.get(name) for name in names]
+
+    async def _has_any(self, prefixes: Sequence[tuple[str, ...]]) -> bool:
+        """Whether there is anything to search in; many have never kept a thing there."""
+        return bool(await self.database.statement(*beneath_any(prefixes)))
 
     async def _read(
         self, connection: Connection, ops: Sequence[Op], vectors: Mapping[str, Vector | None]

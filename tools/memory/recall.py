@@ -48,6 +48,8 @@ async def recall(
 async def _fitting(memories: Memories, about: str, limit: int) -> list[Remembered]:
     """The floor is the same for every store: scores of different ones can not be compared."""
     best = await memories.search(about, limit * 2)
+    if not best:
+        return []
     fitting = await in_thread(lambda: [m for m in best if related(about, f"{m.section} {m.text}")])
     return list(_within(fitting[:limit]))
 

@@ -1,6 +1,6 @@
 """The statements that write items and read them, in one transaction's connection."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,9 +35,16 @@ RETURNING id
 _DELETE: Final = "DELETE FROM daruma_items WHERE namespace = %s AND key = %s"
 _GET: Final = _READ.format(
     which="""
-JOIN unnest(%s::text[], %s::text[]) AS wanted (ns, name) ON namespace = ns AND key = name
+JOIN unnest(%(namespaces)s::text[], %(keys)s::text[]) AS wanted (ns, name)
+ON namespace = ns AND key = name
 """
 )
+_BENEATH_ANY: Final = """
+SELECT true AS found FROM unnest(%(first)s::text[], %(after)s::text[]) AS asked (first, after)
+WHERE EXISTS (
+    SELECT FROM daruma_items WHERE namespace >= asked.first AND namespace < asked.after
+) LIMIT 1
+"""
 _BY_ID: Final = _READ.format(which="WHERE id = ANY(%s)")
 _LISTED: Final = _READ.format(
     which="""
@@ -119,10 +126,26 @@ async def read(
     connection: Connection, sealing: Sealing, names: Sequence[tuple[Sequence[str], str]]
 ) -> dict[tuple[tuple[str, ...], str], Item]:
     """Return the items that there are of those names."""
-    stored = zip(*_stored(names), strict=True)
-    found = await connection.execute(_GET, [list(each) for each in stored])
-    items = [Item(**_parts(row, sealing)) for row in await found.fetchall()]
+    found = await connection.execute(*wanted(names))
+    return items_of(await found.fetchall(), sealing)
+
+
+def wanted(names: Sequence[tuple[Sequence[str], str]]) -> tuple[str, dict[str, list[str]]]:
+    """Return the statement, with its values, for the items of those names."""
+    namespaces, keys = zip(*_stored(names), strict=True)
+    return _GET, {"namespaces": [*namespaces], "keys": [*keys]}
+
+
+def items_of(rows: Iterable[DictRow], sealing: Sealing) -> dict[tuple[tuple[str, ...], str], Item]:
+    """Return the items of rows by their names."""
+    items = [Item(**_parts(row, sealing)) for row in rows]
     return {(item.namespace, item.key): item for item in items}
+
+
+def beneath_any(prefixes: Iterable[Sequence[str]]) -> tuple[str, dict[str, list[str]]]:
+    """Return the statement, with its values, whose one row says that a prefix has an item."""
+    first, after = zip(*map(between, prefixes), strict=True)
+    return _BENEATH_ANY, {"first": [*first], "after": [*after]}
 
 
 async def read_scored(

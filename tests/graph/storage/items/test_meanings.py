@@ -70,6 +70,19 @@ def test_a_synonym_is_found_by_meaning_and_not_by_words(store: PostgresStore) ->
     assert store.note == ""
 
 
+def test_no_model_is_asked_where_there_is_nothing_to_find(
+    store: PostgresStore, toy: ToyEmbeddings
+) -> None:
+    """Most tasks have no memories yet, and none waits for an answer about nothing."""
+    filled(store)
+    toy.asked.clear()
+
+    assert store.search(("n", "h"), query="vehicle") == []
+    assert toy.asked == []
+    assert store.search(("n",), query="vehicle", limit=1)
+    assert toy.asked == [1]
+
+
 def test_a_word_shared_by_chance_does_not_go_before_what_is_meant(store: PostgresStore) -> None:
     """Places tell nothing of how little that is; found by words alone it still is."""
     filled(store)
