@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.at_once import at_once
-from daruma.graph.door import admit
+from daruma.graph.door import aadmit, admit
 from daruma.graph.evolution import Evolution
 from daruma.graph.first_look import FirstLook
 from daruma.graph.followed_machine import FollowedMachine
@@ -27,8 +27,8 @@ from daruma.state.channels import Input, Output, State
 from daruma.state.growing import plain
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
-from daruma.tools.files.threads import entered_in_thread, in_thread
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.threads import in_thread
+from daruma.tools.files.workspace_lock import aworkspace_locked, workspace_locked
 
 
 class Machine(FollowedMachine):
@@ -109,7 +109,10 @@ class Machine(FollowedMachine):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        options = await in_thread(self._checked, options)
+        checks = bool(
+            options.get("context")
+        )  # a model's client, an expert's file, may be looked at
+        options = await in_thread(self._checked, options) if checks else self._checked(options)
         async with self._aheld(config) as holder:
             own, config = await holder._apast_damage(config)
             async with closing(own._aparts(input, config, options)) as told:
@@ -125,8 +128,8 @@ class Machine(FollowedMachine):
             config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
             snapshot = await self.aget_state(config)
         given = await aaddressed(self.checkpointer, given, snapshot) if snapshot else given
-        admitted = await in_thread(admit, given, snapshot)
-        async with entered_in_thread(workspace_locked(workspace_of(admitted, snapshot))):
+        admitted = await aadmit(given, snapshot)
+        async with aworkspace_locked(workspace_of(admitted, snapshot)):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)

@@ -13,9 +13,13 @@ from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.new_request import NoSuchThread, NotNow, RequestRefused, request
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
+from daruma.tools.files.threads import in_thread
 from daruma.tools.storable_args import unstorable
 
 _SECRET = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd|credentials?)$")
+
+_TAKES_TIME = frozenset({"workspace", "continuity"})
+"""What of a request is not read in less time than a thread takes to wake."""
 
 
 def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
@@ -32,6 +36,12 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
     if snapshot is not None:
         _check_idle(snapshot)
     return request(given, known=snapshot.values.get("messages", ()) if snapshot else ())
+
+
+async def aadmit(given: Any, snapshot: StateSnapshot | None) -> Any:
+    """Do the same, asynchronously: in a thread where a folder is looked at, or much is read."""
+    looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
+    return await in_thread(admit, given, snapshot) if looks else admit(given, snapshot)
 
 
 def _check_idle(snapshot: StateSnapshot) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 from uuid import uuid4
@@ -61,12 +62,17 @@ def _continuity(given: object) -> dict[str, Any]:
 
 
 def _check_keys(given: Mapping[Any, Any]) -> None:
-    known = get_type_hints(Input)
+    known = _keys()
     for key in given:
         if key not in known:
             close = get_close_matches(str(key), known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
             raise RequestRefused(f"unknown key {key!r} in the request; {hint}")
+
+
+@cache
+def _keys() -> dict[str, Any]:
+    return get_type_hints(Input)
 
 
 def _messages(given: Any, known: Sequence[AnyMessage]) -> list[AnyMessage]:

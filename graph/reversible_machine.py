@@ -10,8 +10,8 @@ from daruma.graph.starting_point import newest
 from daruma.graph.undoing import brought_back, savepoints_of, undone
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
-from daruma.tools.files.threads import entered_in_thread, in_thread
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.threads import in_thread
+from daruma.tools.files.workspace_lock import aworkspace_locked, workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
 
 
@@ -45,7 +45,7 @@ class ReversibleMachine(HeldMachine):
             history = [past async for past in own.aget_state_history(thread)]
             fork = fork_of(history, call, self.settings)
             if call is None:
-                async with entered_in_thread(workspace_locked(workspace_of(None, history[0]))):
+                async with aworkspace_locked(workspace_of(None, history[0])):
                     await in_thread(brought_back, history[0])
             given = merge_configs(fork.config, _kept(config))
             await own.aupdate_state(given, fork.values, as_node=fork.as_node)

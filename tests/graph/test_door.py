@@ -1,17 +1,20 @@
 """What LangGraph would take silently and get wrong is refused at the door, and changes nothing."""
 
 import asyncio
+import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command, interrupt
 from tests.parts import settings
 from tests.scripted_runs import Run, calls, illegal, phases, say, shout
+from typing_extensions import override
 
 from daruma.graph.build import build_graph
+from daruma.graph.door import aadmit
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.new_request import RequestRefused, request
 from daruma.state.errors import DarumaError
@@ -317,3 +320,26 @@ def test_a_thread_id_that_no_database_keeps_is_refused(thread_id: str) -> None:
         build_graph().savepoints({"configurable": {"thread_id": thread_id}})
 
     assert "\n" not in str(refused.value)
+
+
+class Telling(dict[str, Any]):
+    """A request that notes on which threads it is read."""
+
+    threads: ClassVar[set[int]] = set()
+
+    @override
+    def get(self, *asked: Any) -> Any:
+        self.threads.add(threading.get_ident())
+        return super().get(*asked)
+
+
+@pytest.mark.parametrize(("more", "here"), [({}, True), ({"workspace": "."}, False)])
+async def test_only_a_request_that_names_a_folder_is_read_elsewhere(
+    more: dict[str, Any], here: bool
+) -> None:
+    """A disk may be slow; to wake a thread for a few words takes longer than to read them."""
+    Telling.threads.clear()
+
+    await aadmit(Telling({"messages": "hi", **more}), None)
+
+    assert (Telling.threads == {threading.get_ident()}) == here

@@ -7,10 +7,11 @@ shared: so neither the same folder nor one inside the other is worked in by two.
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from daruma.state.storage import WorkspaceBusy
+from daruma.tools.files.threads import entered_in_thread
 
 
 @contextmanager
@@ -27,6 +28,11 @@ def workspace_locked(workspace: str | None) -> Iterator[None]:
                 _lock(folder, fcntl.LOCK_SH, workspace, stack)
             _lock(real, fcntl.LOCK_EX, workspace, stack)
         yield
+
+
+def aworkspace_locked(workspace: str | None) -> AbstractAsyncContextManager[None]:
+    """Do the same, asynchronously: in a thread, unless there is nothing to be locked."""
+    return nullcontext() if workspace is None else entered_in_thread(workspace_locked(workspace))
 
 
 def _lock(folder: Path, kind: int, workspace: str, stack: ExitStack) -> None:

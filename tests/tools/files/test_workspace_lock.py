@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daruma.state.storage import WorkspaceBusy
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.workspace_lock import aworkspace_locked, workspace_locked
 
 HOLDER = """
 import sys
@@ -47,6 +47,17 @@ def test_other_folders_are_free(places: Path) -> None:
 def test_a_task_without_a_workspace_and_one_that_is_gone_lock_nothing(places: Path) -> None:
     """Tools say themselves what they miss."""
     with workspace_locked(None), workspace_locked(str(places / "gone")):
+        pass
+
+
+async def test_it_is_locked_and_left_asynchronously_too(places: Path) -> None:
+    """While nothing is to be locked where there is no workspace."""
+    named = str(places / "a")
+    async with aworkspace_locked(None), aworkspace_locked(named):
+        with pytest.raises(WorkspaceBusy), workspace_locked(named):
+            pytest.fail("two at work")
+
+    with workspace_locked(named):
         pass
 
 
