@@ -100,7 +100,8 @@ async def _thought(state: State, context: Context) -> Update:
             **observed(state)._asdict(),
         )
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
-    return _read(state, context, replace(answer, counted=counted), offer, at)
+    answer = replace(answer, counted=counted) if counted else answer
+    return _read(state, context, answer, offer, at)
 
 
 def _drafted(state: State, context: Context, offer: Offer) -> Draft:

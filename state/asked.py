@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from langchain_core.messages import AIMessage
 
@@ -37,9 +38,14 @@ def tools_in(signature: str) -> tuple[str, ...]:
 
 
 def _shown(calls: Sequence[ToolTask]) -> list[str]:
-    names = (re.sub(r"[^\w.:-]", "?", call.name, flags=re.ASCII)[:60] for call in calls)
-    return list(dict.fromkeys(name or "unnamed" for name in names))[:_MAX_NAMES]
+    return list(dict.fromkeys(_told(call.name) for call in calls))[:_MAX_NAMES]
 
 
+@lru_cache(maxsize=1000)
+def _told(name: str) -> str:
+    return re.sub(r"[^\w.:-]", "?", name, flags=re.ASCII)[:60] or "unnamed"
+
+
+@lru_cache(maxsize=1000)
 def _key(name: str) -> str:
     return re.sub(r"[\s._-]+", "", name).casefold()

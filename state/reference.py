@@ -19,4 +19,4 @@ def left_out(count: int, id_: str) -> str:
 
 def without_reference(text: str) -> str:
     """Return a result without the id of its whole text, which noise alone makes another one."""
-    return _ID.sub("", text)
+    return _ID.sub("", text) if READER in text else text

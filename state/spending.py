@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WAITING: Final = frozenset({"pause", "consult"})
 """Steps in which a person was asked: no work."""
+_NO_LIMITS: Final = Amounts()
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,12 @@ def spent_in_phase(state: "State") -> Spending:
 def allowed(state: "State", scope: Scope) -> Amounts:
     """Return the limits of the task or of its phase, with all that was granted since."""
     if state.task is None:
-        return Amounts()
+        return _NO_LIMITS
     limits = state.task.limits
     base = limits.spend if scope == "task" else limits.spend_in_phase
     taken = limits.taken if scope == "task" else limits.taken_in_phase
     if base is None:
-        return Amounts()
+        return _NO_LIMITS
     more = [g.more for g in _grants(state, scope) if g.scope == scope]
     return with_more(base, [*more, less(taken)] if taken else more)
 
@@ -107,7 +108,7 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
     measures: tuple[Measure, ...] = ("seconds",) if node == "verify" else get_args(Measure)
     for scope in _scopes(state):
         limits = allowed(state, scope)
-        if limits == Amounts():
+        if limits == _NO_LIMITS:
             continue  # most tasks: nothing is to be summed up
         spent = spending(_steps(state, scope))
         for measure in measures:

@@ -54,6 +54,8 @@ def canonical_call(
     A call is promoted to a visible tool only. Its arguments go over as they are, and are then read
     with the aliases of the tool it has become; last its dates are, from ``now`` on, if it is given.
     """
+    if not any(tool.canonical for tool in tools):
+        return CanonicalCall(name, dict(args), ())
     declared = {tool.name: tool.canonical for tool in tools}
     changes: list[str] = []
     passed: set[str] = set()

@@ -1,14 +1,14 @@
 """What a task's model is offered: the tools it is shown, and the rules for calling them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 from daruma.state.clarification import Clarification
 from daruma.state.settings_tools import Tools
 from daruma.state.task import Task
 from daruma.state.tool_task import ToolTask
-from daruma.tools.builtin_tools import READ_OUTPUT
 from daruma.tools.context import Context
 from daruma.tools.dates.machine_zone import local_time
 from daruma.tools.tool import Tool
@@ -19,8 +19,9 @@ from daruma.tools.toolsets import usable
 class Offer:
     """The tools that are shown, the names of those that are there but not shown, the settings.
 
-    Dates are read as of ``now``, where it is given. ``asks`` says that the user can be asked for
-    what a call lacks; calls go on with what is in ``resuming``.
+    Dates are read as of ``now``, where it is given: where a tool that is shown takes some.
+    ``asks`` says that the user can be asked for what a call lacks; calls go on with what is in
+    ``resuming``.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -32,7 +33,7 @@ class Offer:
 
     def find(self, name: str) -> Tool | None:
         """Return the shown tool of a name. What is not shown can not be called (TL-06)."""
-        return next((tool for tool in self.tools if tool.name == name), None)
+        return self._named.get(name)
 
     def after(self, task: ToolTask) -> "Offer":
         """Return what the next call of an answer is offered: no two go on with the same."""
@@ -49,7 +50,11 @@ class Offer:
             return tool
         return replace(tool, effect=self.cautious(target).effect)
 
-    @property
+    @cached_property
+    def _named(self) -> Mapping[str, Tool]:
+        return {tool.name: tool for tool in reversed(self.tools)}  # the first of a name counts
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the tools that are shown."""
         return tuple(tool.name for tool in self.tools)
@@ -73,9 +78,6 @@ def offer_of(
     can_use = usable(
         context.settings, workspace=task.workspace is not None, store=context.store is not None
     )
-    visible = context.tools.visible(settings, can_use)
-    reader = (READ_OUTPUT,) if visible and reading else ()
-    tools = tuple(tool for tool in (*visible, *reader) if tool.name not in without)
-    shown = {tool.name for tool in tools}
-    now = local_time(context.now(), settings.time_zone)
-    return Offer(tools, frozenset(context.tools.names) - shown, settings, now)
+    shown = context.tools.shown(settings, can_use, frozenset(without), reading=reading)
+    now = local_time(context.now(), settings.time_zone) if shown.dated else None
+    return Offer(shown.tools, shown.hidden, settings, now)

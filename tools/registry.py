@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.tools import BaseTool
 
@@ -18,7 +18,17 @@ from daruma.tools.stand_ins import MOST, ranked
 from daruma.tools.tool import Tool, Toolset
 from daruma.tools.toolsets import TOOLSET_TOOLS
 
+_Asked = tuple[frozenset[Toolset], frozenset[str], bool]
+
 __all__ = ["Registry", "ToolNameConflictError"]
+
+
+class Shown(NamedTuple):
+    """The tools that a task is shown, the names of the others; ``dated`` if one takes dates."""
+
+    tools: tuple[Tool, ...]
+    hidden: frozenset[str]
+    dated: bool
 
 
 class Registry:
@@ -32,6 +42,7 @@ class Registry:
         tools = (*BUILTIN_TOOLS, READ_OUTPUT, *sets, *own)
         check_names(tools, normalize=False)
         self._tools = {tool.name: tool for tool in tools}
+        self._shown: tuple[Tools | None, dict[_Asked, Shown]] = None, {}
 
     def check(self, settings: Tools) -> None:
         """Check what depends on the settings of a run.
@@ -60,6 +71,36 @@ class Registry:
             and shows(settings, tool)
             and tool is not READ_OUTPUT
         )
+
+    def shown(
+        self, settings: Tools, usable: frozenset[Toolset], without: frozenset[str], *, reading: bool
+    ) -> Shown:
+        """Return what is visible ``without`` some of it, and what is left out.
+
+        ``reading`` adds the tool that reads on in long results, where there are others. It is
+        looked for once, as long as a run's settings are the same.
+        """
+        of, found = self._shown
+        if of is not settings:
+            of, found = self._shown = settings, {}
+        key = usable, without, reading
+        if key not in found:
+            found[key] = self._sorted_out(settings, *key)
+        return found[key]
+
+    def _sorted_out(
+        self,
+        settings: Tools,
+        usable: Collection[Toolset],
+        without: Collection[str],
+        reading: bool,  # noqa: FBT001 - of a key
+    ) -> Shown:
+        visible = self.visible(settings, usable)
+        reader = (READ_OUTPUT,) if visible and reading else ()
+        tools = tuple(tool for tool in (*visible, *reader) if tool.name not in without)
+        hidden = frozenset(self._tools) - {tool.name for tool in tools}
+        dated = any(tool.canonical and tool.canonical.dates for tool in tools)
+        return Shown(tools, hidden, dated)
 
     def stand_ins(self, name: str, shown: Collection[str]) -> tuple[str, ...]:
         """Return the best stand-ins for a tool among those that are shown (RE-08a)."""

@@ -106,7 +106,8 @@ class Models:
 
     async def ready(self, role: str, place: int = 0) -> BaseChatModel:
         """Return the same; it is made in a thread, as that reads files and imports for a second."""
-        return self.made(role, place) or await to_thread(self.get, role, place)
+        made = self.made(role, place)
+        return await to_thread(self.get, role, place) if made is None else made
 
     async def priced(self, usage: Usage, role: str, place: int = 0) -> Usage:
         """Return the usage of a call with what it cost, settled by the prices of today."""

@@ -147,3 +147,11 @@ def test_a_long_result_takes_no_time(text: str) -> None:
     without_numbers(text)
 
     assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(("one", "other"), NOISE)
+@given(text=st.text("0123456789:. -TZsmh\t\n\x1cETAleftgo%a", max_size=40))
+def test_a_sign_outside_ascii_makes_nothing_noise(one: str, other: str, text: str) -> None:
+    """Texts of ASCII are looked through in a quicker way, and for the same."""
+    for each in (f"{text}\n{one}", f"{other}\n{text}", text):
+        assert without_noise(f"{each}\nä") == f"{without_noise(each)}\nä"

@@ -1,12 +1,15 @@
 """What a task's model is offered, and with what care its calls are repaired."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.parts import a_context, a_task, settings
 
 from daruma.tools.canonical import Canonical
+from daruma.tools.context import Context
 from daruma.tools.offer import Offer, offer_of
+from daruma.tools.registry import Registry
 from daruma.tools.tool import Effect, Tool
 from daruma.tools.toolsets import TOOLSET_TOOLS
 
@@ -93,3 +96,20 @@ def test_a_call_is_repaired_with_the_care_of_what_it_may_become(
     careful = Offer(tuple(tools)).cautious(tools[0])
 
     assert (careful.name, careful.effect) == ("look", effect)
+
+
+def test_the_time_is_told_where_a_tool_takes_dates() -> None:
+    """The zone's rules are looked up for nobody else."""
+    dated = replace(a_tool("book", "none"), canonical=Canonical(dates={"day": "date"}))
+    plain = a_tool("look", "none")
+
+    assert offer_of(a_task(), showing(plain)).now is None
+    assert offer_of(a_task(), showing(plain, dated)).now is not None
+
+
+def showing(*tools: Tool) -> Context:
+    """Return a context whose registry has these tools beside its own."""
+    context = a_context()
+    registry = Registry()
+    registry._tools = {tool.name: tool for tool in tools}
+    return replace(context, tools=registry)

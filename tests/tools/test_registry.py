@@ -94,3 +94,21 @@ def test_settings_that_do_not_fit_the_tools_are_refused(
 def test_the_settings_as_they_come_fit() -> None:
     """No tool that ships with Daruma is in another's way."""
     Registry([shout]).check(Tools())
+
+
+def test_what_is_shown_is_looked_for_once_for_the_same_settings() -> None:
+    """Each step of a run asks for it; other settings, and other needs, show something else."""
+    registry, given, nothing = Registry([shout]), Tools(), frozenset[Any]()
+    other = Tools(profile="own", profiles={"own": ("search",)})
+
+    first = registry.shown(given, nothing, nothing, reading=True)
+    again = registry.shown(given, nothing, nothing, reading=True)
+    without = registry.shown(given, nothing, frozenset({"shout"}), reading=False)
+    elsewhere = registry.shown(other, nothing, nothing, reading=False)
+    back = registry.shown(given, nothing, nothing, reading=False)
+
+    assert [tool.name for tool in first.tools] == ["shout", "read_output"]
+    assert again is first
+    assert (without.tools, elsewhere.tools) == ((), ())
+    assert [tool.name for tool in back.tools] == ["shout"]
+    assert "read_output" in back.hidden
