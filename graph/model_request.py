@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 
 from daruma.graph.models.faults import Fault
@@ -41,14 +42,15 @@ class Request:
             raise
 
     async def _sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
-        messages = sendable(self.messages)
-        if self.tools:
-            return await self.offered.asked(model, self.tools, messages, metadata)
         config = RunnableConfig(metadata=metadata)
+        # As a prompt, which has LangChain convert and check no message: each of a long history.
+        prompt = ChatPromptValue.model_construct(messages=sendable(self.messages))
+        if self.tools:
+            return await self._offering(model).ainvoke(prompt, config)
         if self.sampling is None:
-            return await model.ainvoke(messages, config)
+            return await model.ainvoke(prompt, config)
         config["tags"] = [TAG_NOSTREAM]
-        return await model.ainvoke(messages, config, stream=False, **self.options())
+        return await model.ainvoke(prompt, config, stream=False, **self.options())
 
     def options(self) -> dict[str, Any]:
         """Return how the answer is sampled, as far as the model takes it."""

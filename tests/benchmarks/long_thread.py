@@ -32,7 +32,7 @@ class Mark:
     processor: float = 0.0
     """Seconds of a processor that this process took: on a busy machine they tell more."""
     asking: float = 0.0
-    """Of the seconds by the clock, those within model calls."""
+    """Of the seconds of a processor, those within model calls."""
     kept: int = 0
 
     def since(self, other: "Mark") -> "Mark":

@@ -1,6 +1,6 @@
 """The one task of all benchmarks: a scripted model without delay that calls one tool, step by step.
 
-All systems get the same kind of model, which finds its turn by the answers in the request: one
+All systems get the same kind of model, which finds its turn by the calls in the request: one
 object serves any number of threads and graphs.
 """
 
@@ -28,24 +28,27 @@ _USAGE: Final = {"input": 1, "output": 1}  # an estimate would count the whole h
 
 
 class TurnByTurn(ScriptedChatModel):
-    """A scripted model whose turn is the number of answers that a request already holds."""
+    """A scripted model that finds its turn by the last calls that a request already holds."""
 
     _asking: float = PrivateAttr(default=0.0)
 
     @property
     def asking(self) -> float:
-        """Seconds within calls of one thread so far: LangChain's work on the whole history."""
+        """Seconds of a processor within calls of one thread so far: LangChain's walk through all.
+
+        What is measured beside it must not work meanwhile.
+        """
         return self._asking
 
     @override
     async def ainvoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             return await super().ainvoke(input, config, **kwargs)
         finally:
-            self._asking += time.perf_counter() - began
+            self._asking += time.process_time() - began
 
     @override
     def answer(
@@ -55,8 +58,11 @@ class TurnByTurn(ScriptedChatModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
-        answers = sum(isinstance(message, AIMessage) for message in messages)
-        return super().answer(messages, metadata={CALL_KEY: answers} | {**metadata}, tools=tools)
+        # The last calls tell it: to count all answers would take longer with each of them.
+        said = (each for each in reversed(messages) if isinstance(each, AIMessage))
+        calls = next((each.tool_calls for each in said if each.tool_calls), ())
+        turn = 1 + calls[-1]["args"]["number"] // len(calls) if calls else 0
+        return super().answer(messages, metadata={CALL_KEY: turn} | {**metadata}, tools=tools)
 
 
 class Task:

@@ -74,7 +74,7 @@ def test_long_threads_are_cut_into_stretches(ground: Ground) -> None:
     (table,) = growth.measure(ground, ONCE)
 
     assert [row[1] for row in table.rows] == ["2-2", "3-4", "last/first"] * 3
-    assert shape(table) == [(7, 7)]
+    assert shape(table) == [(8, 8)]
     late = [row for row in table.rows if row[1] == "3-4"]
     small, large, peer = medians(replace(table, rows=late), "bytes a step").values()
     assert 2000 < small < large - 18_000
@@ -85,6 +85,17 @@ def test_stretches_of_long_threads_lie_around_the_steps_that_are_published() -> 
     """10, 100, 400 and 1,000; a peer's thread ends sooner."""
     assert growth.stretches(1000) == list(growth.STRETCHES)
     assert growth.stretches(410) == list(growth.STRETCHES[:3])
+
+
+def test_a_bound_thread_is_cut_into_longer_stretches(ground: Ground) -> None:
+    """They span the bursts in which history is summarised; the peer knows no bound."""
+    assert [end - begin for begin, end in growth.stretches(1000, bound=True)] == [200] * 5
+    assert growth.stretches(399, bound=True) == [(1, 199), (199, 399)]
+
+    (table,) = growth.measure(ground, replace(ONCE, budget=2000))
+
+    assert {row[0] for row in table.rows} == {"Daruma, 1,000", "Daruma, 20,000"}
+    assert "at most 2000 tokens" in table.told
 
 
 def test_crowds_of_threads_take_all_their_steps(ground: Ground) -> None:
