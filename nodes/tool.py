@@ -1,5 +1,6 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
+from asyncio import CancelledError
 from dataclasses import replace
 from functools import partial
 
@@ -27,6 +28,7 @@ from daruma.tools.snapshots.kept import kept
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.time_limit import run_within
 from daruma.tools.tool import Tool
+from daruma.tools.tool_threads import NotStarted
 
 
 async def tool(dispatch: Dispatch, context: Context) -> Update:
@@ -44,8 +46,11 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         return await _told(dispatch, known, key, context)
 
     effect = await effect_of(call, known, dispatch.task.workspace, context)
-    answered = _answered(call, await once(call, effect, context, work, partial(_asked, context)))
-    return {**answered, **_timed(dispatch, at, context.now() - at)}
+    try:
+        outcome = await once(call, effect, context, work, partial(_asked, context))
+    except NotStarted:
+        raise CancelledError from None  # who gave the run a time limit knows it by its very type
+    return {**_answered(call, outcome), **_timed(dispatch, at, context.now() - at)}
 
 
 def _timed(dispatch: Dispatch, at: float, seconds: float) -> Update:

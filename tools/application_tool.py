@@ -48,6 +48,7 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
         idempotency_key=declaration.idempotency_key,
         canonical=declaration.canonical,
         source=_source(tool),
+        blocking=not _is_async(tool),
     )
 
 

@@ -32,6 +32,8 @@ async def run_within(
     """
     if tool.builtin:
         return await run_shown(tool, args, surroundings)
+    if tool.blocking:
+        return await _ended_at_once(seconds, tool, tool.run(args, surroundings))
     task = asyncio.ensure_future(_contained(tool.run(args, surroundings)))
     try:
         await asyncio.wait({task}, timeout=seconds)
@@ -45,6 +47,26 @@ async def run_within(
     if task.cancelled():
         raise _given_up(tool, "was cancelled from within")
     return _released(task.result())
+
+
+async def _ended_at_once(seconds: float | None, tool: Tool, work: Awaitable[str]) -> str:
+    """Wait for work that a cancellation ends at once: without a task, and what a task takes."""
+    before = _cancellations()
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await work
+    except (TimeoutError, asyncio.CancelledError) as error:
+        own = not limit.expired() and isinstance(error, TimeoutError | NotStarted)
+        if own or _cancellations() > before:
+            raise
+        began = not isinstance(error.__cause__ or error, NotStarted)
+    how = f"did not end in {seconds:g} s" if limit.expired() else "was cancelled from within"
+    raise _given_up(tool, how, began=began)
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
 
 
 async def _contained(work: Awaitable[str]) -> Outcome:

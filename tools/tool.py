@@ -94,6 +94,7 @@ class Tool:
     ``source`` says in a few words where the tool comes from, for people. An ``idempotent`` tool may
     be called again with the same arguments: the effect is that of one call. ``idempotency_key`` is
     the argument by which a service knows a call that is made again; the model is not shown it.
+    ``blocking`` says that ``run`` only waits for a thread, and ends at once when it is cancelled.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Tool:
     idempotency_key: str = ""
     canonical: Canonical | None = None
     source: str = ""
+    blocking: bool = False
 
     def __post_init__(self) -> None:
         """Tighten the schema, once."""

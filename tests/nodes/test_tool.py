@@ -1,6 +1,7 @@
 """One call is run and answered, whatever becomes of it."""
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from daruma.state.channels import Update
 from daruma.state.events import Event
 from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.state.tool_task import Dispatch
+from daruma.tools.tool_threads import LIMIT, in_tool_thread
 
 
 def shout(text: str) -> str:
@@ -177,3 +179,16 @@ async def test_a_call_that_is_given_up_is_unknown() -> None:
 
     assert (status, kind) == ("unknown", "error")
     assert "outcome_unknown: hang did not end in 0.02 s" in text
+
+
+async def test_a_time_limit_around_a_call_that_never_began_is_one() -> None:
+    """Python knows a limit's cancellation by its very type; nobody else's kind is taken for it."""
+    gate = threading.Event()
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    await asyncio.sleep(0)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await run("shout", text="hi")
+    gate.set()
+    await asyncio.gather(*held)

@@ -12,7 +12,7 @@ from daruma.tools.application_tool import from_application
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.time_limit import run_within
 from daruma.tools.tool import Effect, Surroundings, Tool
-from daruma.tools.tool_threads import LIMIT, in_tool_thread
+from daruma.tools.tool_threads import LIMIT, NotStarted, in_tool_thread
 
 AT = Surroundings()
 SHORT = 0.02
@@ -141,7 +141,7 @@ async def test_a_cancellation_goes_on(blocking: bool) -> None:
     async def in_a_thread() -> str:
         return await in_tool_thread(block)
 
-    call = run_within(60, made(in_a_thread if blocking else work), {}, AT)
+    call = run_within(60, made(in_a_thread if blocking else work, blocking=blocking), {}, AT)
     task = asyncio.ensure_future(call)
     await begun.wait()
     task.cancel()
@@ -193,6 +193,82 @@ async def test_a_tool_that_cancels_itself_does_not_cancel_the_run() -> None:
 
     with pytest.raises(OutcomeUnknown, match="pay was cancelled from within"):
         await run_within(5, made(work), {}, AT)
+
+
+def raising(error: BaseException) -> Tool:
+    @tool
+    def pay() -> str:
+        """Pay it."""
+        raise error
+
+    return from_application(pay)
+
+
+@pytest.mark.parametrize("error", [TimeoutError("its own"), SystemExit(3), ValueError("x")])
+async def test_what_a_blocking_tool_raises_is_the_tools(error: BaseException) -> None:
+    """As of any other: a limit that was kept has no part in it."""
+    raised: list[BaseException] = []
+    try:
+        await run_within(5, raising(error), {}, AT)
+    except BaseException as caught:  # noqa: BLE001  # SystemExit would end the test's loop
+        raised.append(caught)
+
+    assert [repr(each) for each in raised] == [repr(error)]
+
+
+async def test_a_blocking_tool_that_cancels_itself_does_not_cancel_the_run() -> None:
+    """A loop of its own may raise that in its thread."""
+    with pytest.raises(OutcomeUnknown, match="pay was cancelled from within"):
+        await run_within(5, raising(asyncio.CancelledError()), {}, AT)
+
+
+@pytest.mark.parametrize("seconds", [5, None])
+async def test_a_blocking_tool_takes_no_task(seconds: float | None) -> None:
+    """It ends at once when it is cancelled: a task would only be begun and waited for."""
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay it."""
+        return f"paid {amount}"
+
+    made: list[object] = []
+
+    def counting(loop: Any, coroutine: Any, **given: Any) -> Any:
+        made.append(coroutine)
+        return asyncio.Task(coroutine, loop=loop, **given)
+
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(counting)
+    try:
+        said = await run_within(seconds, from_application(pay), {"amount": 3}, AT)
+    finally:
+        loop.set_task_factory(None)
+
+    assert said == "paid 3"
+    assert made == []
+
+
+async def test_a_cancelled_call_that_never_began_is_told_as_one() -> None:
+    """DU-06: its intent can be taken back; nobody has to be asked what came of it."""
+    gate = threading.Event()
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    await asyncio.sleep(0)
+    call = asyncio.ensure_future(run_within(60, raising(ValueError("it ran")), {}, AT))
+    await asyncio.sleep(0)
+    told: list[BaseException] = []
+
+    async def waiting() -> None:
+        try:
+            await call
+        except asyncio.CancelledError as error:
+            told.append(error)
+
+    call.cancel()
+    await waiting()
+    gate.set()
+    await asyncio.gather(*held)
+
+    assert [type(each) for each in told] == [NotStarted]
 
 
 async def test_built_in_tools_have_limits_of_their_own() -> None:
