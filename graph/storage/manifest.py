@@ -6,12 +6,14 @@ row shows whether it is as it was written. A row from before there were manifest
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from math import isfinite
 from typing import Any, Final
 
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from daruma.graph.storage.json_text import json_text
 from daruma.graph.storage.sealing import Place, Sealing
 from daruma.state.storage import DamagedState
 
@@ -46,7 +48,7 @@ def manifest_of(
     inline = {name for name, value in values.items() if is_inline(value)}
     made = {"blobs": sorted(values.keys() - inline), "parent": parent}
     stored = {**checkpoint, "channel_values": as_stored(values)}
-    mark = sealing.mark(_text(stored, metadata, made), place)
+    mark = _mark(stored, metadata, made, place, sealing)
     return {
         **made,
         "writes": dict.fromkeys(replayed(checkpoint["channel_versions"], values), 0),
@@ -65,8 +67,14 @@ def replayed(versions: Row, values: Row) -> list[str]:
 
 
 def is_inline(value: Any) -> bool:
-    """Whether LangGraph keeps a channel's value in the checkpoint's row."""
-    return value is None or isinstance(value, _SCALARS)
+    """Whether a channel's value is kept in the checkpoint's row.
+
+    LangGraph puts scalars there. A list with nothing in it, as all sends are after each tool, would
+    be a row by itself; a float that is not finite is nothing that Postgres takes as JSON.
+    """
+    if type(value) is float:
+        return isfinite(value)
+    return value is None or isinstance(value, _SCALARS) or (type(value) is list and not value)
 
 
 def as_stored(values: Row) -> dict[str, Any]:
@@ -87,7 +95,8 @@ def checked(
     manifest = sound(checkpoint.get(NAME), sealing)
     if manifest:
         made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
-        if manifest["mark"] != sealing.mark(_text(kept, metadata, made), place):
+        marked = _marked(kept, metadata, made)
+        if not any(manifest["mark"] == sealing.mark(form(marked), place) for form in _FORMS):
             raise DamagedState("its row is not what was stored")
     return kept
 
@@ -106,7 +115,7 @@ def remade(
         return kept
     manifest = manifest | changes
     made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
-    return kept | {NAME: {**manifest, "mark": sealing.mark(_text(kept, metadata, made), place)}}
+    return kept | {NAME: {**manifest, "mark": _mark(kept, metadata, made, place, sealing)}}
 
 
 def sound(manifest: Any, sealing: Sealing) -> dict[str, Any] | None:
@@ -140,10 +149,26 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def _text(checkpoint: Row, metadata: Row, made: Row) -> str:
+def _mark(checkpoint: Row, metadata: Row, made: Row, place: Place, sealing: Sealing) -> str:
+    return sealing.mark(_text(_marked(checkpoint, metadata, made)), place)
+
+
+def _marked(checkpoint: Row, metadata: Row, made: Row) -> list[Row]:
     values = {"channel_values": _plain(checkpoint.get("channel_values"))}
     known = {key: _plain(metadata.get(key)) for key in _METADATA}
-    return json.dumps([{**checkpoint, **values}, known, made], sort_keys=True)
+    return [{**checkpoint, **values}, known, made]
+
+
+def _text(marked: Sequence[Row]) -> str:
+    return json_text(marked, ordered=True).decode()
+
+
+def _text_of_old(marked: Sequence[Row]) -> str:
+    return json.dumps(marked, sort_keys=True)
+
+
+_FORMS: Final = (_text, _text_of_old)
+"""What marks are made of, and were: a row keeps the mark that it was written with."""
 
 
 def _plain(value: Any) -> Any:

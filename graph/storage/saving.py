@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from psycopg.types.json import Jsonb
-
 from daruma.graph.storage.fence import FENCE
+from daruma.graph.storage.json_text import jsonb
 from daruma.graph.storage.manifest import NAME
 
 WriteRow = tuple[Any, ...]
@@ -91,8 +90,8 @@ class Saved(NamedTuple):
             "ns": self.ns,
             "id": self.id,
             "parent": self.parent,
-            "checkpoint": Jsonb(self.checkpoint),
-            "metadata": Jsonb(self.metadata),
+            "checkpoint": jsonb(self.checkpoint),
+            "metadata": jsonb(self.metadata),
             **_rows("valued", self.blobs),
             **values_of(writes),
         }
@@ -110,4 +109,4 @@ def _rows(name: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """
     ends = [*accumulate((len(row[-1]) for row in rows), initial=1)]
     told = [[*row[:-1], at, len(row[-1])] for row, at in zip(rows, ends, strict=False)]
-    return {name: Jsonb(told), f"{name}_bytes": b"".join(row[-1] for row in rows)}
+    return {name: jsonb(told), f"{name}_bytes": b"".join(row[-1] for row in rows)}

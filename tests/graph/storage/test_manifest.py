@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.graph.storage.manifest import NAME, checked, manifest_of
+from daruma.graph.storage.manifest import NAME, as_stored, checked, manifest_of
 from daruma.graph.storage.sealing import Checked, Sealed, Sealing
 from daruma.state.storage import DamagedState
 
@@ -101,3 +101,35 @@ def test_a_sealed_row_is_refused_in_another_thread() -> None:
 
     with pytest.raises(DamagedState, match="its row is not what was stored"):
         checked(stored(sealed), METADATA, "c1", ("u", "", "c1"), sealed)
+
+
+@pytest.mark.parametrize(
+    ("sealing", "mark"),
+    [(SEALINGS[0], "fd77e976f638863d"), (SEALINGS[1], "bea312d06a72c61ff99951409a725fa8")],
+)
+def test_a_row_of_old_keeps_its_mark(sealing: Sealing, mark: str) -> None:
+    """It was made over the text that Python writes, and is as good as one of today."""
+    row = stored(sealing)
+    assert row[NAME]["mark"] != mark
+
+    row[NAME]["mark"] = mark
+
+    assert checked(row, METADATA, "c1", PLACE, sealing)
+    with pytest.raises(DamagedState, match="its row is not what was stored"):
+        checked(row, METADATA | {"step": 4}, "c1", PLACE, sealing)
+
+
+def test_an_empty_list_stands_in_the_row() -> None:
+    """And nothing else that is not a scalar: a tuple would come back as a list."""
+    values = {"sends": [], "calls": (), "plan": [1], "note": {}, "done": True}
+
+    assert as_stored(values) == {"sends": [], "done": True}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_float_that_is_no_json_does_not_stand_in_the_row(value: float) -> None:
+    """Postgres would refuse the row, and the run would end with it."""
+    checkpoint = CHECKPOINT | {"channel_values": {"ratio": value}}
+
+    assert as_stored(checkpoint["channel_values"]) == {}
+    assert manifest_of(checkpoint, METADATA, "c0", PLACE, Checked())["blobs"] == ["ratio"]

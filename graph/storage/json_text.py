@@ -1,0 +1,27 @@
+"""JSON for rows, by a writer several times as fast as Python's own, and as strict about types."""
+
+import json
+from typing import Any, Final
+
+import orjson
+from psycopg.types.json import Jsonb
+
+_AS_STRICT: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+) | orjson.OPT_PASSTHROUGH_SUBCLASS
+
+
+def json_text(value: Any, *, ordered: bool = False) -> bytes:
+    """Return a value as JSON; Python's own writes what only that can, such as huge numbers.
+
+    A float must be finite: Postgres has no other.
+    """
+    try:
+        return orjson.dumps(value, option=_AS_STRICT | (orjson.OPT_SORT_KEYS if ordered else 0))
+    except orjson.JSONEncodeError:
+        return json.dumps(value, sort_keys=ordered).encode()
+
+
+def jsonb(value: Any) -> Jsonb:
+    """Return a value as a parameter of a statement."""
+    return Jsonb(value, json_text)
