@@ -31,10 +31,8 @@ class Packing:
 
     def _extended(self, value: Any) -> Any:
         kind = type(value)
-        if kind in self._fields:
-            return self._made_of(
-                jsonplus.EXT_CONSTRUCTOR_KW_ARGS, kind, _told(value, self._fields[kind])
-            )
+        if (fields := self._fields.get(kind)) is not None:
+            return self._made_of(jsonplus.EXT_CONSTRUCTOR_KW_ARGS, kind, _told(value, fields))
         if kind is Send and value.timeout is None:
             return self._made_of(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, kind, (value.node, value.arg))
         if kind is _DeltaSnapshot:
@@ -61,9 +59,9 @@ def _fields_of(record: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _told(value: Any, fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    held = ((name, getattr(value, name), default) for name, default in fields)
     return {
         name: each
-        for name, each, default in held
-        if type(each) is not type(default) or each != default
+        for name, default in fields
+        if (each := getattr(value, name)) is not default
+        and (type(each) is not type(default) or each != default)
     }

@@ -45,8 +45,7 @@ class Database:
     async def _carried_out(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
         connection = await self.pool.getconn()  # its context would commit, which is done already
         try:
-            done = await connection.execute(statement, values, prepare=True)
-            return await done.fetchall() if done.description else []
+            return await connection.carried_out(statement, values)
         finally:
             await self.pool.putconn(connection)
 

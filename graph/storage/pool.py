@@ -17,7 +17,7 @@ from daruma.graph.storage.tables import make_tables
 from daruma.state.storage import StorageUnavailable
 
 Connection = AsyncConnection[DictRow]
-Pool = AsyncConnectionPool[Connection]
+Pool = AsyncConnectionPool[LimitedConnection]
 
 _CONNECT_SECONDS = 5
 _MAX_CONNECTIONS = 10
@@ -82,10 +82,9 @@ def _timeout(url: str) -> int:
 
 
 def _pool(url: str, outage_seconds: float) -> Pool:
-    made: type[Connection] = LimitedConnection
     return AsyncConnectionPool(
         url,
-        connection_class=made,
+        connection_class=LimitedConnection,
         kwargs={"autocommit": True, "row_factory": dict_row},
         min_size=1,
         max_size=_MAX_CONNECTIONS,

@@ -49,7 +49,8 @@ class SoundSaver(AsyncPostgresSaver):
     SELECT_SQL = rows.SELECT
 
     def __init__(self, pool: Pool, serde: SerializerProtocol, sealing: Sealing) -> None:
-        super().__init__(pool, serde=serde)
+        of_theirs: Any = pool  # a pool of a kind of connections is no pool of connections to mypy
+        super().__init__(of_theirs, serde=serde)
         self.sealing = sealing
         self._check: Check | None = None
 

@@ -1,16 +1,21 @@
 """A connection waits so long for an answer, and not for ever (DU-04)."""
 
 import asyncio
+from collections.abc import Generator
+from inspect import GEN_CREATED, getgeneratorstate
+from typing import Any
 
 import pytest
-from psycopg.errors import ConnectionTimeout
+from psycopg.errors import ConnectionTimeout, DivisionByZero, OperationalError
+from psycopg.rows import dict_row
+from psycopg.waiting import Ready, Wait
 from tests.fault_proxy import fault_proxy, once, passing
 
 from daruma.graph.storage.connection import LimitedConnection, answers_within
 
 
 async def connected(url: str) -> LimitedConnection:
-    return await LimitedConnection.connect(url, autocommit=True)
+    return await LimitedConnection.connect(url, autocommit=True, row_factory=dict_row)
 
 
 async def test_a_server_that_has_fallen_silent_is_a_lost_one(postgres_server: str) -> None:
@@ -49,3 +54,42 @@ async def test_a_cancelled_wait_ends_at_once(postgres_server: str) -> None:
 
         assert connection.closed
         assert proxy.fate is not passing
+
+
+async def test_a_lost_connection_begins_nothing(postgres_server: str) -> None:
+    """What was begun on it would clean up after itself, on a socket that is not there."""
+
+    def question() -> Generator[Wait, Ready, None]:
+        yield Wait.R
+
+    connection = await connected(postgres_server)
+    connection.pgconn.finish()
+    asked: Any = question()
+
+    with pytest.raises(OperationalError):
+        await connection.wait(asked)
+
+    assert getgeneratorstate(asked) == GEN_CREATED
+
+
+async def test_a_statement_that_comes_again_takes_other_values(postgres_server: str) -> None:
+    """Of other types too, and after one that failed; what gives no rows has none."""
+    statement = "SELECT %(a)s::text AS a, 1 / %(b)s::int AS b"
+    async with await connected(postgres_server) as connection:
+        first = await connection.carried_out(statement, {"a": "one", "b": 1})
+        with pytest.raises(DivisionByZero):
+            await connection.carried_out(statement, {"a": "one", "b": 0})
+        second = await connection.carried_out(statement, {"a": None, "b": -1})
+        none = await connection.carried_out("SET application_name = 'x'", {})
+
+    assert [tuple(each.values()) for each in (*first, *second)] == [("one", 1), (None, -1)]
+    assert none == []
+
+
+async def test_more_than_a_socket_takes_at_once_is_sent_and_read(postgres_server: str) -> None:
+    """It waits for being read and written by turns."""
+    long = "x" * 20_000_000
+    async with await connected(postgres_server) as connection:
+        (found,) = await connection.carried_out("SELECT %(long)s::text AS x", {"long": long})
+
+    assert found == {"x": long}
