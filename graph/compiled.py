@@ -109,10 +109,10 @@ class Machine(FollowedMachine):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        checks = bool(
-            options.get("context")
-        )  # a model's client, an expert's file, may be looked at
-        options = await in_thread(self._checked, options) if checks else self._checked(options)
+        if options.get("context"):  # a model's client, an expert's file may be looked at
+            options = await in_thread(self._checked, options)
+        else:
+            options = self._checked(options)
         async with self._aheld(config) as holder:
             own, config = await holder._apast_damage(config)
             async with closing(own._aparts(input, config, options)) as told:

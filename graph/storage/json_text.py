@@ -11,15 +11,15 @@ _AS_STRICT: Final = (
 ) | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
-def json_text(value: Any, *, ordered: bool = False) -> bytes:
+def json_text(value: Any) -> bytes:
     """Return a value as JSON; Python's own writes what only that can, such as huge numbers.
 
     A float must be finite: Postgres has no other.
     """
     try:
-        return orjson.dumps(value, option=_AS_STRICT | (orjson.OPT_SORT_KEYS if ordered else 0))
+        return orjson.dumps(value, option=_AS_STRICT)
     except orjson.JSONEncodeError:
-        return json.dumps(value, sort_keys=ordered).encode()
+        return json.dumps(value).encode()
 
 
 def jsonb(value: Any) -> Jsonb:

@@ -6,14 +6,13 @@ row shows whether it is as it was written. A row from before there were manifest
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final
 
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from daruma.graph.storage.json_text import json_text
 from daruma.graph.storage.sealing import Place, Sealing
 from daruma.state.storage import DamagedState
 
@@ -48,7 +47,7 @@ def manifest_of(
     inline = {name for name, value in values.items() if is_inline(value)}
     made = {"blobs": sorted(values.keys() - inline), "parent": parent}
     stored = {**checkpoint, "channel_values": as_stored(values)}
-    mark = _mark(stored, metadata, made, place, sealing)
+    mark = sealing.mark(_text(stored, metadata, made), place)
     return {
         **made,
         "writes": dict.fromkeys(replayed(checkpoint["channel_versions"], values), 0),
@@ -95,8 +94,7 @@ def checked(
     manifest = sound(checkpoint.get(NAME), sealing)
     if manifest:
         made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
-        marked = _marked(kept, metadata, made)
-        if not any(manifest["mark"] == sealing.mark(form(marked), place) for form in _FORMS):
+        if manifest["mark"] != sealing.mark(_text(kept, metadata, made), place):
             raise DamagedState("its row is not what was stored")
     return kept
 
@@ -115,7 +113,7 @@ def remade(
         return kept
     manifest = manifest | changes
     made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
-    return kept | {NAME: {**manifest, "mark": _mark(kept, metadata, made, place, sealing)}}
+    return kept | {NAME: {**manifest, "mark": sealing.mark(_text(kept, metadata, made), place)}}
 
 
 def sound(manifest: Any, sealing: Sealing) -> dict[str, Any] | None:
@@ -149,26 +147,11 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def _mark(checkpoint: Row, metadata: Row, made: Row, place: Place, sealing: Sealing) -> str:
-    return sealing.mark(_text(_marked(checkpoint, metadata, made)), place)
-
-
-def _marked(checkpoint: Row, metadata: Row, made: Row) -> list[Row]:
+def _text(checkpoint: Row, metadata: Row, made: Row) -> str:
+    """Return what a mark is made over: as Python writes it, for older processes check it too."""
     values = {"channel_values": _plain(checkpoint.get("channel_values"))}
     known = {key: _plain(metadata.get(key)) for key in _METADATA}
-    return [{**checkpoint, **values}, known, made]
-
-
-def _text(marked: Sequence[Row]) -> str:
-    return json_text(marked, ordered=True).decode()
-
-
-def _text_of_old(marked: Sequence[Row]) -> str:
-    return json.dumps(marked, sort_keys=True)
-
-
-_FORMS: Final = (_text, _text_of_old)
-"""What marks are made of, and were: a row keeps the mark that it was written with."""
+    return json.dumps([{**checkpoint, **values}, known, made], sort_keys=True)
 
 
 def _plain(value: Any) -> Any:
