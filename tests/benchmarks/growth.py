@@ -18,6 +18,7 @@ BOUND: Final = tuple((begin, begin + 200) for begin in range(0, 1000, 200))
 """The same where requests are bound: history is summarised in bursts, which a stretch has to span.
 """
 
+_TITLE: Final = "A step late in a long thread"
 _PEER_STEPS: Final = 410  # it keeps the whole history with each step
 _HEAD: Final = (
     "system, characters of an output",
@@ -73,7 +74,9 @@ def measure(ground: Ground, options: Options) -> list[Table]:
         for name, threads in seen.items()
         for mark in threads[0]
     }
-    return [Table("growth", "A step late in a long thread", _HEAD, rows, told, samples)]
+    name = f"growth --budget {options.budget}" if bound else "growth"
+    title = "Requests that are bound, late in a long thread" if bound else _TITLE
+    return [Table(name, title, _HEAD, rows, told, samples)]
 
 
 def stretches(steps: int, *, bound: bool = False) -> list[tuple[int, int]]:

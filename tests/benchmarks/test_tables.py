@@ -96,6 +96,7 @@ def test_a_bound_thread_is_cut_into_longer_stretches(ground: Ground) -> None:
 
     assert {row[0] for row in table.rows} == {"Daruma, 1,000", "Daruma, 20,000"}
     assert "at most 2000 tokens" in table.told
+    assert "`python -m tests.benchmarks growth --budget 2000`" in table.markdown("")
 
 
 def test_crowds_of_threads_take_all_their_steps(ground: Ground) -> None:
