@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.prompt_values import ChatPromptValue
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 
 from daruma.graph.models.faults import Fault
 from daruma.graph.offered import Offered
+from daruma.graph.prompt_value import prompt_of
 from daruma.tools.context import Sampling
 from daruma.tools.sendable import sendable
 from daruma.tools.tool import Tool
@@ -42,11 +42,10 @@ class Request:
             raise
 
     async def _sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
-        config = RunnableConfig(metadata=metadata)
-        # As a prompt, which has LangChain convert and check no message: each of a long history.
-        prompt = ChatPromptValue.model_construct(messages=sendable(self.messages))
+        messages = sendable(self.messages)
         if self.tools:
-            return await self._offering(model).ainvoke(prompt, config)
+            return await self.offered.asked(model, self.tools, messages, metadata)
+        config, prompt = RunnableConfig(metadata=metadata), prompt_of(model, messages)
         if self.sampling is None:
             return await model.ainvoke(prompt, config)
         config["tags"] = [TAG_NOSTREAM]

@@ -9,6 +9,7 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
 from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.prompt_value import prompt_of
 from daruma.tools.tool import Tool
 
 Bound = Runnable[LanguageModelInput, AIMessage]
@@ -30,11 +31,12 @@ class Offered:
         """Ask the model once. Raises :class:`ModelUnavailable` for one that takes no tools."""
         bound = self._bound(model, tuple(tools))
         if not _is_plain(bound):
-            return await bound.ainvoke(messages, RunnableConfig(metadata=metadata))
+            return await bound.ainvoke(list(messages), RunnableConfig(metadata=metadata))
         # A binding that adds nothing to a config merges that of the node with itself, which comes
         # to the node's own again, and takes longer than all that is ours of a request.
         config = RunnableConfig(metadata=_of_the_node() | metadata)
-        return await bound.bound.ainvoke(messages, config, **bound.kwargs)
+        prompt = prompt_of(bound.bound, messages)
+        return await bound.bound.ainvoke(prompt, config, **bound.kwargs)
 
     def _bound(self, model: BaseChatModel, tools: tuple[Tool, ...]) -> Bound:
         last = self._last
