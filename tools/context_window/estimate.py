@@ -8,13 +8,20 @@ random, as in keys, can be some hundredths more.
 """
 
 import re
+from collections import Counter
 from math import ceil
 from typing import Final
 
-_PARTS: Final = re.compile(
-    r"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<number> ?[0-9]+)|(?P<blank>[ \t]{2,}|\s*[\r\n]+)| "
-    r"|(?P<other>[^\x00-\x7f]+)|(?P<mark>[\x00-\x7f])"
-)
+_KINDS: Final = {
+    "word": r"[A-Z]?[a-z]+|[A-Z]+",
+    "number": r" ?[0-9]+",
+    "blank": r"[ \t]{2,}|\s*[\r\n]+",
+    "space": r" ",
+    "other": r"[^\x00-\x7f]+",
+    "mark": r"[\x00-\x7f]",
+}
+_PARTS: Final = re.compile("|".join(_KINDS.values()))
+_KIND: Final = re.compile("|".join(f"(?P<{kind}>{part})" for kind, part in _KINDS.items()))
 _LETTERS: Final = 6
 """Letters of a word that is one token in all likelihood; of a longer one each three are another."""
 _SPARE: Final = 1.05
@@ -22,10 +29,13 @@ _SPARE: Final = 1.05
 
 def estimate(text: str) -> int:
     """Return the tokens that a text has in all likelihood, or some more."""
-    return ceil(_SPARE * sum(_tokens(match.lastgroup, match[0]) for match in _PARTS.finditer(text)))
+    parts = Counter(_PARTS.findall(text))  # most are in it many times, and are looked at once
+    return ceil(_SPARE * sum(times * _tokens(part) for part, times in parts.items()))
 
 
-def _tokens(kind: str | None, part: str) -> float:
+def _tokens(part: str) -> float:
+    match = _KIND.fullmatch(part)
+    kind = match and match.lastgroup
     if kind == "word":
         rest = len(part) - (1 if part.isupper() else _LETTERS)
         return 1 + max(0, ceil(rest / 3))
@@ -33,7 +43,7 @@ def _tokens(kind: str | None, part: str) -> float:
         return ceil(len(part) / 3) if part[0] != " " else 1 + ceil((len(part) - 1) / 3)
     if kind == "other":
         return sum(_weight(ord(each)) for each in part)
-    return 0 if part == " " else 1
+    return 0 if kind == "space" else 1
 
 
 def _weight(code: int) -> float:

@@ -5,7 +5,7 @@ until the next one, and the beginning of the requests between stays the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Final
 
@@ -32,7 +32,8 @@ CUTS: Final = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120)
 class Load:
     """What is weighed: the history, and the request that it is too much for.
 
-    ``asked`` are the ids of the messages that say what is to be done now.
+    ``asked`` are the ids of the messages that say what is to be done now. A compaction is weighed
+    once: of a history is known only what is shown of it under the last one that was looked at.
     """
 
     messages: Sequence[AnyMessage]
@@ -40,9 +41,15 @@ class Load:
     tokens: Tokens
     task_id: str
     asked: tuple[str, ...] = ()
+    _weights: dict[Compaction, int] = field(default_factory=dict, repr=False, compare=False)
 
     def weight(self, compaction: Compaction) -> int:
         """Return the tokens of the request under a compaction."""
+        if compaction not in self._weights:
+            self._weights[compaction] = self._weighed(compaction)
+        return self._weights[compaction]
+
+    def _weighed(self, compaction: Compaction) -> int:
         memory = 0 if compaction.memory == self.task_id else self.crowded.memory
         history = self.tokens.of_history(view(self.messages, compaction))
         return ceil((self.crowded.fixed + memory + history) * self.crowded.factor)

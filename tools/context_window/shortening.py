@@ -31,9 +31,12 @@ def ends(text: str, most: int) -> str:
 
 def pruned(message: M) -> M:
     """Return a tool's output as one line that says whose it was, and how to read it again."""
-    if not isinstance(message, ToolMessage) or len(message.text) <= PRUNED:
+    if not isinstance(message, ToolMessage):
         return message
-    size, reference = len(message.text), message.additional_kwargs.get(REFERENCE)
+    whole = message.content if isinstance(message.content, str) else message.text
+    if len(whole) <= PRUNED:  # of a string LangChain's ``text`` would be a copy
+        return message
+    size, reference = len(whole), message.additional_kwargs.get(REFERENCE)
     line = left_out(size, reference) if reference else f"[{size} characters left out to save room]"
     return message.model_copy(update={"content": f"{(message.name or 'tool')[:64]}: {line}"})
 

@@ -25,6 +25,8 @@ CALL: Final = 8
 PART: Final = 1500
 """An image of the largest size that OpenAI's models look at in tiles of 512 is 1,445 (GPT-4o)."""
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, default=str)
+
 _MOST_KNOWN: Final = 50_000
 """Texts whose count is remembered, by their hash and length: some 10 MB."""
 
@@ -90,7 +92,7 @@ def _more_counted(known: tuple[Tokens, int], messages: Sequence[BaseMessage]) ->
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return _JSON.encode(value)
 
 
 ESTIMATE: Final = Tokens()
