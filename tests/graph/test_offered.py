@@ -7,11 +7,17 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBinding,
+    RunnableConfig,
+    RunnableLambda,
+)
 from langchain_core.tracers import Run
 from langchain_core.tracers.context import collect_runs
 from pydantic import PrivateAttr
 from tests.scripted_runs import RecordingModel, say
+from typing_extensions import override
 
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.offered import Offered
@@ -54,7 +60,7 @@ async def test_a_model_is_bound_once_for_the_same_tools() -> None:
 
     for shown in ((tool,), (replace(tool),), (replace(tool, description="Whisper."),)):
         await offered.asked(model, shown, ASKED, {})
-    await offered.asked(other, (tool,), ASKED, {})
+    await offered.asked(other, shown, ASKED, {})
 
     names = [each[0]["function"]["description"] for each in model._bound]
     assert names == ["Say it.", "Whisper."]
@@ -78,6 +84,43 @@ async def test_a_binding_with_a_config_of_its_own_keeps_it() -> None:
         await Offered().asked(model, tools(), ASKED, {"daruma_role": "main"})
 
     assert seen.traced_runs[0].metadata["theirs"] == 2
+
+
+class Prefaced(RunnableBinding[Any, AIMessage]):
+    """A binding with a way of its own to ask."""
+
+    @override
+    async def ainvoke(self, input: Any, *given: Any, **options: Any) -> AIMessage:
+        return await super().ainvoke([*input, HumanMessage("please")], *given, **options)
+
+
+def made_when_asked(_: RunnableConfig) -> RunnableConfig:
+    return {"metadata": {"theirs": 2}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "sent", "theirs"),
+    [
+        (RunnableBinding, {"config_factories": [made_when_asked]}, ["hi"], 2),
+        (Prefaced, {}, ["hi", "please"], None),
+    ],
+)
+async def test_a_binding_that_does_more_is_asked_as_it_is(
+    kind: Any, given: dict[str, Any], sent: list[str], theirs: int | None
+) -> None:
+    """What it makes of a request is its own affair."""
+
+    class Otherwise(Binding):
+        @override
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            return kind(bound=self, **given)
+
+    model = Otherwise(script=[say()])
+    with collect_runs() as seen:
+        await Offered().asked(model, tools(), ASKED, {})
+
+    assert [each.text for each in model.requests[0]] == sent
+    assert seen.traced_runs[0].metadata.get("theirs") == theirs
 
 
 async def test_a_model_that_takes_no_tools_is_told_of() -> None:

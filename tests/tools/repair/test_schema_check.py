@@ -72,6 +72,22 @@ def test_the_same_check_says_it_of_one_value_after_the_other(
 
 
 @pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ({"type": "string", "enum": ["a"]}, "b"),
+        ({"type": "string", "minLength": 2}, "b"),
+        ({"type": "integer", "minimum": 5}, 4),
+        ({"type": "number", "not": {"const": 0}}, 0),
+    ],
+)
+def test_what_is_said_beside_a_type_is_heard(said: dict[str, Any], value: object) -> None:
+    """It is not seen at first sight."""
+    check = SchemaCheck({"type": "object", "properties": {"a": said}})
+
+    assert (check.problem_of({"a": value}) or "").startswith("$.a: ")
+
+
+@pytest.mark.parametrize(
     "schema",
     [
         {"type": "object", "properties": {"a": {"type": "no such"}}},
