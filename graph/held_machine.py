@@ -10,6 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import override
 
 from daruma.graph.door import refuse_secrets, refuse_unkept_id
+from daruma.graph.edited_state import edited
 from daruma.graph.held import athread_held, thread_held
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
@@ -33,12 +34,13 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
         with self._held(config) as own:
-            return CompiledStateGraph.bulk_update_state(own, config, supersteps)
+            return CompiledStateGraph.bulk_update_state(own, config, edited(supersteps))
 
     @override
     async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
         async with self._aheld(config) as own:
-            return await CompiledStateGraph.abulk_update_state(own, config, supersteps)
+            updates = edited(supersteps)
+            return await CompiledStateGraph.abulk_update_state(own, config, updates)
 
     @contextmanager
     def _held(self, config: RunnableConfig | None) -> Iterator[Self]:

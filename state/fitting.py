@@ -34,10 +34,23 @@ def refuse_misfits(values: Mapping[str, Any], writes: Iterable[Write] = ()) -> N
             raise DamagedState(f"a {type(value).__name__} was written to channel {channel!r}")
 
 
+def misfit_of(values: Mapping[str, Any]) -> str:
+    """Say what of values that are to be written would be found damaged; empty for nothing.
+
+    What becomes of messages is known only once LangChain has made them.
+    """
+    for channel, value in values.items():
+        made = channel == "messages" and not isinstance(value, Overwrite)
+        if channel in _held() and not made and not _may_be_written(channel, value):
+            kind = type(value.value if isinstance(value, Overwrite) else value).__name__
+            return f"channel {channel!r} takes no such {kind}"
+    return ""
+
+
 def _may_be_written(channel: str, value: Any) -> bool:
     if isinstance(value, Overwrite):
         return value.value is None or _held()[channel](value.value)
-    return _written()[channel](value) or _held()[channel](value)
+    return (channel in _written() and _written()[channel](value)) or _held()[channel](value)
 
 
 @cache
