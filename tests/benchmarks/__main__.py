@@ -80,7 +80,8 @@ def _number(said: str) -> int:
 def _new_file(said: str) -> Path:
     """Return a file that can be written, before all is measured for it."""
     try:
-        Path(said).touch()
+        with Path(said).open("a"):
+            pass
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{said}: {error.strerror}") from None
     return Path(said)

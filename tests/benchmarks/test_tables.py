@@ -155,6 +155,7 @@ def test_a_table_can_be_pasted() -> None:
         (["floor", "--pairs", "0"], "'0' is no number of 1 or more"),
         (["floor", "--steps", "-3"], "'-3' is no number of 1 or more"),
         (["floor", "--json", "/nowhere/seen.json"], "/nowhere/seen.json: No such file"),
+        (["floor", "--json", "/"], "/: Is a directory"),
     ],
 )
 def test_what_can_not_be_measured_is_said_at_once(
