@@ -85,10 +85,10 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     from daruma.graph.command_line.conversation import Conversation
     from daruma.graph.command_line.given_answer import Given
     from daruma.graph.command_line.session import Go, Session
-    from daruma.graph.command_line.submitting import submitting
+    from daruma.graph.command_line.talk import talk_of
 
     given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
-    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    talk = talk_of(submit=submit, yes=yes, json=json)
     if given == Given() and isinstance(talk, Conversation) and talk.asks:
         raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: None))
     given.check()

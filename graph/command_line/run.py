@@ -52,9 +52,8 @@ def run(  # noqa: PLR0913  # each is an option of the command
     json: AsJson = False,
 ) -> None:
     """Run a task on a thread. Everything it does is kept: it can be stopped and resumed."""
-    from daruma.graph.command_line.conversation import Conversation
     from daruma.graph.command_line.session import Go, Session
-    from daruma.graph.command_line.submitting import submitting
+    from daruma.graph.command_line.talk import talk_of
 
     if not goal.strip():
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
@@ -63,7 +62,7 @@ def run(  # noqa: PLR0913  # each is an option of the command
     session = Session(
         name, model=model, folder=Path.cwd(), workspace=workspace, trust=trust_settings
     )
-    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    talk = talk_of(submit=submit, yes=yes, json=json)
     code = talk.hold(session, lambda _: Go(given))
     raise typer.Exit(code)
 
@@ -83,11 +82,10 @@ def resume(
     model: Model = None,
 ) -> None:
     """Go on with a thread: unfinished work, an open question; a finished one tells its result."""
-    from daruma.graph.command_line.conversation import Conversation
     from daruma.graph.command_line.session import Session
-    from daruma.graph.command_line.submitting import submitting
+    from daruma.graph.command_line.talk import talk_of
 
-    talk = submitting(yes=yes, json=json) if submit else Conversation(yes=yes, json=json)
+    talk = talk_of(submit=submit, yes=yes, json=json)
     code = talk.hold(Session(thread, model=model, start=start), unfinished)
     raise typer.Exit(code)
 
