@@ -1,4 +1,4 @@
-"""A task is run, answered and resumed without the extra ``worker``: the quick start leaves it out."""
+"""Tasks are run, answered and resumed without the extra ``worker``, which a quick start lacks."""
 
 import sys
 from subprocess import run
