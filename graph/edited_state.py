@@ -10,13 +10,13 @@ from daruma.graph.new_request import RequestRefused
 from daruma.state.fitting import misfit_of
 
 
-def edited(supersteps: Sequence[Sequence[StateUpdate]]) -> list[list[StateUpdate]]:
+def edited(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUpdate]]:
     """Return updates as the machine stores them.
 
     Raises :class:`~daruma.graph.new_request.RequestRefused` for a value that is none of its
     channel's: reading it back would find the thread damaged.
     """
-    return [[_edited(update) for update in updates] for updates in supersteps]
+    return [[_edited(StateUpdate(*update)) for update in updates] for updates in supersteps]
 
 
 def _edited(update: StateUpdate) -> StateUpdate:

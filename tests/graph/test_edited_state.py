@@ -85,3 +85,12 @@ def test_what_fits_is_written() -> None:
 
     assert run.snapshot.values["task"] == a_task()
     assert [each.content for each in run.snapshot.values["messages"]] == ["Only this."]
+
+
+def test_several_updates_are_written_as_one_step_each() -> None:
+    """As plain tuples, which LangGraph takes as well as its own."""
+    run = a_run()
+    steps: Any = [[({"messages": said}, "finish", None)] for said in ("And?", "Yes.")]
+    run.graph.bulk_update_state(run.config, steps)
+
+    assert [each.content for each in run.snapshot.values["messages"][2:]] == ["And?", "Yes."]
