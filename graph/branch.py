@@ -2,11 +2,11 @@
 
 LangGraph's own read the state for a router from a copy of every channel, and call it on a thread.
 Our routers are pure, and so are our reducers: what the node returned is applied to what it was
-given, and the router is called where we are.
+given, and the router is called where we are. Where the node's run hands on what that was, it is not
+read a second time.
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -26,9 +26,11 @@ class Branch(BranchSpec):
     """A branch whose route is told to tracers only if somebody listens."""
 
     @override
-    def _route(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
+    def _route(
+        self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any, given: Any = None
+    ) -> Any:
         route: Any = self.path
-        state = _after(input, config, reader)
+        state = _after(input, config, reader, given)
         result = route.invoke(state, config) if is_heard(config) else route.func(state)
         return self._finish(writer, input, result, config)
 
@@ -52,10 +54,19 @@ def add_branch(graph: Any, source: str, route: Route, ends: Mapping[Hashable, st
     branches[route.__name__] = Branch(*branches[route.__name__])
 
 
-def _after(update: Any, config: RunnableConfig, reader: Any) -> Any:
+def is_route(writer: object) -> bool:
+    """Whether a writer of a node is a branch of ours, which takes what the node was given."""
+    return isinstance(getattr(getattr(writer, "func", None), "__self__", None), Branch)
+
+
+def _after(update: Any, config: RunnableConfig, reader: Any, given: Any = None) -> Any:
     """Return the state after a node, from what it was given and returned.
 
-    Callers of ``update_state`` may write in forms of LangGraph's that no node of ours returns.
+    Callers of ``update_state`` may write in forms of LangGraph's that no node of ours returns. One
+    of several that were sent out was given a part of the state only.
     """
     plain = isinstance(update, dict) and not any(isinstance(v, Overwrite) for v in update.values())
-    return applied(partial(reader, fresh=False)(config), update) if plain else reader(config)
+    if not plain:
+        return reader(config)
+    before = given if isinstance(given, State) else reader(config, fresh=False)
+    return applied(before, update)

@@ -16,6 +16,7 @@ from langgraph._internal._runnable import RunnableSeq
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import override
 
+from daruma.graph.branch import is_route
 from daruma.graph.own_context import Within
 from daruma.graph.tracing.callbacks import is_heard
 
@@ -33,10 +34,7 @@ class NodeRun(RunnableSeq):
         node, *writers = self.steps
         config, context = _own(config), copy_context()
         context.run(var_child_runnable_config.set, config)
-        output = context.run(node.invoke, input, config, **given)
-        for writer in writers:
-            output = writer.invoke(output, config)
-        return output
+        return _written(writers, context.run(node.invoke, input, config, **given), config, input)
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **given: Any) -> Any:
@@ -45,10 +43,16 @@ class NodeRun(RunnableSeq):
         node, *writers = self.steps
         config, context = _own(config), copy_context()
         context.run(var_child_runnable_config.set, config)
+        # None of the writers waits for anything: LangGraph's two forms of each do the same.
         output = await Within(context, node.ainvoke(input, config, **given))
-        for writer in writers:
-            output = await writer.ainvoke(output, config)
-        return output
+        return _written(writers, output, config, input)
+
+
+def _written(writers: Iterable[Any], output: Any, config: RunnableConfig, given: Any) -> Any:
+    for writer in writers:
+        told = {"given": given} if is_route(writer) else {}
+        output = writer.invoke(output, config, **told)
+    return output
 
 
 def _own(config: RunnableConfig) -> RunnableConfig:

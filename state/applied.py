@@ -1,7 +1,6 @@
 """What an update makes of the state: the same as LangGraph's channels, and nothing is stored."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Final, get_type_hints
 
@@ -20,12 +19,14 @@ def applied(state: State, update: Update) -> State:
     Of the update's values none is an ``Overwrite``; our nodes write none.
     """
     gone, reducers = _channels()
-    written = {
-        name: reducers[name](getattr(state, name), value)
-        for name, value in update.items()
-        if name in reducers
-    }
-    return replace(state, **{**gone, **written})
+    after = object.__new__(State)  # `replace` sets each of many fields by itself
+    values = vars(after)
+    values.update(vars(state))
+    values.update(gone)
+    for name, value in update.items():
+        if name in reducers:
+            values[name] = reducers[name](getattr(state, name), value)
+    return after
 
 
 @cache

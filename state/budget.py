@@ -3,7 +3,6 @@
 No counter is kept anywhere (BU-03).
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -73,8 +72,10 @@ def _tally(state: State) -> Tally:
 
 
 def _counted(known: Tally, steps: Sequence[Step]) -> Tally:
-    tally = Counter(known)
-    tally.update((step.task_id, step.phase_id, step.kind) for step in steps)
+    tally = dict(known)
+    for step in steps:
+        key = step.task_id, step.phase_id, step.kind
+        tally[key] = tally.get(key, 0) + 1
     return tally
 
 

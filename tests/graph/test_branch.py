@@ -6,25 +6,33 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.messages import HumanMessage
 from langgraph.channels import LastValue
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Overwrite
+from langgraph.types import Overwrite, Send
 from tests.parts import memory
 from typing_extensions import override
 
 from daruma.graph.branch import add_branch
+from daruma.graph.node_run import run_quietly
 from daruma.state.channels import State
 
 
 class Counted(LastValue[Any]):
-    """A channel that counts how often it is copied."""
+    """A channel that counts how often it is copied, and read."""
 
     copies = 0
+    reads = 0
 
     @override
     def copy(self) -> Any:
         Counted.copies += 1
         return super().copy()
+
+    @override
+    def get(self) -> Any:
+        Counted.reads += 1
+        return super().get()
 
 
 @dataclass
@@ -36,6 +44,9 @@ class Walk:
     threads: set[int] = field(default_factory=set)
 
     def graph(self, **compiled: Any) -> Any:
+        return self.builder().add_edge(START, "work").compile(**compiled)
+
+    def builder(self) -> Any:
         def after(state: State) -> str:
             self.seen.append(state)
             self.threads.add(threading.get_ident())
@@ -45,9 +56,9 @@ class Walk:
             return self.update
 
         builder: Any = StateGraph(State)
-        builder.add_node("work", work).add_edge(START, "work")
+        builder.add_node("work", work)
         add_branch(builder, "work", after, {"done": END})
-        return builder.compile(**compiled)
+        return builder
 
 
 class Tracer(BaseCallbackHandler):
@@ -138,3 +149,44 @@ def test_a_state_may_be_overwritten_from_outside() -> None:
     )
 
     assert len(walk.seen[0].messages) == 1
+
+
+async def test_a_route_takes_what_a_node_of_ours_was_given() -> None:
+    """It stands in the same superstep: the channels hold nothing else."""
+    update = {"continuity": {"status": "fresh"}}
+    heard, quiet = Walk(update), Walk(update)
+    reads = [await _reads(heard, callbacks=[Tracer()]), await _reads(quiet)]
+
+    assert heard.seen == quiet.seen
+    assert reads[0] == reads[1] + 1
+
+
+async def _reads(walk: Walk, **config: Any) -> int:
+    """Count how often a channel is read in a run."""
+    graph = walk.graph()
+    run_quietly(graph, ["work"])
+    graph.channels["plan"] = Counted(Any, "plan")
+    Counted.reads = 0
+    await graph.ainvoke({"messages": [HumanMessage("hi", id="1")]}, config)
+    return Counted.reads
+
+
+async def test_a_route_after_one_of_several_reads_the_state() -> None:
+    """That one was sent a part of it, or something else."""
+    walk = Walk({})
+
+    async def nothing(_: State) -> dict[str, Any]:
+        return {}
+
+    def sending(_: State) -> list[Send]:
+        return [Send("work", "a part")]
+
+    builder = walk.builder()
+    builder.add_node("first", nothing).add_edge(START, "first")
+    add_branch(builder, "first", sending, {"work": "work"})
+    graph = builder.compile()
+    run_quietly(graph, ["first", "work"])
+    await graph.ainvoke({"messages": [("user", "hi")]})
+
+    (state,) = walk.seen
+    assert [message.text for message in state.messages] == ["hi"]
