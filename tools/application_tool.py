@@ -107,7 +107,9 @@ def _is_async(tool: BaseTool) -> bool:
 
 def _text(message: ToolMessage) -> str:
     """Return a result's text, and a word for every part that is none."""
-    blocks = message.content if isinstance(message.content, list) else []
+    if isinstance(message.content, str):
+        return str(message.content)
+    blocks = message.content
     kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
     return "\n".join(
         [message.text] * bool(message.text)

@@ -3,6 +3,8 @@
 import asyncio
 import os
 from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from contextvars import copy_context
 from functools import cache, partial
 from typing import Final, ParamSpec, TypeVar
@@ -39,10 +41,26 @@ async def in_tool_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
     """
     threads = _threads()
     future = threads.submit(partial(copy_context().run, work, *args, **kwargs))
+    ended = asyncio.get_running_loop().create_future()
+    future.add_done_callback(partial(_wake, ended))
     try:
-        return await asyncio.wrap_future(future)
+        await ended  # `wrap_future` takes two turns of the loop and as much again
+        return future.result()
+    except CancelledError as error:  # what the work waited for was
+        raise asyncio.CancelledError(*error.args) from None
     except asyncio.CancelledError:
         if future.cancel():
             raise NotStarted from None
         threads.leave(future)
         raise
+
+
+def _wake(ended: "asyncio.Future[None]", _: object) -> None:
+    """Have whoever waits go on; nobody does where the loop is closed."""
+    with suppress(RuntimeError):
+        ended.get_loop().call_soon_threadsafe(_end, ended)
+
+
+def _end(ended: "asyncio.Future[None]") -> None:
+    if not ended.done():
+        ended.set_result(None)

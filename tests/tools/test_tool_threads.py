@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 from contextvars import ContextVar
 
 import pytest
@@ -46,6 +47,15 @@ async def test_a_stop_iteration_does_not_leave_its_caller_waiting() -> None:
     """No future of asyncio takes one."""
     with pytest.raises(RuntimeError, match="StopIteration"):
         await asyncio.wait_for(in_tool_thread(fall, StopIteration("end")), 5)
+
+
+async def test_what_work_waited_for_was_cancelled() -> None:
+    """It is told as any other cancellation from within, not as an error of the tool's."""
+    cancelled: Future[None] = Future()
+    cancelled.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await in_tool_thread(cancelled.result)
 
 
 async def test_blocking_tools_hold_up_nothing_else() -> None:
