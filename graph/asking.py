@@ -19,7 +19,7 @@ from daruma.graph.failover import Move, next_move
 from daruma.graph.model_request import Request
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import BrokenAnswer, CircuitOpen, ModelUnavailable, ScriptError
-from daruma.graph.models.openai_answers import check_whole, readable
+from daruma.graph.models.openai_answers import Readable, check_whole
 from daruma.graph.offered import Offered
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import Told
@@ -122,7 +122,7 @@ class Asker:
         this.circuit, this.asked = self._models.circuit_key(this.role, this.place), model
         if not self._circuits.allows(this.circuit) and not this.is_last:
             raise CircuitOpen("not asked: its last requests failed a moment ago")
-        with readable(model):
+        with Readable(model):
             sent = this.request.sent(model, this.metadata)
             message = await within(min(self._limits_of(this).seconds, self._left(this)), sent)
         try:

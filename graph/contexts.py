@@ -1,7 +1,6 @@
 """Giving nodes what they work with: the graph's own live things, under the run's settings."""
 
 from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -9,6 +8,7 @@ from typing import Any, Final
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
+from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 
 from daruma.graph.asking import Asker
@@ -115,8 +115,12 @@ class Contexts:
         found = await look.at(node.__name__, state, context) if look else None
         if found and isinstance(state, State):
             state = replace(state, drifted=reduce_drifted(state.drifted, found))
-        with handing.waiting() if handing else nullcontext():
+        try:
             update = await run_node(node, state, context, Raised.of(config))
+        except GraphInterrupt:
+            if handing:
+                handing.waits()
+            raise
         return Update(**{**update, "drifted": found}) if found else update
 
     def _context(

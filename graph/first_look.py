@@ -18,6 +18,8 @@ class FirstLook(OfARun):
 
     async def at(self, node: str, state: Any, context: Context) -> Drifted | None:
         """Return what drifted, for the first node only; ``intake`` looks for itself."""
+        if self._taken and not self._lock.locked():
+            return None
         async with self._lock:  # a sibling's work must not be taken for what others changed
             first, self._taken = not self._taken, True
             if not first or node == "intake":

@@ -1,12 +1,11 @@
 """Handing a run's task to evolution once the run is over, whichever way it ended (EV-01)."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from langgraph.errors import GraphBubbleUp
 from langgraph.store.base import BaseStore
 
 from daruma.graph.members import Member
@@ -73,14 +72,9 @@ class HandingOver(OfARun):
         self._newest = _Call(node, state, context.settings, context.store) if begun else None
         self._status = None
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def waits(self) -> None:
         """Note that a node asks a person: who reads no further then has not broken anything off."""
-        try:
-            yield
-        except GraphInterrupt:
-            self._waits = True
-            raise
+        self._waits = True
 
     def ended(self, state: State, result: TaskResult) -> None:
         """Note the result that a task ends with, unless another node is called after it."""

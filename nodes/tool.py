@@ -1,7 +1,6 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
 from asyncio import CancelledError
-from dataclasses import replace
 from functools import partial
 
 from langgraph.errors import GraphBubbleUp
@@ -118,8 +117,7 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
     try:
         await check_permission(call, known, workspace, context)
-        opened = await context.surroundings(workspace, task=dispatch.task)
-        at = replace(opened, call_id=call.id)
+        at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
         async with kept(known, call.args, context.snapshots(workspace), key):
             limit = context.settings.tools.timeout
             return Outcome("done", await run_within(limit, known, args, at))

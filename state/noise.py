@@ -41,6 +41,9 @@ _OF_ASCII = tuple(
 )
 """The first of each, for texts that have no other digits: these are looked for twice as quickly."""
 
+_OF_A_CLOCK = re.compile(r":\d")
+"""What each of them holds that no word names: to look for this first takes a tenth of the time."""
+
 _NAMING: Final = ("timestamp", "elapsed", "latency", "runtime", "duration")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{4,}", re.IGNORECASE)
 _PROCESS = re.compile(r"\b(p?pid)\b\W{0,3}\d+", re.IGNORECASE)
@@ -59,7 +62,7 @@ def without_noise(text: str) -> str:
     moments, durations = _MOMENTS[named], _DURATIONS[named]
     if text.isascii() and not named:
         moments, durations = _OF_ASCII
-    if named or ":" in text:
+    if named or _OF_A_CLOCK.search(text):
         text = moments.sub("<time>", text)
     text = durations.sub("<duration>", text)
     if "0x" in lower:

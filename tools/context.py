@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -131,10 +131,21 @@ class Context:
         return Snapshots(Path(workspace), self.thread_id, store, exclude=settings.exclude)
 
     async def surroundings(
-        self, workspace: str | None, *, task: Task | None = None, timeout: float = 120.0
+        self,
+        workspace: str | None,
+        *,
+        task: Task | None = None,
+        call_id: str = "",
+        timeout: float = 120.0,
     ) -> Surroundings:
         """Open a workspace for tools and commands. Raises ``ToolError`` if it is not there."""
-        bare = Surroundings(
+        opened, history = None, None
+        if workspace is not None:
+            opened = await to_thread(Workspace, Path(workspace))
+            history = EditHistory(edit_folder(workspace, self.thread_id))
+        return Surroundings(
+            workspace=opened,
+            history=history,
             timeout=timeout,
             open_sandbox=self.open_sandbox,
             emit=self.emit,
@@ -142,19 +153,9 @@ class Context:
             store=self.store,
             settings=self.settings,
             thread_id=self.thread_id,
+            task_id=task.id if task else "",
+            call_id=call_id,
+            expert=(task.expert or "") if task else "",
+            memory_owner=task.memory_owner if task else Surroundings.memory_owner,
             now=self.now,
-        )
-        if task is not None:
-            bare = replace(
-                bare,
-                task_id=task.id,
-                expert=task.expert or "",
-                memory_owner=task.memory_owner,
-            )
-        if workspace is None:
-            return bare
-        return replace(
-            bare,
-            workspace=await to_thread(Workspace, Path(workspace)),
-            history=EditHistory(edit_folder(workspace, self.thread_id)),
         )

@@ -17,7 +17,7 @@ from daruma.graph.model_request import Request
 from daruma.graph.models.by_role import resolve_model
 from daruma.graph.models.circuit import CIRCUITS, Circuits
 from daruma.graph.models.errors import CircuitOpen, ScriptError
-from daruma.graph.models.openai_answers import as_ours, check_whole, readable
+from daruma.graph.models.openai_answers import Readable, as_ours, check_whole
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import attempt_failed
 from daruma.state.settings_llm import Requests
@@ -60,7 +60,7 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
         def asked(request: ModelRequest[Any]) -> ModelResponse[Any]:
-            with readable(request.model):
+            with Readable(request.model):
                 return handler(request)
 
         return carried_out(self._rule(request), asked)
@@ -71,7 +71,7 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         async def asked(request: ModelRequest[Any]) -> ModelResponse[Any]:
-            with readable(request.model):
+            with Readable(request.model):
                 return await within(self._limits.seconds, handler(request))
 
         return await acarried_out(self._rule(request), asked)

@@ -1,8 +1,7 @@
 """What is asked of OpenAI's chat models, ours or passed in: one request a call, whole answers."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -42,14 +41,15 @@ def as_ours(model: BaseChatModel) -> BaseChatModel:
     return copy
 
 
-@contextmanager
-def readable(model: BaseChatModel) -> Iterator[None]:
-    """Turn what reading an answer raises into :class:`BrokenAnswer`."""
-    try:
-        yield
-    except _UNREADABLE as error:
-        if not speaks_openai(model):
-            raise
+class Readable(AbstractContextManager[None]):
+    """Turns what reading an answer raises into :class:`BrokenAnswer`."""
+
+    def __init__(self, model: BaseChatModel) -> None:
+        self._model = model
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, _UNREADABLE) or not speaks_openai(self._model):
+            return
         what = "it holds no choices" if isinstance(error, IndexError) else str(error)
         raise BrokenAnswer(f"the answer can not be read: {what}") from error
 

@@ -12,9 +12,9 @@ from tests.openai_server import Fault, openai_server
 
 from daruma.graph.models.errors import BrokenAnswer
 from daruma.graph.models.openai_answers import (
+    Readable,
     as_ours,
     check_whole,
-    readable,
     speaks_openai,
 )
 from daruma.graph.models.scripted import ScriptedChatModel
@@ -74,9 +74,9 @@ def test_other_models_are_left_alone() -> None:
 @pytest.mark.parametrize("error", [IndexError(), KeyError("choices"), TypeError(), ValueError()])
 def test_what_can_not_be_read_is_a_broken_answer(error: Exception) -> None:
     """Of a model of OpenAI; of any other it is a bug as before."""
-    with pytest.raises(BrokenAnswer, match="can not be read"), readable(chat_model()):
+    with pytest.raises(BrokenAnswer, match="can not be read"), Readable(chat_model()):
         raise error
-    with pytest.raises(type(error)), readable(ScriptedChatModel(script=[])):
+    with pytest.raises(type(error)), Readable(ScriptedChatModel(script=[])):
         raise error
 
 
