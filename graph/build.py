@@ -21,7 +21,7 @@ from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
 from daruma.graph.evolution import Evolution
 from daruma.graph.evolving.asking import AskText, ask_with
-from daruma.graph.handlers import handler_for
+from daruma.graph.handlers import error_handler
 from daruma.graph.journals import journals_of
 from daruma.graph.leases import leases_of
 from daruma.graph.machine import (
@@ -138,12 +138,9 @@ def member_of(contexts: Contexts) -> CompiledStateGraph[State, Settings, State, 
 
 
 def _fill(graph: Any, table: Mapping[str, Any], entry: str, contexts: Contexts) -> None:
+    graph.set_node_defaults(error_handler=async_node(error_handler(contexts.settings)))
     for name, (router, edges) in table.items():
-        graph.add_node(
-            name,
-            async_node(contexts.bound(node(name))),
-            error_handler=async_node(handler_for(name, contexts.settings)),
-        )
+        graph.add_node(name, async_node(contexts.bound(node(name))))
         _add_edges(graph, name, router, edges)
     graph.add_edge(START, entry)
 

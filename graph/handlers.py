@@ -42,8 +42,11 @@ Handler = Callable[
 ]
 
 
-def handler_for(node: str, settings: Settings) -> Handler:
-    """Return the error handler of a node; ``settings`` are the graph's, for a run without any.
+def error_handler(settings: Settings) -> Handler:
+    """Return the error handler of all nodes; ``settings`` are the graph's, for a run without any.
+
+    It is one for all: LangGraph adds a node and a channel for each handler, and looks at every
+    channel several times in every superstep.
 
     With the fallback chain switched off it raises
     :class:`~daruma.graph.raising.Leaving` (EM-05), and for a run that is cut off from its storage.
@@ -56,7 +59,7 @@ def handler_for(node: str, settings: Settings) -> Handler:
         config: RunnableConfig,
     ) -> Command[Any]:
         chain, raised = (runtime.context or settings).fallback_chain, Raised.of(config)
-        failure = bug_in(node, error.error)
+        node, failure = error.node, bug_in(error.node, error.error)
         if isinstance(error.error, BaseException):  # after a crash it is a text
             raised.note(failure, error.error)
         if not chain.enabled or isinstance(error.error, CutOff):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START
 from langgraph.store.memory import InMemoryStore
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, calls, say, shout
@@ -30,6 +31,15 @@ def test_what_is_drawn_is_the_table() -> None:
     labels = {edge.data for edge in drawn.edges if edge.source == "recovery"}
     assert labels <= set(TABLE["recovery"][1])  # of two that lead to one node it shows one
     assert len(labels) == len({node_of(t) for t in TABLE["recovery"][1].values()})
+
+
+def test_one_error_handler_serves_all_nodes() -> None:
+    """Each would be a node with a channel of its own, looked at in every superstep."""
+    graph = build_graph(settings=settings())
+
+    assert len(graph.nodes.keys() - TABLE.keys() - {START}) == 1
+    assert len(set(graph.node_error_handler_map.values())) == 1
+    assert graph.node_error_handler_map.keys() == TABLE.keys()
 
 
 def test_nothing_is_needed_to_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

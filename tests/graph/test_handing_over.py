@@ -17,7 +17,7 @@ from tests.raising_model import RaisingModel
 from tests.scripted_runs import calls, phases, say, shout
 
 from daruma.graph.handing_over import Ended, HandingOver
-from daruma.graph.handlers import handler_for
+from daruma.graph.handlers import error_handler
 from daruma.graph.members import Member
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.failure import TaskFailed
@@ -415,7 +415,7 @@ async def test_a_result_that_could_not_be_built_is_an_end_too() -> None:
         configurable=dict.fromkeys(HandingOver(print).noted(None)["configurable"], handed)
     )
 
-    await handler_for("finish", Settings())(a_state(), error, runtime, config)
+    await error_handler(Settings())(a_state(), error, runtime, config)
     handed.end(None)
 
     (ended,) = handed.kept

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from tests.parts import a_call, a_context, a_failure, a_phase, a_plan, a_state, a_task, settings
 
-from daruma.graph.handlers import handler_for
+from daruma.graph.handlers import error_handler
 from daruma.graph.machine import ON_BUG, TABLE
 from daruma.graph.raising import Leaving, Raised
 from daruma.nodes.emergency import emergency
@@ -31,7 +31,7 @@ async def handled(
 ) -> tuple[Any, dict[str, Any]]:
     raised = NodeError(node=node, error=error)
     runtime: Runtime[Settings] = Runtime()
-    handler = handler_for(node, under or Settings())
+    handler = error_handler(under or Settings())
     command: Command[Any] = await handler(state, raised, runtime, {})
     update = command.update
     assert isinstance(update, dict)
@@ -184,14 +184,14 @@ async def test_without_emergency_a_bug_in_finish_is_what_the_run_ends_with() -> 
     failed = a_state(failure=a_failure(), error=emergency_of(a_failure()))
     of_run, error = raised.noted(None), NodeError(node="finish", error=BUG)
 
-    await handler_for("finish", Settings())(a_state(), error, runtime, of_run)
+    await error_handler(Settings())(a_state(), error, runtime, of_run)
     assert raised.end is None
-    command = await handler_for("finish", off)(a_state(), error, runtime, of_run)
+    command = await error_handler(off)(a_state(), error, runtime, of_run)
     assert raised.end is BUG
     assert isinstance(command.update, dict)
     assert command.update["result"].error_struct is None
     raised.end = None
-    await handler_for("finish", off)(failed, error, runtime, of_run)
+    await error_handler(off)(failed, error, runtime, of_run)
     assert raised.end is None
 
 
