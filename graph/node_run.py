@@ -6,6 +6,7 @@ run has ended and one for the node. That is half of what a step does to the even
 
 from collections.abc import Iterable
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Final
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -19,6 +20,8 @@ from typing_extensions import override
 from daruma.graph.branch import is_route
 from daruma.graph.own_context import Within
 from daruma.graph.tracing.callbacks import is_heard
+from daruma.state.applied import state_of
+from daruma.state.channels import State
 
 _FIRST: Final = "seq:step:1"
 """LangGraph's tag for what runs within the node of such a sequence."""
@@ -67,8 +70,13 @@ def _own(config: RunnableConfig) -> RunnableConfig:
 
 
 def run_quietly(compiled: CompiledStateGraph[Any, Any, Any, Any], names: Iterable[str]) -> None:
-    """Have nodes of a compiled graph run so. Where LangGraph makes one anew, it runs as ever."""
+    """Have nodes of a compiled graph run so. Where LangGraph makes one anew, it runs as ever.
+
+    What they are given is made by us, too: LangGraph's way sets each of many fields by itself.
+    """
     for part in (compiled.nodes[name] for name in names):
+        if isinstance(part.mapper, partial) and part.mapper.args == (State,):
+            part.mapper = state_of
         stock = part.node
         if isinstance(stock, RunnableSeq):
             part.node = NodeRun(*stock.steps, name=stock.name, trace_policy=stock.trace_policy)

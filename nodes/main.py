@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from langchain_core.messages import AIMessage, SystemMessage
 
@@ -109,12 +110,18 @@ def _drafted(state: State, context: Context, offer: Offer) -> Draft:
     system = prompt(state, prompts, skills=offer.find(SKILLS_LIST) is not None)
     return Draft(
         "main",
-        [SystemMessage(system), *said_before(state, prompts)],
+        [_said(system), *said_before(state, prompts)],
         shown(state),
         recalled=[*remembered(state), *warned(state, "main")],
         tail=[*drift_note(state), *clarification_note(state)],
         tools=offer.tools,
     )
+
+
+@lru_cache(maxsize=64)
+def _said(system: str) -> SystemMessage:
+    """Return the prompt as a message: the same one for each request of a task."""
+    return SystemMessage(system)
 
 
 def prompt(

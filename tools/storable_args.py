@@ -12,24 +12,24 @@ def unstorable(value: Any, depth: int = 0) -> str | None:
     """Say what about a JSON value can not be stored unchanged; None if nothing."""
     if depth > DEEPEST:
         return f"it is nested more than {DEEPEST} levels deep"
-    if isinstance(value, dict):
-        return _first((*value.keys(), *value.values()), depth)
-    if isinstance(value, list | tuple):
-        return _first(value, depth)
     if isinstance(value, str):
         return None if _is_unicode(value) else "it holds half a character (a lone surrogate)"
     if isinstance(value, int) and not _SMALLEST <= value <= _LARGEST:
         return "it holds a whole number of more than 64 bits"
-    return None
+    if isinstance(value, dict):
+        return _first((*value, *value.values()), depth)
+    return _first(value, depth) if isinstance(value, list | tuple) else None
 
 
 def _first(values: Any, depth: int) -> str | None:
-    return next((said for value in values if (said := unstorable(value, depth + 1))), None)
+    for value in values:
+        if said := unstorable(value, depth + 1):
+            return said
+    return None
 
 
 def _is_unicode(text: str) -> bool:
     try:
-        text.encode()
+        return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
         return False
-    return True

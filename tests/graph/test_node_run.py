@@ -15,7 +15,8 @@ from typing_extensions import override
 
 from daruma.graph.bridge import async_node
 from daruma.graph.node_run import run_quietly
-from daruma.state.channels import State
+from daruma.state.applied import state_of
+from daruma.state.channels import Input, State
 
 LEFT: ContextVar[str] = ContextVar("test_left", default="nothing")
 
@@ -79,6 +80,20 @@ async def test_a_node_makes_no_task() -> None:
     stock = await tasks_of(graph_of(leave, quiet=False).ainvoke({}))
 
     assert stock - quiet == 2
+
+
+def test_what_a_node_is_given_is_the_same_state() -> None:
+    """Of nodes that are given the state; what others are given is LangGraph's to make."""
+    builder: Any = StateGraph(State)
+    builder.add_node("work", leave).add_edge(START, "work")
+    builder.add_node("other", leave, input_schema=Input).add_edge("work", "other")
+    stock, quiet = builder.compile(), builder.compile()
+    run_quietly(quiet, ["work", "other"])
+
+    (before, same), (after, other) = ((g.nodes["work"], g.nodes["other"]) for g in (stock, quiet))
+    assert after.mapper is state_of
+    assert after.mapper({"continuity": {}}) == before.mapper({"continuity": {}})
+    assert other.mapper == same.mapper
 
 
 async def test_what_a_node_sets_stays_with_it() -> None:

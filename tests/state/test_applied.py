@@ -20,7 +20,7 @@ from tests.parts import (
     taken,
 )
 
-from daruma.state.applied import applied
+from daruma.state.applied import applied, state_of
 from daruma.state.assignment import Report
 from daruma.state.channels import State, Update
 from daruma.state.drifted import Drifted
@@ -99,3 +99,13 @@ def test_what_is_applied_to_stays_as_it_is() -> None:
 
     assert BEFORE.messages == [ASKED]
     assert len(BEFORE.steps) == 1
+
+
+@pytest.mark.parametrize("values", [{}, {"task": None, "steps": taken("think")}, vars(BEFORE)])
+def test_a_state_is_that_of_its_constructor(values: dict[str, Any]) -> None:
+    """With every default where a channel holds nothing; no list is shared."""
+    state = state_of(values)
+
+    assert state == State(**values)
+    assert list(vars(state)) == list(vars(State(**values)))
+    assert state_of({}).messages is not state_of({}).messages
