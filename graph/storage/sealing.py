@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from daruma.graph.storage.deflated import deflated, inflated
 from daruma.state.storage import DamagedState
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ Typed = tuple[str, bytes]
 Place = Sequence[str]
 
 _CHECKED: Final = "checked:"
+_SMALL: Final = "small:"
+"""Checked too, and deflated."""
+
 _SEALED: Final = "sealed:"
 _DIGEST: Final = 8
 """Bytes: against damage, not against somebody who writes into the database."""
@@ -48,6 +52,8 @@ class Sealing(Protocol):
 class Checked:
     """Digests alone, so that a thread can be copied. What was stored without one is read as it is.
 
+    Values are made smaller here alone: how small one gets tells something of what is in it.
+
     >>> Checked().open(Checked().seal(("msgpack", b"x"), ["t"]), ["u"])
     ('msgpack', b'x')
     """
@@ -56,18 +62,21 @@ class Checked:
 
     def seal(self, value: Typed, place: Place) -> Typed:  # noqa: ARG002 - any place will do
         kind, payload = value
+        small = deflated(payload)
+        if small is not None:
+            return _SMALL + kind, _digest(_SMALL + kind, small) + small
         return _CHECKED + kind, _digest(kind, payload) + payload
 
     def open(self, value: Typed, place: Place) -> Typed:  # noqa: ARG002 - any place will do
         stored, payload = value
+        if stored.startswith(_SMALL):
+            return stored.removeprefix(_SMALL), inflated(_sound(stored, payload))
+        if stored.startswith(_CHECKED):
+            kind = stored.removeprefix(_CHECKED)
+            return kind, _sound(kind, payload)
         if stored.startswith(_SEALED):
             raise DamagedState("a value is sealed, in a database that is not")
-        if not stored.startswith(_CHECKED):
-            return value
-        kind, own = stored.removeprefix(_CHECKED), payload[_DIGEST:]
-        if not hmac.compare_digest(payload[:_DIGEST], _digest(kind, own)):
-            raise DamagedState("a value is not what was stored")
-        return kind, own
+        return value
 
     def mark(self, text: str, place: Place) -> str:  # noqa: ARG002 - any place will do
         return _digest("", text.encode()).hex()
@@ -120,6 +129,14 @@ def _bound(place: Place, kind: str) -> bytes:
 
 def _digest(kind: str, payload: bytes) -> bytes:
     return blake2b(kind.encode() + b"\0" + payload, digest_size=_DIGEST).digest()
+
+
+def _sound(kind: str, payload: bytes) -> bytes:
+    """Return what stands behind its digest. Raises ``DamagedState``."""
+    own = payload[_DIGEST:]
+    if not hmac.compare_digest(payload[:_DIGEST], _digest(kind, own)):
+        raise DamagedState("a value is not what was stored")
+    return own
 
 
 def typed(kind: Any, payload: Any) -> Typed:

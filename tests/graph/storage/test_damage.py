@@ -1,11 +1,13 @@
 """A checkpoint that is damaged is refused, and the one before it can be resumed (DU-05)."""
 
 import re
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
 from langgraph.graph import START, StateGraph
+from tests.aged import store_as
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import (
     DAMAGES,
@@ -22,6 +24,7 @@ from tests.damages import (
 
 from daruma import Settings, build_graph
 from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage.sealing import Typed
 from daruma.state.storage import DamagedState
 
 
@@ -150,16 +153,38 @@ def test_what_was_stored_before_there_were_manifests_is_read(
         with restored(postgres_url) as connection:
             connection.execute("UPDATE checkpoints SET checkpoint = checkpoint - 'daruma'")
             for table in TABLES[1:]:
-                connection.execute(
-                    f"UPDATE {table} SET blob = substr(blob, 9),"  # noqa: S608 - constants
-                    " type = split_part(split_part(type, ':', 2), '/', 1)"
-                )
+                store_as(connection, table, lambda value: (value[0].split("/")[0], value[1]))
             killed_before(postgres_url, graph, "settle")
             read = graph.get_state(THREAD)
             again = at_the_end(graph, None, THREAD)
 
     assert read.next == ("settle",)
     assert essence(again) == essence(whole)
+
+
+def test_what_was_stored_before_values_were_made_small_is_read(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Beside what is stored since: a thread goes on across both forms."""
+    with open_postgres(postgres_url) as pg:
+        whole = finished(pg, tmp_path / "paid")
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        with restored(postgres_url) as connection:
+            changed = [store_as(connection, table, with_a_digest) for table in TABLES[1:]]
+            killed_before(postgres_url, graph, "settle")
+            read = graph.get_state(THREAD)
+            again = at_the_end(graph, None, THREAD)
+
+    assert all(changed)
+    assert read.next == ("settle",)
+    assert essence(again) == essence(whole)
+
+
+def with_a_digest(value: Typed) -> Typed:
+    """Return a value in the form that all had."""
+    kind, payload = value
+    digest = blake2b(kind.encode() + b"\0" + payload, digest_size=8).digest()
+    return f"checked:{kind}", digest + payload
 
 
 def test_another_graph_on_the_same_database_has_channels_of_its_own(postgres_url: str) -> None:

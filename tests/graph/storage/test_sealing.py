@@ -1,5 +1,7 @@
 """What is stored is told from what somebody, or something, made of it since."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,8 @@ from daruma.state.storage import DamagedState
 SEALED = Sealed(bytes(range(32)))
 OTHER_KEY = Sealed(bytes(32))
 SEALINGS = st.sampled_from([Checked(), SEALED])
-VALUES = st.tuples(st.sampled_from(["msgpack", "null", "msgpack/3"]), st.binary(max_size=60))
+BYTES = st.binary(max_size=60) | st.binary(min_size=8, max_size=60).map(lambda each: each * 30)
+VALUES = st.tuples(st.sampled_from(["msgpack", "null", "msgpack/3"]), BYTES)
 PLACES = st.lists(st.text(max_size=6), min_size=1, max_size=5)
 
 
@@ -87,6 +90,14 @@ def test_another_key_opens_nothing() -> None:
 def test_a_value_from_before_there_were_digests_is_read() -> None:
     """It is the serializer's to refuse."""
     assert Checked().open(("msgpack", b"\xc0"), ["t"]) == ("msgpack", b"\xc0")
+
+
+def test_values_that_nobody_may_read_tell_nothing_by_their_length() -> None:
+    """One that repeats itself, or what is known, would be shorter than others."""
+    known, other = (("msgpack", each) for each in (b"\xa9AIMessage" * 50, os.urandom(500)))
+
+    assert len(SEALED.seal(known, ["t"])[1]) == len(SEALED.seal(other, ["t"])[1])
+    assert len(Checked().seal(known, ["t"])[1]) < 100
 
 
 def test_the_same_value_never_looks_the_same() -> None:
