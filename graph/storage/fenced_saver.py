@@ -20,6 +20,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import AsyncCursor
+from psycopg.errors import UniqueViolation
 from psycopg.rows import DictRow, dict_row
 
 from daruma.graph.bridge import on, run
@@ -29,7 +30,7 @@ from daruma.graph.storage.fence import ASSERT, fence_of, lost_by
 from daruma.graph.storage.last_read import LastRead
 from daruma.graph.storage.pending import APART, PendingWrites
 from daruma.graph.storage.pool import Connection
-from daruma.graph.storage.saving import SAVE, WRITE, WRITE_OVER, WriteRow, values_of
+from daruma.graph.storage.saving import SAVE, SAVE_AGAIN, WRITE, WRITE_OVER, WriteRow, values_of
 from daruma.graph.storage.sealing import Sealing
 from daruma.graph.storage.sound_saver import SoundSaver
 
@@ -165,7 +166,11 @@ class FencedSaver(SoundSaver):
         saved = await self._saved(config, checkpoint, metadata, new_versions)
 
         async def save(writes: Sequence[WriteRow]) -> None:
-            await self.statement(SAVE, saved.values(writes))
+            values = saved.values(writes)
+            try:
+                await self.statement(SAVE, values)
+            except UniqueViolation:
+                await self.statement(SAVE_AGAIN, values)
 
         await (self._pending.stored_with(save) if self._pending else save(()))
         named = {"thread_id": saved.thread, "checkpoint_ns": saved.ns, "checkpoint_id": saved.id}

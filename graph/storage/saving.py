@@ -26,20 +26,22 @@ INSERT INTO checkpoint_writes (
 SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4, (row ->> 5)::int, row ->> 6,
     row ->> 7, substr(%(written_bytes)b, (row ->> 8)::int, (row ->> 9)::int)
 FROM fence, jsonb_array_elements(%(written)s) AS row
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
 """
+_ON_THE_SAME_WRITE: Final = "ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO"
 _INSERT_BLOBS: Final = """
 INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
 SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4,
     substr(%(valued_bytes)b, (row ->> 5)::int, (row ->> 6)::int)
 FROM fence, jsonb_array_elements(%(valued)s) AS row
-ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING
 """
 
-SAVE: Final = f"""
+
+def _saving(write: str = "", value: str = "", checkpoint: str = "") -> str:
+    """Return LangGraph's three statements as one, with what each does where the row is there."""
+    return f"""
 WITH {FENCE}, written AS (
-    {_INSERT_WRITES} DO NOTHING RETURNING checkpoint_ns, checkpoint_id, channel
-), valued AS ({_INSERT_BLOBS}), counted AS (
+    {_INSERT_WRITES} {write} RETURNING checkpoint_ns, checkpoint_id, channel
+), valued AS ({_INSERT_BLOBS} {value}), counted AS (
     SELECT channel, count(*) AS n FROM (
         SELECT channel FROM checkpoint_writes
         WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(parent)s
@@ -57,17 +59,31 @@ SELECT %(thread)s::text, %(ns)s::text, %(id)s::text, %(parent)s::text, jsonb_set
     coalesce((SELECT jsonb_object_agg(channel, n) FROM counted), '{{}}')
 ), %(metadata)s
 FROM fence
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
-DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata
+{checkpoint}
 """  # noqa: S608 - of constants alone
-"""LangGraph's three statements; the checkpoint also counts its parent's writes."""
+
+
+SAVE: Final = _saving()
+"""The checkpoint also counts its parent's writes. Fails where one of the rows is there already.
+
+That is so after a lost answer, and seldom else: to be ready for it, Postgres would confirm each row
+once more in its log.
+"""
+
+SAVE_AGAIN: Final = _saving(
+    f"{_ON_THE_SAME_WRITE} NOTHING",
+    "ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING",
+    "ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) "
+    "DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata",
+)
+"""The same where they may be there: what is there stays, but for the checkpoint's own row."""
 
 WRITE: Final = f"""
-WITH {FENCE} {_INSERT_WRITES} DO NOTHING
+WITH {FENCE} {_INSERT_WRITES} {_ON_THE_SAME_WRITE} NOTHING
 """
 WRITE_OVER: Final = f"""
-WITH {FENCE} {_INSERT_WRITES}
-DO UPDATE SET channel = excluded.channel, type = excluded.type, blob = excluded.blob
+WITH {FENCE} {_INSERT_WRITES} {_ON_THE_SAME_WRITE}
+UPDATE SET channel = excluded.channel, type = excluded.type, blob = excluded.blob
 """
 """For the special channels, each of which has one slot."""
 

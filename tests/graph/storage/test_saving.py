@@ -152,6 +152,33 @@ async def test_a_checkpoint_counts_the_writes_that_are_stored_with_it_and_before
     assert await counted_writes(postgres_url) == {"words": 3}
 
 
+async def test_what_is_there_stays_as_a_checkpoint_is_stored_again(postgres_url: str) -> None:
+    """But for its own row: an answer that was lost, or a fork to the same place, changes no other.
+
+    Only then is it stored in two tries.
+    """
+    child = empty_checkpoint() | {"id": "2", "channel_versions": {"words": "1"}}
+    first = child | {"channel_values": {"words": ["first"]}}
+    again = child | {"channel_values": {"words": ["again"]}}
+    async with counted(postgres_url) as (pg, database):
+        async with athread_held(pg.checkpointer, "t") as held:
+            parent = await held.aput(CONFIG, empty_checkpoint() | {"id": "1"}, {}, {})
+            at = database.transactions
+            await held.aput_writes(parent, [("other", "first")], "task")
+            await held.aput(parent, first, {"step": 1}, {"words": "1"})
+            once = database.transactions - at
+            await held.aput_writes(parent, [("other", "again")], "task")
+            await held.aput(parent, again, {"step": 2}, {"words": "1"})
+            twice = database.transactions - at
+        found = await pg.checkpointer.aget_tuple(CONFIG)
+        before = await pg.checkpointer.aget_tuple(parent)
+
+    assert (once, twice) == (1, 3)
+    assert found.metadata["step"] == 2
+    assert found.checkpoint["channel_values"] == {"words": ["first"]}
+    assert before.pending_writes == [("task", "other", "first")]
+
+
 async def test_a_run_reads_what_it_has_written(postgres_url: str) -> None:
     """Pending or not."""
     async with aopen_postgres(postgres_url) as pg, athread_held(pg.checkpointer, "t") as held:
