@@ -12,6 +12,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, StateGraph
 from psycopg.rows import dict_row
 
@@ -224,3 +225,20 @@ def test_setup_is_offered_to_every_caller_as_well(empty_postgres_url: str) -> No
         asyncio.run(postgres.checkpointer.setup())
 
         assert postgres.checkpointer.get_tuple(CONFIG) is None
+
+
+async def test_versions_go_on_from_those_of_a_stock_saver_and_tell_branches_apart(
+    postgres_url: str,
+) -> None:
+    """LangGraph finds out by them what has changed; two branches may not share a value."""
+    async with aopen_postgres(postgres_url) as pg:
+        saver = pg.checkpointer
+        stock = AsyncPostgresSaver.get_next_version(saver, None, None)
+
+        versions = [saver.get_next_version(stock, None) for _ in range(100)]
+        later = saver.get_next_version(versions[0], None)
+
+        assert len(set(versions)) == 100
+        assert all(stock < each < later for each in versions)
+        assert later < AsyncPostgresSaver.get_next_version(saver, later, None)
+        assert len(later) < len(stock)
