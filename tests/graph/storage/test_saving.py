@@ -174,6 +174,8 @@ async def test_what_is_there_stays_as_a_checkpoint_is_stored_again(postgres_url:
         before = await pg.checkpointer.aget_tuple(parent)
 
     assert (once, twice) == (1, 3)
+    assert found
+    assert before
     assert found.metadata["step"] == 2
     assert found.checkpoint["channel_values"] == {"words": ["first"]}
     assert before.pending_writes == [("task", "other", "first")]
