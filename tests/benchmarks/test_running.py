@@ -1,12 +1,13 @@
 """A run is measured whole, or not at all."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from tests.benchmarks.ground import FACES, Face, Ground, ground_on
-from tests.benchmarks.running import run_once
+from tests.benchmarks.running import awaited, run_once
 from tests.benchmarks.systems import BARE, RAW, SYSTEMS
 from tests.benchmarks.task import Task
 
@@ -56,3 +57,22 @@ def test_a_peer_writes_each_step_on_its_own_saver(ground: Ground, face: Face) ->
     with psycopg.connect(ground.urls["stock"]) as connection:
         row = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
     assert row == (2 + 2 * 3 + 1,)
+
+
+def test_the_clock_does_not_count_what_a_runner_says_to_nobody() -> None:
+    """Python 3.11 writes an outcome out in words when it puts the handler of Ctrl-C back."""
+    told: list[str] = []
+
+    class Outcome:
+        def __repr__(self) -> str:
+            told.append("told")
+            return "told"
+
+    async def work() -> Outcome:
+        return Outcome()
+
+    with asyncio.Runner() as runner:
+        outcome = awaited(Ground({}, runner, {}), work())
+
+    assert isinstance(outcome, Outcome)
+    assert told == []
