@@ -7,6 +7,7 @@ written so that a second time changes nothing.
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from psycopg.rows import DictRow
@@ -14,6 +15,7 @@ from psycopg.rows import DictRow
 from daruma.graph.bridge import on, run
 from daruma.graph.storage.patience import Patience
 from daruma.graph.storage.pool import Connection, Pool
+from daruma.graph.storage.turns_at_pool import TurnsAtPool
 
 T = TypeVar("T")
 
@@ -43,11 +45,19 @@ class Database:
         return await on(self.loop, self.patiently(lambda: self._carried_out(statement, values)))
 
     async def _carried_out(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
-        connection = await self.pool.getconn()  # its context would commit, which is done already
+        await self._turns.begin()
         try:
-            return await connection.carried_out(statement, values)
+            connection = await self.pool.getconn()  # its context would commit, which is done
+            try:
+                return await connection.carried_out(statement, values)
+            finally:
+                await self.pool.putconn(connection)
         finally:
-            await self.pool.putconn(connection)
+            self._turns.end()
+
+    @cached_property
+    def _turns(self) -> TurnsAtPool:
+        return TurnsAtPool(self.pool.max_size, self.pool.timeout)
 
     async def transact(self, work: Work[T]) -> T:
         """Do work in one transaction, from any loop."""
