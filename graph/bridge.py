@@ -37,11 +37,11 @@ def run(
     Raises ``RuntimeError`` when called on the thread of that loop, where waiting would never end.
     """
     loop = loop or background_loop()
-    if asyncio._get_running_loop() is loop:
+    try:
+        refuse_own(loop)
+    except RuntimeError:
         coroutine.close()
-        raise RuntimeError(
-            "a synchronous call on its own event loop can not end: use the async one"
-        )
+        raise
     journey = Journey(coroutine, loop)
     try:
         with (within or Waits()).over(journey):
@@ -51,6 +51,14 @@ def run(
         journey.cancel()
         concurrent.futures.wait([journey.end])
         raise
+
+
+def refuse_own(loop: asyncio.AbstractEventLoop) -> None:
+    """Raise ``RuntimeError`` on the thread of a loop that is about to be waited for."""
+    if asyncio._get_running_loop() is loop:
+        raise RuntimeError(
+            "a synchronous call on its own event loop can not end: use the async one"
+        )
 
 
 async def on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:

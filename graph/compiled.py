@@ -4,12 +4,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
 from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.at_once import at_once
+from daruma.graph.background import background_loop
+from daruma.graph.bridge import refuse_own, run
+from daruma.graph.crossing import alone, crosses
 from daruma.graph.door import aadmit, admit
 from daruma.graph.evolution import Evolution
 from daruma.graph.first_look import FirstLook
@@ -35,11 +39,12 @@ class Machine(FollowedMachine):
     """Daruma's compiled graph.
 
     ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so
-    the door stands there. A run without a context gets the graph's settings, also when resumed; a
-    run with a checkpointer is durable step by step unless it asks for less. ``check`` raises what
-    is wrong with a run's own settings, before anything is done. Where settings switch off what
-    comes after a failure, a run raises (``tiers.py``). ``evolution`` learns from ended tasks
-    beside the runs; it counts what became of them, and can be waited for.
+    the door stands there; an ``invoke`` may be an ``ainvoke`` on the background loop
+    (``crossing.py``). A run without a context gets the graph's settings, also when resumed; a run
+    with a checkpointer is durable step by step unless it asks for less. ``check`` raises what is
+    wrong with a run's own settings, before anything is done. Where settings switch off what comes
+    after a failure, a run raises (``tiers.py``). ``evolution`` learns from ended tasks beside the
+    runs; it counts what became of them, and can be waited for.
     """
 
     settings: Settings
@@ -64,12 +69,17 @@ class Machine(FollowedMachine):
         return machine
 
     @override
-    def invoke(self, *args: Any, **options: Any) -> Any:
-        return plain(super().invoke(*args, **options))
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        with alone() as nobody_else:
+            if nobody_else and crosses(self.checkpointer, merge_configs(self.config, config)):
+                return run(self.ainvoke(input, config, **options))
+        return plain(super().invoke(input, config, **options))
 
     @override
-    async def ainvoke(self, *args: Any, **options: Any) -> Any:
-        return plain(await super().ainvoke(*args, **options))
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> Any:
+        return plain(await super().ainvoke(input, config, **options))
 
     @override
     def stream(
@@ -78,6 +88,7 @@ class Machine(FollowedMachine):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> Iterator[Any]:
+        refuse_own(background_loop())
         options = self._checked(options)
         with self._held(config) as holder:
             own, config = holder._past_damage(config)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.parts import memory
 from tests.scripted_runs import calls, say
+from tests.waiting_saver import waiting
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
@@ -40,12 +41,14 @@ class Button:
             self.cancelled += 1
 
 
-def machine(button: Button) -> Any:
+def machine(button: Button, saver: Any = None) -> Any:
     press = button.press
     script = [calls({"name": "press", "args": {}}), say()]
     policy = {"tools": {"in_doubt": "tell"}}
     given = Settings.model_validate(policy)
-    return build_graph(ScriptedChatModel(script=script), [press], given, checkpointer=memory())
+    return build_graph(
+        ScriptedChatModel(script=script), [press], given, checkpointer=saver or memory()
+    )
 
 
 @pytest.mark.parametrize("mode", ["custom", "updates", "messages", "values"])
@@ -73,12 +76,13 @@ def test_an_interrupted_run_is_taken_up_again() -> None:
     assert out["result"].error_struct is None
 
 
-def test_an_invocation_is_interrupted_as_it_ever_was() -> None:
-    """Nothing watches: the node runs in the main thread."""
+@pytest.mark.parametrize("saver", [memory, waiting])
+def test_an_invocation_is_interrupted_as_it_ever_was(saver: Any) -> None:
+    """Nothing watches: what the main thread waits for is the run, or a node."""
     button = Button()
 
     with pytest.raises(KeyboardInterrupt):
-        machine(button).invoke(REQUEST, CONFIG)
+        machine(button, saver()).invoke(REQUEST, CONFIG)
     assert button.cancelled == 1
 
 
