@@ -7,7 +7,6 @@ written so that a second time changes nothing.
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 from psycopg.rows import DictRow
@@ -15,7 +14,6 @@ from psycopg.rows import DictRow
 from daruma.graph.bridge import on, run
 from daruma.graph.storage.patience import Patience
 from daruma.graph.storage.pool import Connection, Pool
-from daruma.graph.storage.turns_at_pool import TurnsAtPool
 
 T = TypeVar("T")
 
@@ -45,19 +43,11 @@ class Database:
         return await on(self.loop, self.patiently(lambda: self._carried_out(statement, values)))
 
     async def _carried_out(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
-        await self._turns.begin()
+        connection = await self.pool.getconn()  # its context would commit, which is done already
         try:
-            connection = await self.pool.getconn()  # its context would commit, which is done
-            try:
-                return await connection.carried_out(statement, values)
-            finally:
-                await self.pool.putconn(connection)
+            return await connection.carried_out(statement, values)
         finally:
-            self._turns.end()
-
-    @cached_property
-    def _turns(self) -> TurnsAtPool:
-        return TurnsAtPool(self.pool.max_size, self.pool.timeout)
+            await self.pool.putconn(connection)
 
     async def transact(self, work: Work[T]) -> T:
         """Do work in one transaction, from any loop."""
