@@ -33,6 +33,7 @@ from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
 from daruma.tools.files.threads import in_thread
 from daruma.tools.files.workspace_lock import aworkspace_locked, workspace_locked
+from daruma.tools.repair.schema_check import checks_at_hand
 
 
 class Machine(FollowedMachine):
@@ -133,6 +134,7 @@ class Machine(FollowedMachine):
     async def _aparts(
         self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
     ) -> AsyncIterator[Any]:
+        await checks_at_hand()
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
         if given is None and snapshot and _blocked(snapshot):

@@ -66,6 +66,67 @@ def test_a_start_does_not_wait_for_what_it_does_without(
     assert without & found == set()
 
 
+CHECKING = """
+import asyncio, sys
+from typing import Any, Literal
+
+class Seen:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jsonschema":
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                print("beside a loop")
+            else:
+                print("on a loop")
+
+sys.meta_path.insert(0, Seen())
+from daruma import ScriptedChatModel, Settings, build_graph
+
+def paint(colour: Literal["red", "green"]) -> str:
+    "Paint it."
+    return colour
+
+def turns():
+    paints = {"name": "paint", "args": {"colour": "red"}}
+    return ScriptedChatModel(script=[{"calls": [paints]}, {"say": "Painted."}])
+"""
+THROUGH_THE_MACHINE = """
+graph = build_graph(turns(), [paint], Settings())
+asked: Any = {"messages": [("user", "Paint it.")], "mode": "react"}
+out = asyncio.run(graph.ainvoke(asked))
+print(out["result"].output)
+"""
+THROUGH_THE_MIDDLEWARE = """
+from langchain.agents import create_agent
+from daruma.graph.middleware import Gate, RepairLadder
+agent = create_agent(turns(), [paint], middleware=[{middleware}])
+out = asyncio.run(agent.ainvoke({{"messages": [("user", "Paint it.")]}}))
+print(out["messages"][-1].text)
+"""
+WAYS = {
+    "machine": THROUGH_THE_MACHINE,
+    "ladder": THROUGH_THE_MIDDLEWARE.format(middleware="RepairLadder()"),
+    "gate": THROUGH_THE_MIDDLEWARE.format(middleware="Gate([paint], Settings().tools)"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_checks_are_not_imported_on_an_event_loop(way: str, tmp_path: Path) -> None:
+    """It reads files; LangGraph's server refuses that under Python 3.13, and the task failed."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DARUMA_")}
+    done = run(
+        [sys.executable, "-c", CHECKING + WAYS[way]],
+        env=kept,
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stdout.split("\n")[:2] == ["beside a loop", "Painted."], done.stderr
+
+
 def test_what_can_be_asked_for_is_listed_before_it_is_imported() -> None:
     """``dir`` and ``import *`` know every public name, and collecting garbage is on afterwards."""
     code = "import daruma, gc; assert {*daruma.__all__} <= {*dir(daruma)}; from daruma import *"

@@ -28,6 +28,7 @@ from daruma.tools.open_approvals import OpenApproval
 from daruma.tools.permission import CHANGED, forbidden
 from daruma.tools.policy_targets import check_policy
 from daruma.tools.profiles import check_profile, shows
+from daruma.tools.repair.schema_check import checks_at_hand
 from daruma.tools.resolution import tool_task
 from daruma.tools.results import tool_result
 
@@ -99,6 +100,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: GateState, runtime: Any) -> dict[str, Any] | None:
+        await checks_at_hand()  # for arguments that a person edits
         return self.after_model(state, runtime)
 
     def wrap_tool_call(

@@ -22,6 +22,7 @@ from daruma.tools.call_limit import limited
 from daruma.tools.context import EXACT
 from daruma.tools.offer import Offer
 from daruma.tools.repair.round import Round, round_of
+from daruma.tools.repair.schema_check import checks_at_hand
 from daruma.tools.resolution import tool_tasks
 from daruma.tools.results import tool_result
 
@@ -59,6 +60,7 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
+        await checks_at_hand()
         return await acarried_out(self._rule(request), handler)
 
     def _rule(self, request: ModelRequest[Any]) -> Rule:

@@ -1,8 +1,12 @@
 """A JSON schema that many values are checked against: read once, and most values at first sight."""
 
+import sys
 from collections.abc import Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Final, NamedTuple
+
+from daruma.tools.files.threads import to_thread
 
 Schema = Mapping[str, Any]
 
@@ -27,6 +31,12 @@ class _Plain(NamedTuple):
 
 class SchemaUnreadable(Exception):
     """Raised for a schema that nothing can be checked against."""
+
+
+async def checks_at_hand() -> None:
+    """Import what values are checked with, once a process, in a thread: it reads files."""
+    if "jsonschema" not in sys.modules:
+        await to_thread(import_module, "jsonschema")
 
 
 class SchemaCheck:
@@ -65,7 +75,7 @@ class SchemaCheck:
 
     @cached_property
     def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator  # 36 ms: not before there is a call to check
+        from jsonschema import Draft202012Validator  # 36 ms: not before something runs
 
         return Draft202012Validator(self._schema)
 
