@@ -1,4 +1,7 @@
-"""JSON for rows, by a writer several times as fast as Python's own, and as strict about types."""
+"""JSON for rows, by a writer several times as fast as Python's own.
+
+It is as strict about types, but for UUIDs and enumerations, of which it writes the values.
+"""
 
 import json
 from typing import Any, Final
@@ -14,7 +17,7 @@ _AS_STRICT: Final = (
 def json_text(value: Any) -> bytes:
     """Return a value as JSON; Python's own writes what only that can, such as huge numbers.
 
-    A float must be finite: Postgres has no other.
+    A float that is not finite becomes null: Postgres has no such number.
     """
     try:
         return orjson.dumps(value, option=_AS_STRICT)
