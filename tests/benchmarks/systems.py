@@ -28,6 +28,7 @@ FULL: Final = "`create_agent`, 5 middlewares"
 DEEP: Final = "deepagents"
 FREE: Final = "Daruma, tools without effect"
 JOURNALLED: Final = "Daruma, journalled tools"
+STOCKED: Final = "Daruma, tools without effect, on the stock saver"
 
 
 def raw(task: Task, stores: Stores) -> Any:
@@ -80,15 +81,25 @@ def journalled(task: Task, stores: Stores) -> Any:
     return daruma(task, stores, "external")
 
 
+def stocked(task: Task, stores: Stores) -> Any:
+    """The same as ``free`` on LangGraph's saver: no lease, no fence, no checks of what is kept."""
+    settings = _enough(task)
+    return build_graph(task.model, [task.tool("none")], settings, checkpointer=stores.stock)
+
+
 def daruma(task: Task, stores: Stores, effect: str, budget: int | None = None) -> Any:
     """Daruma with enough steps for the task; ``budget`` is the most tokens of a request."""
+    settings = _enough(task, budget)
+    return build_graph(task.model, [task.tool(effect)], settings, persistence=stores.daruma)
+
+
+def _enough(task: Task, budget: int | None = None) -> Settings:
     given = {
         "budgets": {"max_steps": task.steps + 1},
         "llm": {"context_window_tokens": budget},
         "tools": {"max_calls_per_turn": max(20, task.at_once)},
     }
-    settings = Settings.model_validate(given)
-    return build_graph(task.model, [task.tool(effect)], settings, persistence=stores.daruma)
+    return Settings.model_validate(given)
 
 
 SYSTEMS: Final[Mapping[str, Build]] = {

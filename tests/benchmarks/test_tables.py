@@ -103,9 +103,14 @@ def test_crowds_of_threads_take_all_their_steps(ground: Ground) -> None:
     """One graph for all, or a graph and a saver for each."""
     (table,) = threads.measure(ground, SMALL)
 
-    assert [row[0] for row in table.rows] == ["1"] * 4 + ["3"] * 4
-    assert shape(table) == [(4, 4)]
+    assert [row[0] for row in table.rows] == ["1"] * 5 + ["3"] * 5
+    assert shape(table) == [(5, 5)]
     assert counts(table.samples) == {2}
+
+
+def test_crowds_are_of_short_runs_and_one_is_of_longer_ones() -> None:
+    assert threads.crowds(Options(crowds=(1, 200))) == [(1, 10), (200, 10), (50, 50)]
+    assert threads.crowds(Options(crowds=(1, 200), steps=3)) == [(1, 3), (200, 3)]
 
 
 def test_slow_tools_are_all_called(ground: Ground) -> None:

@@ -10,45 +10,69 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from tests.benchmarks.ground import Ground, Stores
 from tests.benchmarks.pairs import Spread, in_turns, ratios
 from tests.benchmarks.running import durably, new_thread
-from tests.benchmarks.systems import BARE, FREE, JOURNALLED, bare, free, journalled
+from tests.benchmarks.systems import (
+    BARE,
+    FREE,
+    JOURNALLED,
+    STOCKED,
+    bare,
+    free,
+    journalled,
+    stocked,
+)
 from tests.benchmarks.table import Options, Table
 from tests.benchmarks.task import ASKED, Task
 
-_STEPS: Final = 10
+Crowd = tuple[int, int]
+"""How many threads run at once, and the steps of each."""
+
+_SHORT: Final = 10
+_LONG: Final = 50
+_LONG_CROWD: Final = 50
 _OWN: Final = f"{BARE}, a saver a run"
-_HEAD: Final = ("threads", "system", "steps a second", f"of {BARE}")
+_HEAD: Final = ("threads", "steps each", "system", "steps a second", f"of {BARE}")
 _TOLD: Final = (
-    "{steps} steps each, outputs of 1,000 characters, one process with one loop, durability "
-    "`sync`; medians of {pairs} rounds in shuffled order (lowest-highest). Daruma: one graph for "
-    "all threads. `create_agent`: one graph over one `AsyncPostgresSaver`, "
+    "Outputs of 1,000 characters, one process with one loop, durability `sync`; medians of {pairs} "
+    "rounds in shuffled order (lowest-highest). Daruma: one graph for all threads, on its own "
+    "saver or on one `AsyncPostgresSaver`. "
+    "`create_agent`: one graph over one `AsyncPostgresSaver`, "
     "or a graph and a saver for each run, over one pool of 20 connections; graphs are built "
     "before the clock starts. One process can learn from some tasks at once only; the others of "
     "a crowd are left out."
 )
+
+_BUILDS: Final = {BARE: bare, FREE: free, JOURNALLED: journalled, STOCKED: stocked}
 
 Run = tuple[Any, Task]
 
 
 def measure(ground: Ground, options: Options) -> list[Table]:
     """Measure crowds of threads."""
-    steps = options.steps or _STEPS
     rows: list[tuple[str, ...]] = []
     samples: dict[str, list[float]] = {}
-    for threads in options.crowds:
+    for at, (threads, steps) in enumerate(crowds(options)):
         ways = _ways(ground, threads, steps)
-        seen = in_turns(
-            ways, options.pairs, options.seed, warm=options.warm and threads == options.crowds[0]
-        )
-        rows += [(str(threads), name, *_cells(seen, name)) for name in seen]
-        samples |= {f"{threads}, {name}": each for name, each in seen.items()}
-    told = _TOLD.format(steps=steps, pairs=options.pairs)
+        seen = in_turns(ways, options.pairs, options.seed, warm=options.warm and not at)
+        rows += [(str(threads), str(steps), name, *_cells(seen, name)) for name in seen]
+        samples |= {f"{threads}, {steps} steps, {name}": each for name, each in seen.items()}
+    told = _TOLD.format(pairs=options.pairs)
     return [Table("threads", "Many threads at once", _HEAD, rows, told, samples)]
+
+
+def crowds(options: Options) -> list[Crowd]:
+    """Return the crowds to measure: of short runs and, unless steps are said, one of longer ones.
+
+    A stock saver takes longer with each step; of a short run much is its begin and its end.
+    """
+    if options.steps:
+        return [(threads, options.steps) for threads in options.crowds]
+    return [*((threads, _SHORT) for threads in options.crowds), (_LONG_CROWD, _LONG)]
 
 
 def _ways(ground: Ground, threads: int, steps: int) -> Mapping[str, Callable[[], float]]:
     stores = ground.stores["async"]
     ways: dict[str, Callable[[], float]] = {}
-    for name, build in ((BARE, bare), (FREE, free), (JOURNALLED, journalled)):
+    for name, build in _BUILDS.items():
         task = Task(steps)
         agent = build(task, stores)
         ways[name] = partial(_rate, ground, [(agent, task)] * threads)
