@@ -18,6 +18,7 @@ from daruma.graph.command_line.setback_lines import (
     completed_lines,
     started_lines,
 )
+from daruma.graph.durations import duration_if_any
 
 Event = Mapping[str, Any]
 
@@ -98,7 +99,7 @@ def _tool(event: Event, call: str) -> Line:
     first = one_line(event["output"].partition("\n")[0])
     failed = not event["ok"] or (event["tool"] == "run_command" and first != _SUCCESS)
     said = first if failed or event["tool"] == "run_tests" else ""
-    tail = " · ".join(part for part in (said, _seconds(event)) if part)
+    tail = " · ".join(part for part in (said, duration_if_any(event["seconds"])) if part)
     return Line("bad" if failed else "ok", call or event["tool"], tail)
 
 
@@ -109,7 +110,7 @@ def _command(event: Event) -> list[Line]:
     killed = f"killed: too much of {event['stopped_by']}" if event["stopped_by"] else ""
     how = killed or ("timed out" if event["timed_out"] else f"exit {event['exit_code']}")
     why = "" if event["stopped_by"] else event["note"]
-    parts = (why if passed else how, "" if passed else why, _seconds(event))
+    parts = (why if passed else how, "" if passed else why, duration_if_any(event["seconds"]))
     tail = " · ".join(part for part in parts if part)
     return [Line("ok" if passed else "bad", f"$ {event['command']}", tail)]
 
@@ -123,11 +124,6 @@ def _verified(event: Event) -> list[Line]:
 def _reflected(event: Event) -> list[Line]:
     said = Line("words", beginning(event["text"], 6)) if event["text"] else None
     return [Line("head", "Reflection"), said or Line("note", "none came; going on without")]
-
-
-def _seconds(event: Event) -> str:
-    seconds = event["seconds"]
-    return f"{seconds:.1f} s" if seconds >= 0.05 else ""
 
 
 _TELLERS: dict[str, Callable[[Event], list[Line]]] = {

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from daruma.graph.command_line.going_on import Activity
 from daruma.graph.command_line.printable import one_line
+from daruma.graph.durations import duration
 
 PHASES: Final = 5
 ACTIVITIES: Final = 4
@@ -61,20 +62,11 @@ def panel(now: Now, columns: int, rows: int, *, ascii_only: bool = False) -> lis
     return parts[-rows:]
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as ``12 s``, ``3:07`` or ``1:02:03``."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}:{minutes:02}:{rest:02}"
-    return f"{minutes}:{rest:02}" if minutes else f"{rest} s"
-
-
 def _head(now: Now, symbols: Mapping[str, str]) -> Iterator[Text]:
     if not now.goal:
         return
     said = f" {symbols['pending']} ".join(
-        each for each in (duration(now.seconds), now.mode, now.goal) if each
+        each for each in (duration(now.seconds, whole=True), now.mode, now.goal) if each
     )
     yield Text(f"  {one_line(said)}", style="dim")
 
@@ -100,7 +92,7 @@ def _activities(now: Now, symbols: Mapping[str, str], columns: int, output: int)
         yield Text(f"  {move} and {more} more", style="dim")
     for activity in shown:
         seconds = now.clock - activity.since
-        tail = f"  {duration(seconds)}" if seconds >= 1 else ""
+        tail = f"  {duration(seconds, whole=True)}" if seconds >= 1 else ""
         title = Text(f"  {move} {one_line(activity.title)}")
         title.truncate(max(8, columns - len(tail)), overflow="ellipsis")
         yield title.append(tail, style="dim")

@@ -6,6 +6,7 @@ from typing import Any
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.recovery_lines import confidence_of
+from daruma.graph.durations import duration_if_any
 from daruma.graph.pictures.call_title import call_title
 
 Event = Mapping[str, Any]
@@ -25,9 +26,9 @@ _CARRIED: Mapping[str, tuple[Mark, str]] = {
 def attempt_lines(event: Event) -> list[Line]:
     """Tell a request that failed, and what comes next."""
     status = f" ({event['status']})" if event["status"] else ""
-    wait = f" in {event['wait']:.1f} s" if event["wait"] >= 0.05 else ""
+    wait = duration_if_any(event["wait"])
     text = f"{event['model']}, request {event['attempt']}{status}: {event['error']}"
-    return [Line("bad", text, f"{event['then']}{wait}")]
+    return [Line("bad", text, f"{event['then']} in {wait}" if wait else event["then"])]
 
 
 def started_lines(event: Event) -> list[Line]:

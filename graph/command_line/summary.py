@@ -9,6 +9,7 @@ from rich.text import Text
 
 from daruma.graph.command_line.paper import Mark, Paper
 from daruma.graph.command_line.printable import shown
+from daruma.graph.durations import duration
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.verification import excerpt
@@ -80,7 +81,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "sandbox": result.sandbox or "",
         "steps": ", ".join(spent),
         "tokens": _tokens(result),
-        "time": f"{seconds:.1f} s" if seconds is not None else "",
+        "time": duration(seconds) if seconds is not None else "",
         "note": "\n".join(result.notes),
         "thread": thread,
     }

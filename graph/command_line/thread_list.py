@@ -11,6 +11,7 @@ from rich.text import Text
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.thread_view import ThreadView
+from daruma.graph.durations import ago
 
 _NARROWEST = 8
 """Columns of a goal; rather than less, times are left out."""
@@ -57,14 +58,6 @@ def _width(columns: Sequence[Sequence[Text]]) -> int:
 
 def _widest(column: Sequence[Text]) -> int:
     return max(text.cell_len for text in column)
-
-
-def ago(seconds: float) -> str:
-    """Return how long ago something was, in its largest unit: ``3 h ago``."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)} {unit} ago"
-    return "just now"
 
 
 def _goal(view: ThreadView) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from daruma.graph.command_line.panel import duration
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.graph.command_line.printable import beginning, one_line
+from daruma.graph.durations import ago, duration, duration_if_any
 from daruma.graph.pictures.moment import Moment
 from daruma.graph.pictures.timeline import Timeline
 
@@ -24,10 +24,10 @@ def when_lines(timeline: Timeline, now: float | None = None) -> Iterator[Line]:
     """Yield when it began and how long that is ago, how long it took, and what it cost."""
     if not timeline.started_at:
         return
-    ago = _ago(max(0.0, (time.time() if now is None else now) - timeline.started_at))
+    since = max(0.0, (time.time() if now is None else now) - timeline.started_at)
     began = _clock(timeline.started_at, "%Y-%m-%d %H:%M:%S")
     took = max(0.0, timeline.updated_at - timeline.started_at)
-    yield Line("note", f"began {began}, {ago}; took {duration(took)}{_cost(timeline)}")
+    yield Line("note", f"began {began}, {ago(since)}; took {duration(took)}{_cost(timeline)}")
 
 
 def timeline_lines(timeline: Timeline, tail: int | None = None) -> Iterator[Line]:
@@ -72,9 +72,8 @@ def _ending(output: str) -> list[str]:
 
 
 def _tail(moment: Moment) -> str:
-    seconds = moment.seconds or 0.0
     told = (
-        f"{seconds:.1f} s" if 0.05 <= seconds < 60 else "" if seconds < 60 else duration(seconds),
+        duration_if_any(moment.seconds),
         f"{moment.tokens:,} tokens" if moment.tokens else "",
         f"${moment.usd:.4f}" if moment.usd else "",
         one_line(moment.note, 200),
@@ -91,13 +90,6 @@ def _left_out(number: int, *, whole: bool) -> str:
     before = f"{number} moments before are left out" if number else ""
     thinned = "" if whole else "what came first was thinned away"
     return "; ".join(each for each in (before, thinned) if each)
-
-
-def _ago(seconds: float) -> str:
-    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if number := int(seconds // size):
-            return f"{number} {name}{'s' if number > 1 else ''} ago"
-    return "just now"
 
 
 def _clock(at: float, form: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from daruma.graph.pictures.moment_html import duration
+from daruma.graph.durations import duration
 from daruma.graph.pictures.safe_text import safe_block, safe_line
 from daruma.graph.pictures.timeline import Timeline
 from daruma.graph.pictures.told_questions import plan_text

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final
 
+from daruma.graph.durations import duration_if_any
 from daruma.graph.pictures.diff_html import diff_html
 from daruma.graph.pictures.moment import Moment
 from daruma.graph.pictures.safe_text import safe_block, safe_line
@@ -42,7 +43,7 @@ def _meta(moment: Moment) -> str:
         moment.model,
         f"{moment.tokens:,} tokens" if moment.tokens else "",
         f"${moment.usd:.4f}" if moment.usd else "",
-        duration(moment.seconds) if moment.seconds and moment.seconds >= 0.05 else "",
+        duration_if_any(moment.seconds),
     )
     return " · ".join(each for each in told if each)
 
@@ -62,12 +63,3 @@ def _more(moment: Moment, limit: int, whole: str) -> str:
 
 def _pre(text: str, limit: int, whole: str) -> str:
     return f'<pre dir="auto">{safe_block(text, limit, whole)}</pre>' if text.strip() else ""
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it: ``0.4 s``, ``2 min 5 s``, ``3 h 2 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

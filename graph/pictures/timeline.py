@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from daruma.graph.durations import duration_if_any
 from daruma.graph.pictures.moment import Moment
 from daruma.graph.pictures.safe_text import plain_line
 from daruma.graph.pictures.visit import Visit
@@ -69,6 +70,8 @@ class Timeline:
 def _line(moment: Moment) -> str:
     clock = datetime.fromtimestamp(moment.at).astimezone().strftime("%H:%M:%S")
     mark = {None: " ", True: "✓", False: "✗"}[moment.ok]
-    took = f" ({moment.seconds:.1f} s)" if moment.seconds and moment.seconds >= 0.05 else ""
+    took = duration_if_any(moment.seconds)
     who = f"[{moment.member}] " if moment.member else ""
-    return f"{clock} {mark} {moment.kind:<10} {plain_line(who + moment.title)}{took}"
+    return f"{clock} {mark} {moment.kind:<10} {plain_line(who + moment.title)}" + (
+        f" ({took})" if took else ""
+    )

@@ -88,7 +88,7 @@ def test_a_tail_is_the_end_and_says_so() -> None:
     assert (none.tail, nothing) == ("5 moments before are left out", [])
 
 
-AGO = [(5, "just now"), (120, "2 minutes ago"), (7200, "2 hours ago"), (86400, "1 day ago")]
+AGO = [(5, "just now"), (120, "2 min ago"), (7200, "2 h ago"), (86400, "1 d ago")]
 
 
 @pytest.mark.parametrize(("seconds", "said"), AGO)
@@ -96,7 +96,7 @@ def test_the_beginning_is_told_by_the_clock_and_by_now(seconds: float, said: str
     """With how long it took and what it cost."""
     (line,) = when_lines(a_timeline(tokens=1200, usd=0.5), START + seconds)
 
-    assert f", {said}; took 1:15 · 1,200 tokens · $0.5000" in line.text
+    assert f", {said}; took 1 min 15 s · 1,200 tokens · $0.5000" in line.text
 
 
 def test_a_thread_without_times_says_nothing_of_them() -> None:

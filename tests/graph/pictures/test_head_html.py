@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from daruma.graph.pictures.head_html import head_html
-from daruma.graph.pictures.moment_html import duration
 from daruma.graph.pictures.timeline import Timeline
 
 RUN = Timeline(thread="t", status="completed", started_at=100.0, updated_at=225.0, tokens=1234)
@@ -57,11 +56,3 @@ def test_each_question_says_what_it_is_about(value: dict[str, Any], told: tuple[
     html = head_html(replace(RUN, questions=({"id": "abc", "value": value},)))
 
     assert [each for each in told if each not in html] == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(0.42, "0.4 s"), (125.4, "2 min 5 s"), (3 * 3600 + 125, "3 h 2 min")]
-)
-def test_a_time_is_told_as_people_say_it(seconds: float, said: str) -> None:
-    """In the two units that matter."""
-    assert duration(seconds) == said
