@@ -4,20 +4,17 @@ from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any
 
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from langchain_core.tools import Tool as PlainTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
 from daruma.tools.declaration import ToolRefused, declared
 from daruma.tools.errors import ToolError
 from daruma.tools.langchain_arguments import not_passed_on, not_supplied
+from daruma.tools.langchain_call import Function, called, is_async, plain_function
 from daruma.tools.mcp import is_mcp_tool, mcp_tool
 from daruma.tools.tool import Surroundings, Tool
-from daruma.tools.tool_threads import in_tool_thread
-
-_INHERITED = {each._arun for each in (BaseTool, StructuredTool, PlainTool)}
 
 
 def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
@@ -27,13 +24,13 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
     whose declaration can not be meant.
     """
     tool = given if isinstance(given, BaseTool) else _from_function(given)
-    function = convert_to_openai_tool(tool)["function"]
+    shown, plain = convert_to_openai_tool(tool)["function"], plain_function(tool)
 
     async def run(args: Mapping[str, Any], _: Surroundings) -> str:
-        return await _called(tool, dict(args))
+        return await _called(tool, plain, args)
 
-    parameters = function.get("parameters", {"type": "object", "properties": {}})
-    description = function.get("description", "")
+    parameters = shown.get("parameters", {"type": "object", "properties": {}})
+    description = shown.get("description", "")
     if is_mcp_tool(tool):
         return mcp_tool(tool, description, parameters, run)
     _refuse_unusable(tool, parameters)
@@ -48,7 +45,7 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
         idempotency_key=declaration.idempotency_key,
         canonical=declaration.canonical,
         source=_source(tool),
-        blocking=not _is_async(tool),
+        blocking=not is_async(tool),
     )
 
 
@@ -81,12 +78,9 @@ def _from_function(function: Callable[..., Any]) -> StructuredTool:
     return StructuredTool.from_function(function)
 
 
-async def _called(tool: BaseTool, args: dict[str, Any]) -> str:
-    call = ToolCall(type="tool_call", id="call", name=tool.name, args=args)
+async def _called(tool: BaseTool, plain: Function | None, args: Mapping[str, Any]) -> str:
     try:
-        result = await (
-            tool.ainvoke(call) if _is_async(tool) else in_tool_thread(tool.invoke, call)
-        )
+        result = await called(tool, plain, args)
     except ToolException as error:
         raise ToolError(str(error)) from error
     if isinstance(result, Command):
@@ -96,13 +90,6 @@ async def _called(tool: BaseTool, args: dict[str, Any]) -> str:
     if result.status == "error":  # the tool handled its own error; it is one all the same
         raise ToolError(_text(result))
     return _text(result)
-
-
-def _is_async(tool: BaseTool) -> bool:
-    """Whether a tool has an async form of its own; LangChain's stand-in blocks a shared thread."""
-    if type(tool)._arun in _INHERITED:
-        return getattr(tool, "coroutine", None) is not None
-    return True
 
 
 def _text(message: ToolMessage) -> str:
