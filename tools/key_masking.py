@@ -13,6 +13,12 @@ _SHAPES = re.compile(
 )
 """What keys of model providers, GitHub, GitLab, AWS, Google and Slack, JSON Web Tokens and private
 keys in PEM look like, by their own documentation."""
+_BEGINNINGS = (
+    "sk-",
+    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
+    *("AKIA", "ASIA", "AIza", "xox", "eyJ", "-----BEGIN "),
+)
+"""What each of the shapes begins with: to look for these takes a hundredth of the shapes' time."""
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _SHORTEST = 6
 """Characters; anything shorter is an ordinary word."""
@@ -26,8 +32,12 @@ def without_keys(text: str, keys: Iterable[str] = ()) -> str:
     known = {key for key in (*keys, *_of_environment()) if len(key) >= _SHORTEST}
     for key in sorted(known, key=len, reverse=True):
         text = text.replace(key, "[key]")
-    return _IN_ADDRESS.sub("[key]", _SHAPES.sub("[key]", text))
+    if any(each in text for each in _BEGINNINGS):
+        text = _SHAPES.sub("[key]", text)
+    return _IN_ADDRESS.sub("[key]", text) if "://" in text else text
 
 
 def _of_environment() -> Iterator[str]:
-    return (value for name, value in os.environ.items() if name.upper().endswith("_API_KEY"))
+    """Return them as they are now; what other variables hold is not read, nor decoded."""
+    named = (name for name in os.environ if name.upper().endswith("_API_KEY"))
+    return (os.environ.get(name, "") for name in named)

@@ -1,8 +1,10 @@
 """No key is told, wherever it came from."""
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import from_regex
 
-from daruma.tools.key_masking import without_keys
+from daruma.tools.key_masking import _SHAPES, without_keys
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAA\n-----"
 
@@ -34,3 +36,35 @@ def test_keys_are_masked(monkeypatch: pytest.MonkeyPatch, text: str, told: str) 
     monkeypatch.setenv("SHORT_API_KEY", "word")
 
     assert without_keys(text, ["own-secret"]) == told
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(f"gh{kind}_{'a1' * 18}" for kind in "pousr"),
+        *(f"xox{kind}-{'a1' * 6}" for kind in "abeoprs"),
+        *(f"{kind}IOSFODNN7EXAMPLE" for kind in ("AKIA", "ASIA")),
+        *(f"github_pat_{'a1' * 12}", f"glpat-{'a1' * 9}", f"AIza{'a1' * 16}"),
+    ],
+)
+def test_keys_of_each_kind_are_masked(key: str) -> None:
+    """Alone, too: each begins in its own way."""
+    assert without_keys(f"It is {key}.") == "It is [key]."
+
+
+@given(from_regex(_SHAPES))
+def test_whatever_has_the_shape_of_a_key_is_masked(text: str) -> None:
+    """What is looked for first is there in each of them."""
+    assert "[key]" in without_keys(text)
+
+
+def test_a_key_is_known_from_when_the_environment_holds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And until it does not."""
+    before = without_keys("late-secret")
+    monkeypatch.setenv("late_api_key", "late-secret")
+    meanwhile = without_keys("late-secret")
+    monkeypatch.delenv("late_api_key")
+
+    assert (before, meanwhile, without_keys("late-secret")) == ("late-secret", "[key]", before)
