@@ -1,6 +1,5 @@
 """Text that is kept of tasks: one line, bounded, without keys and without what hides. Pure."""
 
-import re
 from typing import Final
 
 from daruma.tools.key_masking import without_keys
@@ -19,6 +18,7 @@ def kept_line(text: str, longest: int = LONGEST) -> str:
     'red [31mblood'
     """
     text = without_keys(clean(text[:_LOOKED_AT]))
-    words = re.split(r"\s+", "".join(each if each.isprintable() else " " for each in text))
-    line = " ".join(word for word in words if word)
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else " " for each in text)
+    line = " ".join(text.split())
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
