@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from typing_extensions import override
@@ -30,18 +30,24 @@ class DaemonThreads(Executor):
         self._left_limit = left_limit
         self._threads = 0
         self._left = 0
+        self._idle = 0
+        """Threads that take what comes next, and have been promised nothing yet."""
+        self._waiting = 0
+        """Pieces of work that no thread was free for."""
         self._served: set[Future[Any]] = set()
         self._lock = threading.Lock()
-        self._idle = threading.Semaphore(0)
         self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
 
     @override
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Have work done. Raises ``RuntimeError``, and forgets it, if there are no more threads."""
         future: Future[T] = Future()
-        self._queue.put((future, partial(fn, *args, **kwargs)))
         with self._lock:
-            if not self._idle.acquire(blocking=False):
+            self._queue.put((future, partial(fn, *args, **kwargs)))
+            if self._idle:
+                self._idle -= 1
+            else:
+                self._waiting += 1
                 self._start_for(future)
         return future
 
@@ -52,7 +58,7 @@ class DaemonThreads(Executor):
                 self._served.remove(future)
                 self._threads -= 1
                 self._left += 1
-                if not self._queue.empty():
+                if self._waiting:
                     with suppress(RuntimeError):  # the others come to it
                         self._start()
 
@@ -68,36 +74,45 @@ class DaemonThreads(Executor):
             name = f"{self._name}-{self._threads + self._left + 1}"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
             self._threads += 1
+            self._waiting -= 1
 
     def _serve(self) -> None:
-        while self._keeps_its_place(*self._next()):
+        while self._keeps_its_place(*self._queue.get()):
             pass
 
-    def _next(self) -> tuple[Future[Any], Callable[[], Any]]:
-        try:
-            return self._queue.get_nowait()
-        except Empty:
-            self._idle.release()
-            return self._queue.get()
-
     def _keeps_its_place(self, future: Future[Any], work: Callable[[], Any]) -> bool:
-        """Carry out a piece of work; return whether this thread is to take another one."""
+        """Carry out a piece of work; return whether this thread is to take another one.
+
+        That it is free for one is known before what came of this one is: whoever is woken by that
+        has the next done here, and not on a thread more.
+        """
         with self._lock:
             self._served.add(future)
-        _carry_out(future, work)
+        tell = _carried_out(future, work)
         with self._lock:
             left = future not in self._served
             self._served.discard(future)
-            self._left -= left
+            if left:
+                self._left -= 1
+            elif self._waiting:
+                self._waiting -= 1
+            else:
+                self._idle += 1
+        tell()
         return not left
 
 
-def _carry_out(future: Future[Any], work: Callable[[], Any]) -> None:
+def _carried_out(future: Future[Any], work: Callable[[], Any]) -> Callable[[], None]:
+    """Carry out work, and return what tells of it whoever waits."""
     if not future.set_running_or_notify_cancel():
-        return
+        return _nobody
     try:
-        future.set_result(work())
+        return partial(future.set_result, work())
     except StopIteration as error:  # no future of asyncio takes it: its waiter would never wake
-        future.set_exception(RuntimeError(f"it raised StopIteration: {error}"))
+        return partial(future.set_exception, RuntimeError(f"it raised StopIteration: {error}"))
     except BaseException as error:  # noqa: BLE001  # whoever waits gets it, whatever it is
-        future.set_exception(error)
+        return partial(future.set_exception, error)
+
+
+def _nobody() -> None:
+    """Tell nobody: the work was cancelled before it had begun."""

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any
 
 from daruma.tools.daemon_threads import DaemonThreads
@@ -20,6 +21,28 @@ def test_no_more_threads_are_started_than_needed() -> None:
     assert {future.result(5) for future in waiting} <= {0, 1, 2}
     names = {threads.submit(lambda: threading.current_thread().name).result(5) for _ in range(20)}
     assert names <= {"work-1", "work-2"}
+
+
+def test_who_is_woken_by_the_end_of_work_finds_its_thread_free() -> None:
+    """Pieces of work one after the other run on one thread, however soon the next one comes."""
+    threads = DaemonThreads("chained", 8)
+    names: SimpleQueue[str] = SimpleQueue()
+
+    def work() -> str:
+        return threading.current_thread().name
+
+    def go_on(ended: Future[str]) -> None:  # on the thread itself, before it looks for more
+        names.put(ended.result())
+        if names.qsize() < 20:
+            threads.submit(work).add_done_callback(go_on)
+        else:
+            done.set()
+
+    done = threading.Event()
+    threads.submit(work).add_done_callback(go_on)
+
+    assert done.wait(30)
+    assert {names.get() for _ in range(20)} == {"chained-1"}
 
 
 class Hanging:
