@@ -13,6 +13,7 @@ from daruma.graph.answered_once import aaddressed, addressed, aonce, once
 from daruma.graph.at_once import at_once
 from daruma.graph.background import background_loop
 from daruma.graph.bridge import refuse_own, run
+from daruma.graph.common_ground import CommonGround
 from daruma.graph.crossing import alone, crosses
 from daruma.graph.door import aadmit, admit
 from daruma.graph.evolution import Evolution
@@ -193,7 +194,7 @@ class Machine(FollowedMachine):
     ) -> RunnableConfig:
         """Return the config of a run, with the live things that are its own."""
         noted = FirstLook().noted(RunTurns().noted(raised.noted(handing.noted(config))))
-        return Members(self.member).noted(noted)
+        return Members(self.member).noted(CommonGround().noted(noted))
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options with our defaults, once the settings among them were checked."""

@@ -10,11 +10,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from daruma.graph.asking import Asker
+from daruma.graph.common_ground import CommonGround
 from daruma.graph.first_look import FirstLook
 from daruma.graph.handing_over import HandingOver
-from daruma.graph.journals import journal_of
+from daruma.graph.journals import JournalsOfARun, journal_of, journals_of
 from daruma.graph.members import Carrying, Member
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import check_fallbacks, check_model
@@ -29,6 +31,7 @@ from daruma.graph.tracing.callbacks import inherited
 from daruma.graph.tracing.switch import is_recorded, node_traced
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import State, Update
+from daruma.state.copied import copied
 from daruma.state.drifted import reduce_drifted
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings
@@ -92,11 +95,12 @@ class Contexts:
             member = Member.found_in(config)
             told = partial(about, node.__name__, state, member.phase_id if member else "")
             inherited(config, told)
-            context = self._context(runtime, config, member)
+            handing = None if member else HandingOver.found_in(config)
+            context = self._context(runtime, config, member, handing)
             if not is_recorded(config):
-                return await self._called(node, state, context, config)
+                return await self._called(node, state, context, config, handing)
             with node_traced(config, told, context, nested=member is not None) as (context, span):
-                update = await self._called(node, state, context, config)
+                update = await self._called(node, state, context, config, handing)
                 span.returned(update, state)
                 return update
 
@@ -104,13 +108,18 @@ class Contexts:
         return call
 
     async def _called(
-        self, node: Node, state: Any, context: Context, config: RunnableConfig
+        self,
+        node: Node,
+        state: Any,
+        context: Context,
+        config: RunnableConfig,
+        handing: HandingOver | None,
     ) -> Update:
         look = FirstLook.found_in(config)
         if node.__name__ in COUNTING and context.settings.llm.context_window_tokens:
             model = self.asker(context.settings.llm).model
-            context = replace(context, tokens=await tokens_of(model))
-        if handing := HandingOver.of_the_task(config):
+            context = copied(context, tokens=await tokens_of(model))
+        if handing:
             handing.entered(node.__name__, state, context)
         found = await look.at(node.__name__, state, context) if look else None
         if found and isinstance(state, State):
@@ -124,34 +133,55 @@ class Contexts:
         return Update(**{**update, "drifted": found}) if found else update
 
     def _context(
-        self, runtime: Runtime[Settings], config: RunnableConfig, member: Member | None
+        self,
+        runtime: Runtime[Settings],
+        config: RunnableConfig,
+        member: Member | None,
+        handing: HandingOver | None,
     ) -> Context:
         # A run that is resumed without a context gets None from LangGraph, silently.
         settings = runtime.context or self.settings
-        emit = emitter(runtime)
-        asker, run = self.asker(settings.llm), RunTurns.of(config)
-        handing = HandingOver.of_the_task(config)
+        given = config.get("configurable", {})
+        saver, thread_id = given.get(CONFIG_KEY_CHECKPOINTER), str(given.get("thread_id", "local"))
+        make = partial(self._in_common, config)
+        ground = CommonGround.of(config)
+        common, journals = ground.made(make, settings, saver, runtime.store, thread_id)
+        emit = member.tell if member else emitter(runtime)
+        context = copied(
+            common,
+            emit=emit,
+            carry_out=Carrying(config, emit),
+            journal=journal_of(config, journals),
+            hand_over=handing.ended if handing else not_handed_over,
+        )
         if member:
-            asker, emit = asker.of_member(member.phase_id), member.tell
-        configurable = config.get("configurable", {})
-        thread_id = str(configurable.get("thread_id", "local"))
-        saver = configurable.get(CONFIG_KEY_CHECKPOINTER)
-        return Context(
+            asker = self.asker(settings.llm).of_member(member.phase_id)
+            return copied(context, ask=Noting(asker, Raised.of(config)))
+        return context
+
+    def _in_common(
+        self,
+        config: RunnableConfig,
+        settings: Settings,
+        saver: Any,
+        store: BaseStore | None,
+        thread_id: str,
+    ) -> tuple[Context, JournalsOfARun | None]:
+        """Return what the contexts of a run have in common, and where its journals are."""
+        asker, run = self.asker(settings.llm), RunTurns.of(config)
+        context = Context(
             settings=settings,
             ask=Noting(asker, Raised.of(config)),
             tools=self._tools,
             open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=thread_id,
             outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
-            emit=emit,
-            carry_out=Carrying(config, emit),
-            journal=journal_of(config, run.run),
             turns=run.turns,
-            store=runtime.store,
-            hand_over=handing.ended if handing else not_handed_over,
+            store=store,
             own_auxiliary=asker.own_auxiliary,
             can_ask=saver is not None,
         )
+        return context, JournalsOfARun(journals_of(saver), run.run) if saver else None
 
     def _main(self, llm: LLM) -> BaseChatModel | str | None:
         own = self.settings.llm.model

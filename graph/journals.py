@@ -9,7 +9,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import (
     CONFIG_KEY_CHECKPOINT_MAP,
     CONFIG_KEY_CHECKPOINT_NS,
-    CONFIG_KEY_CHECKPOINTER,
     NS_SEP,
 )
 
@@ -117,11 +116,17 @@ def key_of(place: Place, effect: Effect) -> str:
     return digest([*place, effect.call, effect.digest])
 
 
-def journal_of(config: RunnableConfig, run: str) -> Journal:
+class JournalsOfARun(NamedTuple):
+    """Where the journals of a run are, and what it is known by in them."""
+
+    journals: Journals
+    run: str
+
+
+def journal_of(config: RunnableConfig, journals: JournalsOfARun | None) -> Journal:
     """Return the journal for the node that a config is given to."""
-    saver: Any = config.get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER)
-    place = Place.of(config)
-    return journals_of(saver).journal_at(place, run) if saver and place else NoJournal()
+    place = Place.of(config) if journals else None
+    return journals.journals.journal_at(place, journals.run) if journals and place else NoJournal()
 
 
 def journals_of(checkpointer: Any) -> Journals:

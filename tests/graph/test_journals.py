@@ -185,4 +185,4 @@ def test_a_deleted_thread_takes_its_journal_along(postgres_url: str) -> None:
 
 def test_where_nothing_is_kept_there_is_no_journal() -> None:
     """A run without a checkpointer can not be taken up."""
-    assert isinstance(journal_of({"configurable": {}}, "one"), NoJournal)
+    assert isinstance(journal_of({"configurable": {}}, None), NoJournal)

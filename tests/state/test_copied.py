@@ -1,0 +1,36 @@
+"""A plain dataclass is copied with other values."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from daruma.state.copied import copied
+
+
+@dataclass(frozen=True)
+class Order:
+    """Several fields, one of which makes its own value."""
+
+    item: str
+    count: int = 1
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def shown(self) -> str:
+        """What is found out once."""
+        return self.item.upper()
+
+
+def test_a_copy_is_what_replace_makes() -> None:
+    """The value itself stays as it is."""
+    order = Order("tea", 2, ["hot"])
+
+    assert copied(order, count=3) == replace(order, count=3) == Order("tea", 3, ["hot"])
+    assert order.count == 2
+
+
+def test_what_a_value_has_found_out_goes_with_it() -> None:
+    """So it is not found out anew."""
+    order = Order("tea")
+    shown = order.shown
+
+    assert copied(order, count=3).shown is shown
