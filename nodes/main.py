@@ -10,6 +10,7 @@ from daruma.state import budget
 from daruma.state.alarm import alarm
 from daruma.state.asked import signature_of
 from daruma.state.channels import State, Update
+from daruma.state.copied import copied
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.historical_pitfalls import warned
@@ -24,7 +25,7 @@ from daruma.state.settings_memory import PromptPiece
 from daruma.state.step import Step
 from daruma.state.tool_task import ToolTask, with_status
 from daruma.tools.answer_calls import as_calls, with_own_ids
-from daruma.tools.auditing import audit_of, call_audit
+from daruma.tools.auditing import call_audit, changes_of
 from daruma.tools.call_limit import limited
 from daruma.tools.context import Answer, Context
 from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
@@ -101,7 +102,7 @@ async def _thought(state: State, context: Context) -> Update:
             **observed(state)._asdict(),
         )
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
-    answer = replace(answer, counted=counted) if counted else answer
+    answer = copied(answer, counted=counted) if counted else answer
     return _read(state, context, answer, offer, at)
 
 
@@ -147,8 +148,8 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     message = with_own_ids(message, f"{state.task_id}:answer:{number}")
     message, left_out = limited(message, offer.settings.max_calls_per_turn)
     calls = tool_tasks(message, offer)
-    audit = audit_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
-    if not audit.empty:
+    audit = changes_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
+    if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     useless = None if calls else unusable(message, "main")
     (step,) = record_step(
@@ -160,7 +161,7 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
         signature=signature_of(message, calls),
         usage=answer.usage,
         counted=answer.counted,
-        audit=None if audit.empty else audit,
+        audit=audit,
         **observed(state)._asdict(),
     )
     if useless:

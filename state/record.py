@@ -1,6 +1,9 @@
 """The kind of value that state is made of: small, frozen, validated whenever it is built."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar, cast, dataclass_transform
 
 from pydantic import ConfigDict
@@ -27,4 +30,15 @@ def record(cls: type[T]) -> type[T]:
 def changed(value: T, **changes: Any) -> T:
     """Return a record with other values; the same one where it holds them: it is valid already."""
     same = all(getattr(value, name) == each for name, each in changes.items())
-    return value if same else cast("T", replace(cast("Any", value), **changes))
+    if same:
+        return value
+    kind: Any = type(value)
+    names, values = _read(kind)  # `replace` looks at each field of a kind anew
+    made: T = kind(**dict(zip(names, values(value), strict=True)) | changes)
+    return made
+
+
+@cache
+def _read(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(each.name for each in fields(kind))
+    return names, attrgetter(*names)

@@ -1,10 +1,9 @@
 """A tool task: one tool call of the model on its way to execution."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Literal
 
-from daruma.state.record import record
+from daruma.state.record import changed, record
 from daruma.state.task import Task
 
 ToolTaskStatus = Literal[
@@ -94,4 +93,4 @@ def with_status(calls: Iterable[ToolTask], status: ToolTaskStatus) -> tuple[Tool
 
 def moved(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
     """Return the call with another status."""
-    return replace(call, status=status)
+    return changed(call, status=status)

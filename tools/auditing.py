@@ -23,8 +23,8 @@ def audit_of(
     failover: Failover | None = None,
 ) -> Audit:
     """Return what there is to tell of an answer's tasks, which may be nothing."""
-    names = [_name(task) for task in tasks if task.name != task.requested_name]
-    arguments = [_arguments(task) for task in tasks if task.repaired_by or task.rungs]
+    names = [_name(task) for task in tasks if _is_renamed(task)]
+    arguments = [_arguments(task) for task in tasks if _is_mended(task)]
     return Audit(
         message_id=message_id,
         names=tuple(names[:MAX_NAMES]),
@@ -36,9 +36,29 @@ def audit_of(
     )
 
 
+def changes_of(
+    message_id: str,
+    tasks: Sequence[ToolTask],
+    *,
+    left_out: LeftOut | None = None,
+    failover: Failover | None = None,
+) -> Audit | None:
+    """Return the same; None, and nothing built, where there is nothing to tell: most answers."""
+    told = left_out or failover or any(_is_renamed(each) or _is_mended(each) for each in tasks)
+    return audit_of(message_id, tasks, left_out=left_out, failover=failover) if told else None
+
+
 def call_audit(failover: Failover | None) -> Audit | None:
     """Return the audit of a call without tools; None where the first request brought the answer."""
     return Audit(message_id="", failover=failover) if failover else None
+
+
+def _is_renamed(task: ToolTask) -> bool:
+    return task.name != task.requested_name
+
+
+def _is_mended(task: ToolTask) -> bool:
+    return bool(task.repaired_by or task.rungs)
 
 
 def _name(task: ToolTask) -> NameChange:

@@ -25,8 +25,14 @@ def sendable(messages: Sequence[BaseMessage]) -> Sendable:
         return messages
     system = [message.text for message in messages if isinstance(message, SystemMessage)]
     others = [message for message in messages if not isinstance(message, SystemMessage)]
-    head = [SystemMessage("\n\n".join(system))] if system else []
+    head = [_prompt("\n\n".join(system))] if system else []
     return Sendable([*head, *_answered(_with_sendable_names(others))])
+
+
+@lru_cache(maxsize=64)
+def _prompt(system: str) -> SystemMessage:
+    """Return the prompt as a message: the same one for each request of a task."""
+    return SystemMessage(system)
 
 
 def request(

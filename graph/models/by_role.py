@@ -1,7 +1,7 @@
 """Chat models by role, made from names in the settings when they are first needed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from langchain_core.language_models import BaseChatModel
@@ -13,6 +13,7 @@ from daruma.graph.models.names import follow_aliases, meant_by
 from daruma.graph.models.openai_answers import as_ours
 from daruma.graph.models.prices import look_up, usd_of
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.record import changed
 from daruma.state.settings_llm import LLM, Requests
 from daruma.state.usage import Usage
 from daruma.tools.files.threads import to_thread
@@ -112,7 +113,7 @@ class Models:
     async def priced(self, usage: Usage, role: str, place: int = 0) -> Usage:
         """Return the usage of a call with what it cost, settled by the prices of today."""
         model = await self.ready(role, place)
-        return replace(usage, usd=usd_of(usage, model, self.pricing))
+        return changed(usage, usd=usd_of(usage, model, self.pricing))
 
     def _meant(self, role: str, place: int) -> tuple[str, BaseChatModel | str]:
         chosen = self._chosen(role) if place == 0 else self.chain(role)[place]

@@ -3,12 +3,22 @@
 from tests.parts import a_call
 
 from daruma.state.audit import ArgumentRepair, LeftOut, NameChange, RepairRound
-from daruma.tools.auditing import audit_of
+from daruma.tools.auditing import audit_of, changes_of
 
 
 def test_an_answer_that_runs_as_it_was_said_has_nothing_to_tell() -> None:
     """TL-11: its audit is empty."""
     assert audit_of("m1", [a_call("c1")]).empty
+
+
+def test_of_such_an_answer_no_audit_is_made() -> None:
+    """Of any other it is the audit."""
+    mended = a_call("c1", rungs=("trailing comma",))
+    left_out = LeftOut(total=3, executed=1, omitted=2, limit=1, names=("shout",))
+
+    assert changes_of("m1", [a_call("c1")]) is None
+    assert changes_of("m1", [mended]) == audit_of("m1", [mended])
+    assert changes_of("m1", [], left_out=left_out) == audit_of("m1", [], left_out=left_out)
 
 
 def test_a_name_that_was_found_otherwise_is_told() -> None:

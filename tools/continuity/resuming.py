@@ -8,6 +8,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from daruma.state.channels import State, Update
 from daruma.state.clarification import ClarificationStatus, each_of, joined, with_status
 from daruma.state.continuity import Continuity
+from daruma.state.copied import copied
 from daruma.state.ending import waits
 from daruma.tools.offer import Offer
 
@@ -18,7 +19,7 @@ LIVE: tuple[ClarificationStatus, ...] = ("resumed", "tried")
 def asking(offer: Offer, state: State) -> Offer:
     """Return what a model is offered that may leave out what the user has to say."""
     known = tuple(each for each in each_of(state.clarification) if each.status in LIVE)
-    return replace(offer, asks=True, resuming=known)
+    return copied(offer, asks=True, resuming=known)
 
 
 def after_calls(state: State) -> State:

@@ -10,7 +10,7 @@ from daruma.state.failure import Failure
 from daruma.state.recoveries import retries
 from daruma.state.recovery import RecoveryAction
 from daruma.state.tool_task import with_status
-from daruma.tools.auditing import audit_of
+from daruma.tools.auditing import changes_of
 from daruma.tools.context import Context
 from daruma.tools.offer import offer_of
 from daruma.tools.resolution import tool_tasks
@@ -80,8 +80,8 @@ def _called(case: Case, action: RecoveryAction, context: Context) -> Update:
     call = {"name": action.tool_name, "args": action.parameters, "id": "call_0"}
     message = AIMessage(action.reasoning, tool_calls=[call], id=case.message_id)
     calls = tool_tasks(message, offer_of(case.state.task, context))
-    audit = audit_of(case.message_id, calls)
-    if not audit.empty:
+    audit = changes_of(case.message_id, calls)
+    if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     failed = [tool_result(each, each.reason, ok=False) for each in with_status(calls, "failed")]
     return closed(case, "") | {"messages": [message, *failed], "calls": calls}
