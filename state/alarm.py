@@ -6,6 +6,7 @@ from daruma.state import budget
 from daruma.state.asked import tools_in
 from daruma.state.channels import State
 from daruma.state.failure import Failure
+from daruma.state.gathered import NOTHING, Gathered, gathered, holds_any
 from daruma.state.growing import growing
 from daruma.state.loops import repeating, threshold_of
 from daruma.state.observed import FAILED
@@ -38,15 +39,15 @@ def _goes_on(state: State, asked: Step) -> bool:
     A loop goes on with calls that were made before. Who is stuck does so too, or has seen nothing
     but failures; slow is who has something in the way.
     """
-    made: frozenset[str] = growing(state.steps).known(_made, frozenset())
-    if asked.signature in made or asked.blockers or asked.saw.startswith(FAILED):
+    made = growing(state.steps).known(_made, NOTHING)
+    if holds_any(made, [asked.signature]) or asked.blockers or asked.saw.startswith(FAILED):
         return False
     last = next((step for step in budget.latest_in_scope(state) if step.kind == "think"), None)
     return last is None or last.ok
 
 
-def _made(known: frozenset[str], steps: Sequence[Step]) -> frozenset[str]:
-    return known.union([step.signature for step in steps])
+def _made(known: Gathered[str], steps: Sequence[Step]) -> Gathered[str]:
+    return gathered(known, [step.signature for step in steps])
 
 
 def _failure(message: str, about: str) -> Failure:

@@ -5,7 +5,7 @@ fold: it invents nothing (no random ids) and handles one message after the other
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from langchain_core.messages import (
     AnyMessage,
@@ -15,6 +15,7 @@ from langchain_core.messages import (
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from daruma.state.gathered import NOTHING, Gathered, gathered, holds_any
 from daruma.state.growing import Growing, growing
 
 Messages = list[AnyMessage | RemoveMessage]
@@ -46,15 +47,12 @@ def _all_new(messages: Growing[AnyMessage], written: Sequence[BaseMessage]) -> b
     return (
         len(set(ids)) == len(ids)
         and not any(isinstance(message, RemoveMessage) for message in written)
-        and messages.known(_ids, _NO_IDS).isdisjoint(ids)
+        and not holds_any(messages.known(_ids, NOTHING), ids)
     )
 
 
-_NO_IDS: Final[frozenset[str | None]] = frozenset()
-
-
-def _ids(known: frozenset[str | None], messages: Sequence[BaseMessage]) -> frozenset[str | None]:
-    return known.union([message.id for message in messages])
+def _ids(known: Gathered[str | None], messages: Sequence[BaseMessage]) -> Gathered[str | None]:
+    return gathered(known, [message.id for message in messages])
 
 
 def _key(message: BaseMessage) -> object:
