@@ -12,6 +12,7 @@ from typing_extensions import override
 from daruma.graph.door import refuse_secrets, refuse_unkept_id
 from daruma.graph.edited_state import edited
 from daruma.graph.held import athread_held, thread_held
+from daruma.graph.kept_metadata import refuse_unkept_metadata
 from daruma.state.channels import Input, Output, State
 from daruma.state.settings import Settings
 
@@ -48,6 +49,7 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
         if self.holds or not self._remembers(config):
             yield self
             return
+        refuse_unkept_metadata(self._thread(config))
         with thread_held(self.checkpointer, self._thread_id(config)) as saver:
             yield self.copy({"checkpointer": saver, "holds": True})
 
@@ -57,6 +59,7 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
         if self.holds or not self._remembers(config):
             yield self
             return
+        refuse_unkept_metadata(self._thread(config))
         async with athread_held(self.checkpointer, self._thread_id(config)) as saver:
             yield self.copy({"checkpointer": saver, "holds": True})
 

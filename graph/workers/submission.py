@@ -52,7 +52,7 @@ class Submission:
         told = {"thread_id": self.thread_id, "name": self.name, "kept": dict(self.kept)}
         told |= _told(self.given)
         try:
-            json.dumps(told, allow_nan=False)
+            json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
             raise RequestRefused(f"what is not JSON can not be queued: {error}") from None
         return told

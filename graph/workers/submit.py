@@ -10,6 +10,7 @@ from langgraph.types import Command, StateSnapshot
 from daruma.graph.answered_once import aaddressed, answered_already
 from daruma.graph.bridge import run
 from daruma.graph.door import admit
+from daruma.graph.kept_metadata import refuse_unkept_metadata
 from daruma.graph.new_request import request
 from daruma.graph.storage.postgres import Postgres
 from daruma.graph.workers.jobs import queue as put
@@ -53,6 +54,7 @@ async def asubmit(
     metadata: Mapping[str, Any] | None = None,
 ) -> str:
     """Do the same, asynchronously."""
+    refuse_unkept_metadata(RunnableConfig(metadata=dict(metadata or {})))
     thread_id = thread_id or uuid4().hex
     checked = await _checked(postgres, given, thread_id)
     submission = Submission(thread_id, checked, metadata or {})
