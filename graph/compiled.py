@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Self
 
+from langchain_core.callbacks import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
@@ -111,7 +112,7 @@ class Machine(FollowedMachine):
                 admitted = once(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
             config = at_once(config, self._thread(config).get("max_concurrency"))
-            with run_traced(config, snapshot) as config:
+            with run_traced(config, snapshot, self._bound) as config:
                 parts = super().stream(admitted, self._run(raised, handing, config), **options)
                 yield from handing.over(raised.over(interruptible(parts)))
 
@@ -147,7 +148,7 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
-            with run_traced(config, snapshot) as config:
+            with run_traced(config, snapshot, self._bound) as config:
                 parts = super().astream(admitted, self._run(raised, handing, config), **options)
                 async with closing(handing.aover(raised.aover(parts))) as told:
                     async for part in told:
@@ -185,6 +186,10 @@ class Machine(FollowedMachine):
     def _from(self, start: tuple[str, str]) -> Self:
         saver: Any = self.checkpointer
         return self.copy({"checkpointer": saver.going_on_from(*start)})
+
+    @property
+    def _bound(self) -> Callbacks:
+        return (self.config or {}).get("callbacks")
 
     def _handing_over(self, config: RunnableConfig | None) -> HandingOver:
         return HandingOver(self.evolution.hand_over, remembered=self._remembers(config))

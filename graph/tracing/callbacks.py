@@ -8,11 +8,17 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
+from langchain_core.callbacks import (
+    BaseCallbackHandler,
+    BaseCallbackManager,
+    CallbackManager,
+    Callbacks,
+)
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import (
     ensure_config,
     get_callback_manager_for_config,
+    merge_configs,
     var_child_runnable_config,
 )
 from typing_extensions import override
@@ -64,17 +70,25 @@ def is_heard(config: RunnableConfig) -> bool:
     return not isinstance(callbacks, BaseCallbackManager) or bool(callbacks.handlers)
 
 
-def traced(config: RunnableConfig | None) -> RunnableConfig | None:
-    """Return the config of a run whose nodes are told of, if anybody listens to its callbacks."""
+def traced(config: RunnableConfig | None, bound: Callbacks = None) -> RunnableConfig | None:
+    """Return the config of a run whose nodes are told of, if anybody listens to its callbacks.
+
+    ``bound`` are those of the graph itself. LangGraph puts them before a list of the run's own, and
+    behind what is in a manager.
+    """
     ambient = (var_child_runnable_config.get() or {}).get("callbacks")
     given = (config or {}).get("callbacks")
-    if not get_callback_manager_for_config(ensure_config(config)).handlers:
+    heard = merge_configs(RunnableConfig(callbacks=bound), config)
+    if not get_callback_manager_for_config(ensure_config(heard)).handlers:
         return config
     if isinstance(ambient, BaseCallbackManager):
         _put_first(ambient)  # in place: LangGraph takes it from there again
     if isinstance(given, BaseCallbackManager):
         given = given.copy()
         _put_first(given)
+    elif bound is not None and ambient is None:
+        first = [NodeRuns(), *(given or [])]
+        given = CallbackManager(first, inheritable_handlers=[*first])
     elif given is not None or ambient is None:
         given = [NodeRuns(), *(given or [])]
     return cast("RunnableConfig", {**(config or {}), "callbacks": given})

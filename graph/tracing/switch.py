@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from langchain_core.callbacks import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
@@ -45,10 +46,13 @@ def is_there() -> bool:
 
 @contextmanager
 def run_traced(
-    config: RunnableConfig | None, snapshot: StateSnapshot | None
+    config: RunnableConfig | None, snapshot: StateSnapshot | None, bound: Callbacks = None
 ) -> Iterator[RunnableConfig | None]:
-    """Trace a run, from the state it begins with; yields the config to run the machine with."""
-    given = traced(config)
+    """Trace a run, from the state it begins with; yields the config to run the machine with.
+
+    ``bound`` are the callbacks that the graph itself has.
+    """
+    given = traced(config, bound)
     if not is_there():
         yield given
         return

@@ -1,11 +1,12 @@
 """What LangChain's tracers are told of a run: any callback handler sees it."""
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, CallbackManager
 from langchain_core.runnables import RunnableLambda
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
@@ -157,6 +158,22 @@ async def test_a_graph_within_a_chain_is_traced_too() -> None:
         "settle",
         "finish",
     ]
+
+
+@pytest.mark.parametrize("own", [None, [], [Tracer()], CallbackManager([])])
+async def test_handlers_that_are_bound_to_the_graph_see_the_same(own: Any) -> None:
+    """With and without the run's own beside them, and in every way of calling."""
+    tracer, run = Tracer(), Run([say(), say(), say()], settings=QUICK)
+    bound = run.graph.with_config(callbacks=[tracer])
+    config = {**run.config, "callbacks": own}
+    request = {"messages": [("user", "Do it")]}
+
+    await asyncio.to_thread(bound.invoke, request, config)
+    await asyncio.to_thread(lambda: list(bound.stream(request, config)))
+    await bound.ainvoke(request, config)
+
+    told = [node.metadata["daruma_node"] for node in tracer.nodes()]
+    assert told == ["intake", "main", "settle", "finish"] * 3
 
 
 @pytest.mark.parametrize("node", ["intake"])
