@@ -2,6 +2,7 @@
 
 from asyncio import CancelledError
 from functools import partial
+from typing import Final
 
 from langgraph.errors import GraphBubbleUp
 
@@ -28,6 +29,9 @@ from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.time_limit import run_within
 from daruma.tools.tool import Tool
 from daruma.tools.tool_threads import NotStarted
+
+_OF_WHO_WAITS: Final = (CancelledError, KeyboardInterrupt, GeneratorExit)
+"""What ends a call from without; all else that flies is the tool's own."""
 
 
 async def tool(dispatch: Dispatch, context: Context) -> Update:
@@ -127,9 +131,9 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
         return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
         return Outcome("failed", f"Error: {await advised(error, dispatch.shown, workspace)}")
-    except (GraphBubbleUp, CutOff):
+    except (GraphBubbleUp, CutOff, *_OF_WHO_WAITS):
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool's bug does not end the loop
+    except BaseException as error:  # noqa: BLE001  # a tool's bug does not end the loop
         return Outcome("failed", f"Error: {type(error).__name__}: {error}")
 
 

@@ -108,8 +108,11 @@ def _carried_out(future: Future[Any], work: Callable[[], Any]) -> Callable[[], N
         return _nobody
     try:
         return partial(future.set_result, work())
-    except StopIteration as error:  # no future of asyncio takes it: its waiter would never wake
-        return partial(future.set_exception, RuntimeError(f"it raised StopIteration: {error}"))
+    except (StopIteration, GeneratorExit) as error:
+        # No future of asyncio takes the one: its waiter would never wake. The other says to whom it
+        # is raised in that his own coroutine is closed.
+        told = RuntimeError(f"it raised {type(error).__name__}: {error}")
+        return partial(future.set_exception, told)
     except BaseException as error:  # noqa: BLE001  # whoever waits gets it, whatever it is
         return partial(future.set_exception, error)
 

@@ -143,6 +143,41 @@ async def test_a_tool_that_exits_does_not_end_the_host() -> None:
     assert update["messages"][0].text == "Error: SystemExit: 3"
 
 
+class Gone(BaseException):
+    """Nobody's to expect, as those of test frameworks and of some libraries."""
+
+
+FALLS = [Gone("x"), BaseExceptionGroup("x", [Gone()]), GeneratorExit("x")]
+
+
+@pytest.mark.parametrize("error", FALLS, ids=repr)
+async def test_whatever_a_tool_raises_is_its_failure(error: BaseException) -> None:
+    """TL-03: also what is no ``Exception``; only who waits for the tool can end the run."""
+
+    def leave() -> str:
+        """Leave."""
+        raise error
+
+    dispatch = Dispatch(task=a_task(), call=a_call("c1", name="leave", args={}))
+    update = await tool(dispatch, a_context(tools=[leave]))
+
+    assert type(error).__name__ in update["messages"][0].text
+
+
+@pytest.mark.parametrize("error", FALLS[:2], ids=repr)
+async def test_whatever_an_asynchronous_tool_raises_is_its_failure(error: BaseException) -> None:
+    """The same, in the loop that the node runs in."""
+
+    async def leave() -> str:
+        """Leave."""
+        raise error
+
+    dispatch = Dispatch(task=a_task(), call=a_call("c1", name="leave", args={}))
+    update = await tool(dispatch, a_context(tools=[leave]))
+
+    assert type(error).__name__ in update["messages"][0].text
+
+
 @pytest.mark.parametrize(
     ("rule", "said"), [("deny", "denied by policy"), ("confirm", "a person has to approve")]
 )

@@ -43,10 +43,11 @@ def fall(error: BaseException) -> None:
     raise error
 
 
-async def test_a_stop_iteration_does_not_leave_its_caller_waiting() -> None:
-    """No future of asyncio takes one."""
-    with pytest.raises(RuntimeError, match="StopIteration"):
-        await asyncio.wait_for(in_tool_thread(fall, StopIteration("end")), 5)
+@pytest.mark.parametrize("error", [StopIteration("end"), GeneratorExit("end")])
+async def test_what_would_stop_its_caller_is_told_as_an_error(error: BaseException) -> None:
+    """No future of asyncio takes the one, and the other would close who waits."""
+    with pytest.raises(RuntimeError, match=f"it raised {type(error).__name__}: end"):
+        await asyncio.wait_for(in_tool_thread(fall, error), 5)
 
 
 async def test_what_work_waited_for_was_cancelled() -> None:
