@@ -144,3 +144,31 @@ def test_garbage_that_was_not_collected_before_an_import_is_not_collected_after_
     done = run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+MISSING = """
+import sys
+sys.modules["procrastinate"] = None  # as where the extra is not installed
+from daruma import *
+assert callable(build_graph)
+for late in (work, awork, submit, asubmit):
+    try:
+        late(None, None)
+    except Exception as error:
+        assert isinstance(error, ImportError), error
+        print(type(error).__name__, error)
+"""
+
+
+def test_all_names_can_be_had_without_an_extra(tmp_path: Path) -> None:
+    """A name whose extra is missing says so in one line, when it is used."""
+    done = run(
+        [sys.executable, "-W", "error", "-c", MISSING],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    told = "EngineMissing workers need procrastinate: pip install 'daruma-agent[worker]'"
+    assert done.stdout.splitlines() == [told] * 4

@@ -7,7 +7,7 @@ This module is the public surface; everything else is reached through it or by i
 import gc
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 # In a checkout the four packages lie at the repository's root, in a wheel beside this file.
 if Path(__file__).parent.parent.name == ".src":
@@ -71,11 +71,35 @@ def __getattr__(name: str) -> Any:
     collects = gc.isenabled()
     gc.disable()
     try:
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        value = globals()[name] = _found(name)
     finally:
         if collects:
             gc.enable()
     return value
+
+
+def _found(name: str) -> Any:
+    """Return a public name's value; for one of an extra that is missing, what says so when called.
+
+    So ``from daruma import *`` gives all that is there, whatever else is not.
+    """
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ImportError as error:
+        from daruma.state.errors import DarumaError
+
+        if not isinstance(error, DarumaError):
+            raise
+        return _missing(name, error.with_traceback(None))
+
+
+def _missing(name: str, error: ImportError) -> Any:
+    def missing(*_: Any, **__: Any) -> NoReturn:
+        raise type(error)(*error.args)
+
+    missing.__name__ = missing.__qualname__ = name
+    missing.__doc__ = str(error)
+    return missing
 
 
 def __dir__() -> list[str]:
