@@ -17,6 +17,12 @@ _MOST: Final = 2000
 _FAST: Final = 1
 _NO_HEADER: Final = -15
 
+_REACH: Final = -13
+"""No header either; it looks back from a value's last byte to the first of the names."""
+
+_MEMORY: Final = 6
+"""Tables of 64 KB. To get and to clear those of zlib's own choice takes six times as long."""
+
 NAMES: Final = (
     b"\x05\x94\xbflangchain_core.messages.system\xadSystemMessage\xbdlangchain_core.messages.human"
     b"\xacHumanMessage\xa5human\x93\xb2daruma.state.audit\xa5Audit\xaamessage_id\xa5names"
@@ -52,7 +58,7 @@ def deflated(payload: bytes) -> bytes | None:
     """Return a value in its small form; None for one that is stored as it is."""
     if not _LEAST <= len(payload) <= _MOST:
         return None
-    making = zlib.compressobj(_FAST, zlib.DEFLATED, _NO_HEADER, zdict=NAMES)
+    making = zlib.compressobj(_FAST, zlib.DEFLATED, _REACH, _MEMORY, zdict=NAMES)
     made = making.compress(payload) + making.flush()
     return made if len(made) < len(payload) else None
 

@@ -2,6 +2,7 @@
 
 import zlib
 from hashlib import blake2b
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,14 @@ def test_a_message_takes_a_third() -> None:
 
     assert made is not None
     assert len(made) < len(packed) / 3
+
+
+def test_all_names_are_found_from_the_end_of_the_longest_value() -> None:
+    """It is looked back over all of a value, and over the names."""
+    own = bytes(Random(1).choices(range(128), k=1800))  # noqa: S311 - any noise will do
+    named = own + NAMES[40:140]
+
+    assert len(deflated(named) or named) < len(deflated(own) or own) + 20
 
 
 def test_what_postgres_makes_smaller_itself_is_left_to_it() -> None:
