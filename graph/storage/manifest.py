@@ -11,6 +11,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Final
 
+import orjson
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from daruma.graph.storage.sealing import Place, Sealing
@@ -33,6 +34,11 @@ _KEYS: Final = {
 _SCALARS: Final = (str, int, float, bool)
 _AS_THEY_ARE: Final = frozenset({str, int, bool, type(None)})
 
+_ORDERED: Final = "o:"
+"""Begins a mark over JSON in order, which not Python's own writer alone can write."""
+
+_IN_ORDER: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+
 Row = Mapping[str, Any]
 
 
@@ -47,7 +53,7 @@ def manifest_of(
     inline = {name for name, value in values.items() if is_inline(value)}
     made = {"blobs": sorted(values.keys() - inline), "parent": parent}
     stored = {**checkpoint, "channel_values": as_stored(values)}
-    mark = sealing.mark(_text(stored, metadata, made), place)
+    mark = _ORDERED + sealing.mark(_ordered(_marked(stored, metadata, made)), place)
     return {
         **made,
         "writes": dict.fromkeys(replayed(checkpoint["channel_versions"], values), 0),
@@ -94,7 +100,7 @@ def checked(
     manifest = sound(checkpoint.get(NAME), sealing)
     if manifest:
         made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
-        if manifest["mark"] != sealing.mark(_text(kept, metadata, made), place):
+        if not _is_mark(manifest["mark"], _marked(kept, metadata, made), place, sealing):
             raise DamagedState("its row is not what was stored")
     return kept
 
@@ -113,7 +119,8 @@ def remade(
         return kept
     manifest = manifest | changes
     made = {"blobs": manifest["blobs"], "parent": manifest["parent"]}
-    return kept | {NAME: {**manifest, "mark": sealing.mark(_text(kept, metadata, made), place)}}
+    mark = _ORDERED + sealing.mark(_ordered(_marked(kept, metadata, made)), place)
+    return kept | {NAME: {**manifest, "mark": mark}}
 
 
 def sound(manifest: Any, sealing: Sealing) -> dict[str, Any] | None:
@@ -147,11 +154,26 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def _text(checkpoint: Row, metadata: Row, made: Row) -> str:
-    """Return what a mark is made over: as Python writes it, for older processes check it too."""
+def _marked(checkpoint: Row, metadata: Row, made: Row) -> list[Any]:
+    """Return what a mark is made over."""
     values = {"channel_values": _plain(checkpoint.get("channel_values"))}
     known = {key: _plain(metadata.get(key)) for key in _METADATA}
-    return json.dumps([{**checkpoint, **values}, known, made], sort_keys=True)
+    return [{**checkpoint, **values}, known, made]
+
+
+def _is_mark(mark: str, over: list[Any], place: Place, sealing: Sealing) -> bool:
+    """Whether a mark was made over this; those of old were made over text as Python writes it."""
+    if mark.startswith(_ORDERED):
+        return mark == _ORDERED + sealing.mark(_ordered(over), place)
+    return mark == sealing.mark(json.dumps(over, sort_keys=True), place)
+
+
+def _ordered(value: list[Any]) -> str:
+    """Return the one text of a JSON value, however its keys are ordered and numbers were made."""
+    try:
+        return orjson.dumps(value, option=_IN_ORDER).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(json.loads(json.dumps(value)), sort_keys=True)
 
 
 def _plain(value: Any) -> Any:

@@ -103,13 +103,46 @@ def test_a_sealed_row_is_refused_in_another_thread() -> None:
         checked(stored(sealed), METADATA, "c1", ("u", "", "c1"), sealed)
 
 
-@pytest.mark.parametrize(
-    ("sealing", "mark"),
-    [(SEALINGS[0], "fd77e976f638863d"), (SEALINGS[1], "bea312d06a72c61ff99951409a725fa8")],
-)
-def test_a_mark_is_made_as_it_ever_was(sealing: Sealing, mark: str) -> None:
-    """Processes of an older version check what newer ones write, and the other way round."""
-    assert stored(sealing)[NAME]["mark"] == mark
+OF_OLD = [(SEALINGS[0], "fd77e976f638863d"), (SEALINGS[1], "bea312d06a72c61ff99951409a725fa8")]
+
+
+@pytest.mark.parametrize(("sealing", "mark"), OF_OLD)
+def test_a_mark_of_old_is_checked_as_it_ever_was(sealing: Sealing, mark: str) -> None:
+    """It was made over a text that took Python ten times as long to write."""
+    row = stored(sealing)
+    row[NAME]["mark"] = mark
+
+    assert checked(row, METADATA, "c1", PLACE, sealing)["id"] == "c1"
+    with pytest.raises(DamagedState, match="its row is not what was stored"):
+        checked(row | {"ts": "2026-11-22T06:30:01+00:00"}, METADATA, "c1", PLACE, sealing)
+
+
+class Word(str):
+    """A text of a kind of its own, as enumerations are."""
+
+    __slots__ = ()
+
+
+ODD: dict[str, Any] = {
+    "huge": 2**70,
+    "tiny": 1e-7,
+    "float": 1e300,
+    "word": Word("w"),
+    "keys": {1: "a"},
+    "half a sign": "\ud800",
+    "sign": "\u20ac",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_mark_is_of_what_json_says(name: str) -> None:
+    """Whatever types said it, and whichever writer could."""
+    metadata = METADATA | {"parents": {"a": ODD[name], **CHECKPOINT["channel_values"]}}
+    manifest = manifest_of(CHECKPOINT, metadata, "c0", PLACE, Checked())
+    row = {**CHECKPOINT, "channel_values": {"failure": None, "ratio": 2}, NAME: manifest}
+    read, known = json.loads(json.dumps([row, metadata], sort_keys=True))
+
+    assert checked(read, known, "c1", PLACE, Checked())["id"] == "c1"
 
 
 def test_an_empty_list_stands_in_the_row() -> None:
