@@ -1,6 +1,6 @@
 """Building the graph: the table, its nodes, and the live things they work with."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from functools import cache, partial
 from importlib import import_module
@@ -40,6 +40,7 @@ from daruma.graph.replies import replies_of
 from daruma.graph.tiers import Node
 from daruma.state.channels import Input, Output, State
 from daruma.state.fitting import refuse_misfits
+from daruma.state.replayed import KEPT_WHOLE
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.stored import STORED_TYPES
@@ -95,8 +96,10 @@ def ask_under(contexts: Contexts, settings: Settings) -> AskText:
 class Expecting(Protocol):
     """A checkpointer that can check what it reads."""
 
-    def expecting(self, check: Callable[[Mapping[str, Any]], None]) -> BaseCheckpointSaver[Any]:
-        """Return one over the same data that does."""
+    def expecting(
+        self, check: Callable[[Mapping[str, Any]], None], passing: Collection[str]
+    ) -> BaseCheckpointSaver[Any]:
+        """Return one over the same data that does, and knows which channels are kept whole."""
 
 
 def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
@@ -106,7 +109,7 @@ def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     Ours refuses what is no value of the machine's channels, too.
     """
     if isinstance(checkpointer, Expecting):
-        return checkpointer.expecting(refuse_misfits)
+        return checkpointer.expecting(refuse_misfits, KEPT_WHOLE)
     for place_of in (replies_of, outputs_of, leases_of, journals_of):
         place_of(checkpointer)  # made before the copy, which shares it
     if type(checkpointer.serde) is not JsonPlusSerializer:

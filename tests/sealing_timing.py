@@ -43,6 +43,7 @@ class Stock(PostgresSaver):
     UPSERT_CHECKPOINTS_SQL = AsyncPostgresSaver.UPSERT_CHECKPOINTS_SQL
     _dump_blobs = AsyncPostgresSaver._dump_blobs
     _dump_writes = AsyncPostgresSaver._dump_writes
+    _dump_writes_together = AsyncPostgresSaver._dump_writes
     _load_checkpoint_tuple = AsyncPostgresSaver._load_checkpoint_tuple
 
     async def _put(self, config: RunnableConfig, *args: Any, **kwargs: Any) -> RunnableConfig:

@@ -1,10 +1,12 @@
 """Reading supersteps out of Postgres: two queries, whatever the length of a thread."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from daruma.graph.pictures.superstep import READ, SENT, Superstep, Written
+from daruma.graph.storage.packed_writes import CHANNEL as PACKED
+from daruma.graph.storage.packed_writes import Write, writes_in
 from daruma.graph.storage.rows import open_write
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.sealing import typed
@@ -43,7 +45,7 @@ async def _read(saver: PostgresSaver, thread: str) -> tuple[Sequence[Row], Seque
     async with saver._cursor() as cursor:
         await cursor.execute(_CHECKPOINTS, [thread])
         checkpoints = await cursor.fetchall()
-        await cursor.execute(_WRITES, [SENT, thread, [*READ, SENT]])
+        await cursor.execute(_WRITES, [SENT, thread, [*READ, SENT, PACKED]])
         return checkpoints, await cursor.fetchall()
 
 
@@ -62,7 +64,13 @@ def _supersteps(
 
 
 def _superstep(saver: PostgresSaver, thread: str, row: Row, writes: Sequence[Row]) -> Superstep:
-    opened = [_written(saver, thread, each) for each in writes if each["channel"] != SENT]
+    alone = [each for each in writes if each["channel"] == SENT]
+    found = [
+        (each["task_id"], write)
+        for each in writes
+        if each["channel"] != SENT
+        for write in _opened(saver, thread, each)
+    ]
     updated = row["updated"] if isinstance(row["updated"], list) else []
     return Superstep(
         namespace=row["checkpoint_ns"],
@@ -73,18 +81,25 @@ def _superstep(saver: PostgresSaver, thread: str, row: Row, writes: Sequence[Row
         step=int(row["step"]) if row["step"] else None,
         root=row["root"] or "",
         updated=tuple(map(str, updated)),
-        sent=sum(each["channel"] == SENT for each in writes),
-        written=tuple(each for each in opened if each),
+        sent=len(alone) + sum(write.channel == SENT for _, write in found),
+        written=tuple(
+            Written(task, write.channel, value)
+            for task, write in found
+            if write.channel in READ and (value := _value(saver, write)) is not None
+        ),
     )
 
 
-def _written(saver: PostgresSaver, thread: str, row: Row) -> Written | None:
+def _opened(saver: PostgresSaver, thread: str, row: Row) -> Iterable[Write]:
     place = [thread, *(str(row[key]) for key in _PLACE)]
     kind, payload, _ = open_write(typed(row["type"], row["blob"]), place, saver.sealing)
-    if kind == _NOTHING:
+    return writes_in((thread, *(row[key] for key in _PLACE), kind, payload))
+
+
+def _value(saver: PostgresSaver, write: Write) -> Any:
+    if write.kind == _NOTHING:
         return None
-    value = saver.serde.loads_typed((kind, payload))
-    return None if value is None else Written(row["task_id"], row["channel"], value)
+    return saver.serde.loads_typed((write.kind, write.payload))
 
 
 _PLACE: Final = ("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel")

@@ -122,15 +122,13 @@ class FencedSaver(SoundSaver):
         """Store what a task wrote, or take it over: a run stores it with the next checkpoint."""
         named = config["configurable"]
         place = named["thread_id"], named["checkpoint_ns"], named["checkpoint_id"]
-        made = self._dump_writes(*place, task_id, task_path, writes)
+        ends = task_id != NULL_TASK_ID and not SPECIAL & {channel for channel, _ in writes}
+        dump = self._dump_writes_together if ends else self._dump_writes
+        made = dump(*place, task_id, task_path, writes)
         if all(channel in WRITES_IDX_MAP for channel, _ in writes):
             one_each = {(row[3], row[5]): row for row in made}
             await self.statement(WRITE_OVER, values_of([*one_each.values()]))
-        elif (
-            self._pending
-            and task_id != NULL_TASK_ID
-            and not SPECIAL & {channel for channel, _ in writes}
-        ):
+        elif self._pending and ends:
             await self._pending.add(made)
         else:
             await self._write(made)

@@ -1,12 +1,14 @@
 """Checkpoint rows as they are read and written: each value wrapped, each loss noticed."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
 from daruma.graph.storage.manifest import NAME, checked, sound
+from daruma.graph.storage.packed_writes import together, writes_in
+from daruma.graph.storage.saving import WriteRow
 from daruma.graph.storage.sealing import Place, Sealing, Typed, typed
 from daruma.state.storage import DamagedState
 
@@ -84,17 +86,23 @@ def _refuse_lost(wanted: Iterable[str], there: set[str]) -> None:
 
 
 def _writes(row: Row, place: Place, sealing: Sealing) -> Iterable[tuple[bytes, ...]]:
-    there: Counter[str] = Counter()
+    there: defaultdict[str, dict[int, tuple[bytes, ...]]] = defaultdict(dict)
     together: defaultdict[str, int] = defaultdict(int)
     for task, channel, kind, payload, path, number in row["pending_writes"] or ():
         at = [*place, *map(_text, (task, path, number, channel))]
         opened_kind, value, whole = open_write(typed(_text(kind), payload), at, sealing)
-        yield task, channel, opened_kind.encode(), value, path, number
-        there[_text(task)] += int(number) >= 0
-        together[_text(task)] = max(together[_text(task)], whole)
+        name = _text(task)
+        for each in writes_in((*at[:5], int(number), at[6], opened_kind, value)):
+            found = task, each.channel.encode(), each.kind.encode(), each.payload, path
+            of_own = each.number == int(number)
+            if of_own or each.number not in there[name]:  # what stood there first stays
+                there[name][each.number] = (*found, str(each.number).encode())
+        together[name] = max(together[name], whole)
     for name, whole in together.items():
-        if there[name] < whole:
-            raise DamagedState(f"{whole - there[name]} of the writes of task {name} are lost")
+        lost = whole - sum(number >= 0 for number in there[name])
+        if lost > 0:
+            raise DamagedState(f"{lost} of the writes of task {name} are lost")
+    return [each for of_task in there.values() for each in of_task.values()]
 
 
 def _text(found: bytes | None) -> Any:
@@ -106,19 +114,23 @@ def blob_place(thread: str, namespace: str, channel: str, version: str) -> Place
     return thread, namespace, channel, version
 
 
-def sealed_writes(rows: Sequence[tuple[Any, ...]], sealing: Sealing) -> list[tuple[Any, ...]]:
+def sealed_writes(
+    rows: Sequence[WriteRow], sealing: Sealing, passing: Collection[str] | None = None
+) -> list[WriteRow]:
     """Wrap the writes of one task, each of which tells how many there are of them.
 
     Those in the slots of special channels are not counted: they are written over one by one.
+    ``passing`` says that rows may be put together, and names the channels that this is done for.
     """
     whole = sum(row[6] not in WRITES_IDX_MAP for row in rows)
+    made = rows if passing is None else together(rows, passing)
     return [
         (*row[:7], *sealing.seal((f"{row[7]}{_ORDINARY}{whole}", row[8]), _write_place(row)))
-        for row in rows
+        for row in made
     ]
 
 
-def _write_place(row: Sequence[Any]) -> Place:
+def _write_place(row: WriteRow) -> Place:
     return [*map(str, row[:7])]
 
 

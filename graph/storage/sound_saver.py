@@ -1,6 +1,6 @@
 """LangGraph's Postgres checkpointer, with every value wrapped and every loss noticed (DU-05)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -57,11 +57,15 @@ class SoundSaver(AsyncPostgresSaver):
         super().__init__(of_theirs, serde=serde)
         self.sealing = sealing
         self._check: Check | None = None
+        self._passing: Collection[str] = frozenset()
 
-    def expecting(self, check: Check) -> Self:
-        """Return the saver of one kind of graph, whose channels are checked as they are read."""
+    def expecting(self, check: Check, passing: Collection[str] = frozenset()) -> Self:
+        """Return the saver of one kind of graph, whose channels are checked as they are read.
+
+        ``passing`` are those that are kept whole, and that nothing is ever replayed from.
+        """
         own = copy(self)
-        own._check = check
+        own._check, own._passing = check, passing
         return own
 
     def get_next_version(self, current: str | None, channel: None) -> str:
@@ -112,6 +116,10 @@ class SoundSaver(AsyncPostgresSaver):
 
     def _dump_writes(self, *args: Any) -> list[Any]:
         return rows.sealed_writes(super()._dump_writes(*args), self.sealing)
+
+    def _dump_writes_together(self, *args: Any) -> list[Any]:
+        """Return the rows of a task that came to its end: it writes once on its checkpoint."""
+        return rows.sealed_writes(super()._dump_writes(*args), self.sealing, self._passing)
 
     async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         with damage_at(value["thread_id"], value["checkpoint_ns"], value["checkpoint_id"]):

@@ -5,28 +5,19 @@ that history is deleted, the copy is put into the checkpoint that stays (LangGra
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.renewal import Renewal
-from daruma.state.channels import State
 from daruma.state.errors import DarumaError
+from daruma.state.replayed import DELTA
 
 if TYPE_CHECKING:
     from daruma.graph.storage.saver import PostgresSaver
-
-DELTA: Final[Mapping[str, DeltaChannel[Any]]] = {
-    name: each
-    for name, hint in get_type_hints(State, include_extras=True).items()
-    for each in getattr(hint, "__metadata__", ())
-    if isinstance(each, DeltaChannel)
-}
-"""The channels of the machine that are kept as writes."""
 
 _COUNTERS: Final = "counters_since_delta_snapshot"
 _PUT: Final = """

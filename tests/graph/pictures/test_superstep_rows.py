@@ -1,0 +1,35 @@
+"""Pictures read what tasks wrote out of their rows, without the checkpoints that hold them."""
+
+from pathlib import Path
+
+import pytest
+from tests.crash.scenes import NEVER, graph_over
+from tests.damages import KEY, THREAD, finished
+
+from daruma.graph.pictures.superstep import READ, SENT
+from daruma.graph.pictures.superstep_rows import supersteps_in
+from daruma.graph.storage.postgres import open_postgres
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
+def test_they_are_what_the_checkpoints_hold(
+    postgres_url: str, tmp_path: Path, key: bytes | None
+) -> None:
+    """Whether a write has a row of its own or shares one."""
+    with open_postgres(postgres_url, key=key) as pg:
+        finished(pg, tmp_path / "paid")
+        saver = graph_over(pg, "paid", tmp_path / "paid", NEVER).checkpointer
+        held = {
+            each.config["configurable"]["checkpoint_id"]: each.pending_writes or []
+            for each in saver.list(THREAD)
+        }
+        read = {each.id: each for each in supersteps_in(saver, "t") if not each.namespace}
+
+    assert {at: each.sent for at, each in read.items()} == {
+        at: sum(channel == SENT for _, channel, _ in writes) for at, writes in held.items()
+    }
+    assert any(each.sent for each in read.values())
+    for at, writes in held.items():
+        wanted = [each for each in writes if each[1] in READ and each[2] is not None]
+        found = [(each.task, each.channel, each.value) for each in read[at].written]
+        assert sorted(map(repr, found)) == sorted(map(repr, wanted))
