@@ -10,6 +10,7 @@ from daruma.graph.storage.manifest import NAME, checked, sound
 from daruma.graph.storage.packed_writes import together, writes_in
 from daruma.graph.storage.saving import WriteRow
 from daruma.graph.storage.sealing import Place, Sealing, Typed, typed
+from daruma.graph.storage.within import typed_within
 from daruma.state.storage import DamagedState
 
 _WHOLE: Final = """
@@ -61,8 +62,8 @@ def opened(row: Row, sealing: Sealing) -> dict[str, Any]:
     place = row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]
     found = row["checkpoint"]
     checkpoint = checked(found, row["metadata"], row["checkpoint_id"], place, sealing)
-    blobs = list(_blobs(row, checkpoint, sealing))
     manifest = sound(found.get(NAME), sealing)
+    blobs = [*_blobs(row, checkpoint, sealing), *_within(row, checkpoint, manifest or {}, sealing)]
     wanted = manifest["blobs"] if manifest else ()
     _refuse_lost(wanted, {name.decode() for name, _, _ in blobs})
     writes = list(_writes(row, place, sealing))
@@ -77,6 +78,16 @@ def _blobs(row: Row, checkpoint: Row, sealing: Sealing) -> Iterable[tuple[bytes,
         place = blob_place(row["thread_id"], row["checkpoint_ns"], _text(name), version)
         with_kind, value = sealing.open(typed(_text(kind), payload), place)
         yield name, with_kind.encode(), value
+
+
+def _within(
+    row: Row, checkpoint: Row, manifest: Row, sealing: Sealing
+) -> Iterable[tuple[bytes, bytes, bytes]]:
+    for name, value in typed_within(manifest).items():
+        version = checkpoint["channel_versions"].get(name, "")
+        place = blob_place(row["thread_id"], row["checkpoint_ns"], name, version)
+        kind, payload = sealing.open(value, place)
+        yield name.encode(), kind.encode(), payload
 
 
 def _refuse_lost(wanted: Iterable[str], there: set[str]) -> None:

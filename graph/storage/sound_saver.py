@@ -31,6 +31,7 @@ from daruma.graph.storage.off_loop import off_loop
 from daruma.graph.storage.pool import Pool
 from daruma.graph.storage.saving import Saved
 from daruma.graph.storage.sealing import Sealing, typed
+from daruma.graph.storage.within import FLEETING, VALUES, is_small, values_within
 from daruma.tools.files.threads import to_thread
 
 Check = Callable[[Mapping[str, Any], Sequence[tuple[str, Any]]], None]
@@ -97,13 +98,33 @@ class SoundSaver(AsyncPostgresSaver):
         kept[NAME] = manifest_of(kept, dict(metadata), parent, place, self.sealing)
         kept["channel_values"] = as_stored(values)
         versions = {
-            k: v for k, v in new_versions.items() if k in values and not is_inline(values[k])
+            k: v
+            for k, v in {**self._fleeting(checkpoint), **new_versions}.items()
+            if k in values and not is_inline(values[k])
         }
         dump = partial(self._dump_blobs, *place[:2], values, versions)
         is_long = any(isinstance(values[name], _DeltaSnapshot) for name in versions)
         blobs = await to_thread(dump) if is_long else dump()
+        fleeting = self._fleeting(checkpoint)
+        within = {row[2]: row for row in blobs if row[2] in fleeting and is_small(row[5])}
+        if within:
+            kept[NAME][VALUES] = values_within(within.values())
+            blobs = [row for row in blobs if row[2] not in within]
         known = get_serializable_checkpoint_metadata(config, metadata)
         return Saved(*place, parent, kept, known, blobs)
+
+    def _fleeting(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Return the versions of values that stand in the checkpoint's row where they are small.
+
+        They are written again though they are not new: the checkpoint before holds its own.
+        """
+        return {
+            name: version
+            for name, version in checkpoint["channel_versions"].items()
+            if name in FLEETING
+            and not self.sealing.hides
+            and not isinstance(checkpoint["channel_values"].get(name), _DeltaSnapshot)
+        }
 
     def _dump_blobs(
         self, thread_id: str, checkpoint_ns: str, values: dict[str, Any], versions: ChannelVersions
