@@ -97,15 +97,15 @@ class SoundSaver(AsyncPostgresSaver):
         kept: dict[str, Any] = {**checkpoint, "channel_values": values}
         kept[NAME] = manifest_of(kept, dict(metadata), parent, place, self.sealing)
         kept["channel_values"] = as_stored(values)
+        fleeting = self._fleeting(checkpoint)
         versions = {
             k: v
-            for k, v in {**self._fleeting(checkpoint), **new_versions}.items()
+            for k, v in {**fleeting, **new_versions}.items()
             if k in values and not is_inline(values[k])
         }
         dump = partial(self._dump_blobs, *place[:2], values, versions)
         is_long = any(isinstance(values[name], _DeltaSnapshot) for name in versions)
         blobs = await to_thread(dump) if is_long else dump()
-        fleeting = self._fleeting(checkpoint)
         within = {row[2]: row for row in blobs if row[2] in fleeting and is_small(row[5])}
         if within:
             kept[NAME][VALUES] = values_within(within.values())
