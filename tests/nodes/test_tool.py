@@ -130,15 +130,22 @@ def test_the_summary_is_short() -> None:
     assert summary(a_call(args=args)) == "a.py 3"
 
 
-async def test_a_tool_that_exits_does_not_end_the_host() -> None:
+def leave(text: str) -> str:
+    """Leave."""
+    raise SystemExit(text)
+
+
+async def leave_later(text: str) -> str:
+    """Leave from a loop, whose task would take its whole loop along."""
+    raise SystemExit(text)
+
+
+@pytest.mark.parametrize("leaving", [leave, leave_later])
+async def test_a_tool_that_exits_does_not_end_the_host(leaving: Any) -> None:
     """TL-03: command-line functions raise ``SystemExit``."""
-
-    def leave(text: str) -> str:
-        """Leave."""
-        raise SystemExit(text)
-
-    dispatch = Dispatch(task=a_task(), call=a_call("c1", name="leave", args={"text": "3"}))
-    update = await tool(dispatch, a_context(tools=[leave]))
+    name = leaving.__name__
+    dispatch = Dispatch(task=a_task(), call=a_call("c1", name=name, args={"text": "3"}))
+    update = await tool(dispatch, a_context(tools=[leaving]))
 
     assert update["messages"][0].text == "Error: SystemExit: 3"
 
