@@ -184,6 +184,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    if isinstance(value, float):  # also one of a kind of its own, which is read back as a plain one
+        return int(value) if value.is_integer() else float(value)
     return value

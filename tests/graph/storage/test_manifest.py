@@ -123,11 +123,18 @@ class Word(str):
     __slots__ = ()
 
 
+class Share(float):
+    """A number of a kind of its own, as those of NumPy are."""
+
+    __slots__ = ()
+
+
 ODD: dict[str, Any] = {
     "huge": 2**70,
     "tiny": 1e-7,
     "float": 1e300,
     "word": Word("w"),
+    "share": Share(0.7),
     "keys": {1: "a"},
     "half a sign": "\ud800",
     "sign": "\u20ac",
