@@ -16,6 +16,12 @@ from daruma.state.storage import DamagedState
 CHANNEL: Final = "__packed__"
 """What stands in the row in place of a channel."""
 
+_OF_A_RUN: Final = "~__pregel_"
+"""Begins the path of a task that a graph runs, which comes to its end once.
+
+What is edited by hand takes such a task's place, also of one that has written already.
+"""
+
 _KIND: Final = "packed"
 _SLOT: Final = -100
 """In place of a write's number; LangGraph's own slots below 0 are few."""
@@ -35,7 +41,8 @@ def together(rows: Sequence[WriteRow], passing: Collection[str]) -> Sequence[Wri
 
     Delta channels must not be among them: those are replayed from rows that are found by name.
     """
-    packed = [row for row in rows if row[5] >= 0 and _passes(row[6], passing)]
+    of_a_run = [row for row in rows if row[5] >= 0 and row[4].startswith(_OF_A_RUN)]
+    packed = [row for row in of_a_run if _passes(row[6], passing)]
     if len(packed) < 2:
         return rows
     numbers = {row[5] for row in packed}

@@ -15,7 +15,7 @@ from daruma.graph.storage.sealing import Checked, Sealed
 from daruma.state.replayed import DELTA, KEPT_WHOLE
 from daruma.state.storage import DamagedState
 
-AT = ("t", "", "c1", "task", "path")
+AT = ("t", "", "c1", "task", "~__pregel_pull, tool")
 WRITTEN = ("messages", "calls", "plan", "branch:to:main", "__pregel_tasks", "steps")
 ROWS = [(*AT, number, name, "msgpack", f"{name} 1".encode()) for number, name in enumerate(WRITTEN)]
 PASSING = frozenset({"calls", "plan"})
@@ -88,6 +88,17 @@ def test_what_stood_there_first_stays() -> None:
 
     assert [each[0] for each in read] == [*range(6)]
     assert [each[3] for each in read[1:3]] == [b"first", b"first"]
+
+
+def test_what_is_edited_by_hand_has_rows_of_its_own() -> None:
+    """It takes the place of a task that may have written already, and may write more than that."""
+    by_hand = [(*row[:4], "~__interrupt__, 0000000000", *row[5:]) for row in ROWS]
+    first, later = (sealed_writes(rows, Checked(), PASSING) for rows in (ROWS[:3], by_hand))
+    there = {row[5] for row in first}
+
+    read = found([*first, *(row for row in later if row[5] not in there)])
+
+    assert [each[0] for each in read] == [*range(6)]
 
 
 @pytest.mark.parametrize("gone", range(3))
