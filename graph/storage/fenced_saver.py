@@ -166,7 +166,7 @@ class FencedSaver(SoundSaver):
         async def save(writes: Sequence[WriteRow]) -> None:
             values = saved.values(writes)
             try:
-                await self.statement(SAVE, values)
+                await self.statement(SAVE_AGAIN if saved.again else SAVE, values)
             except UniqueViolation:
                 await self.statement(SAVE_AGAIN, values)
 

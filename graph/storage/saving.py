@@ -98,6 +98,8 @@ class Saved(NamedTuple):
     checkpoint: dict[str, Any]
     metadata: Any
     blobs: Sequence[BlobRow]
+    again: bool = False
+    """Whether a value among them may have been stored with a checkpoint before."""
 
     def values(self, writes: Sequence[WriteRow]) -> dict[str, Any]:
         """Return what SAVE takes, but for the fence's."""

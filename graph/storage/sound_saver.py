@@ -111,7 +111,8 @@ class SoundSaver(AsyncPostgresSaver):
             kept[NAME][VALUES] = values_within(within.values())
             blobs = [row for row in blobs if row[2] not in within]
         known = get_serializable_checkpoint_metadata(config, metadata)
-        return Saved(*place, parent, kept, known, blobs)
+        again = any(row[2] not in new_versions for row in blobs)
+        return Saved(*place, parent, kept, known, blobs, again)
 
     def _fleeting(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Return the versions of values that stand in the checkpoint's row where they are small.

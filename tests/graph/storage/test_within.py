@@ -1,15 +1,19 @@
 """Small values that change at each superstep stand in the checkpoint's row (DU-05)."""
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import pytest
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
+from psycopg.rows import DictRow
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import KEY, ROW, THREAD, finished, restored
 
 from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage.saving import SAVE, SAVE_AGAIN
 from daruma.graph.storage.within import is_small, typed_within, values_within
 from daruma.state.storage import DamagedState
 
@@ -97,3 +101,26 @@ def test_one_that_gets_long_has_a_row_until_it_is_short_again(postgres_url: str)
         read = [state.values["calls"] for state in states if state.values.get("turn")]
 
     assert read == [*SAID, SAID[-1]]
+
+
+class Counting(PostgresSaver):
+    """Notes in which way checkpoints were stored."""
+
+    ways: ClassVar[list[str]] = []
+
+    async def statement(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
+        self.ways.append(statement)
+        return await super().statement(statement, values)
+
+
+def test_a_long_one_that_stays_as_it_is_is_no_error_of_the_database(postgres_url: str) -> None:
+    """Each checkpoint of a graph whose ``calls`` are long and old would be sent twice."""
+    with open_postgres(postgres_url) as pg:
+        saver = Counting.__new__(Counting)  # as a copy: it is made on the database's loop
+        vars(saver).update(vars(pg.checkpointer))
+        graph = StateGraph(Notes).add_node(note).add_edge(START, "note")
+        graph.add_conditional_edges("note", lambda state: "note" if state["turn"] < 5 else END)
+        graph.compile(saver).invoke({"turn": 0, "calls": ["first"]}, THREAD)
+
+    saved = [way for way in saver.ways if way in (SAVE, SAVE_AGAIN)]
+    assert [*map([SAVE, SAVE_AGAIN].index, saved)] == [0, 0, 0, 0, 1, 0, 0]
