@@ -18,12 +18,14 @@ V = TypeVar("V")
 class Growing(list[T]):
     """The values of a channel. It is never changed in place: what is added makes a new one."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_first", "_known")
     _known: dict[Callable[..., Any], tuple[int, Any, object]]
+    _first: "Growing[T] | None"
 
     def __init__(self, values: Iterable[T] = ()) -> None:
         super().__init__(values)
         self._known = {}
+        self._first = None
 
     def __reduce__(self) -> tuple[type["Growing[T]"], tuple[list[T]]]:
         """Leave behind what is known: who reads it back finds it out anew."""
@@ -37,7 +39,17 @@ class Growing(list[T]):
         """Return a list with values added; what is known of this one is known of its beginning."""
         more = Growing(self)
         more.extend(values)
-        more._known = dict(self._known)
+        more._known, more._first = dict(self._known), self._first
+        return more
+
+    def followed_by(self, values: Iterable[T]) -> "Growing[T]":
+        """Return a list with values added that others are to follow in the place of.
+
+        What is found out of it later is found out of this one first, and known of its beginning to
+        whatever else begins with it.
+        """
+        more = self.with_more(values)
+        more._first = self
         return more
 
     def known(self, fold: Callable[[V, Sequence[T]], V], start: V, *, of: object = None) -> V:
@@ -50,10 +62,16 @@ class Growing(list[T]):
         through, value, told = self._known.get(fold, (0, start, of))
         if told != of:
             through, value = 0, start
+        if self._first is not None and through < len(self._first):
+            through, value = len(self._first), self._first.known(fold, start, of=of)
         if through < len(self):
             value = fold(value, self[through:])
             self._known[fold] = len(self), value, of
         return cast(V, value)
+
+    def note(self, fold: Callable[[V, Sequence[T]], V], value: V) -> None:
+        """Have a value known that was found out otherwise; ``fold`` goes on with it."""
+        self._known[fold] = len(self), value, None
 
 
 def growing(values: Sequence[T]) -> Growing[T]:

@@ -1,21 +1,24 @@
 """The work of one more step does not grow with the steps before it."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import FrameType
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from tests.parts import a_context, a_state, a_task, settings
 
+from daruma.nodes.compress import compress
 from daruma.nodes.main import main
 from daruma.state.channels import State, Update
-from daruma.state.compaction import Compaction
+from daruma.state.compaction import Compaction, Crowded
 from daruma.state.events import Event
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.step import append_steps
 from daruma.state.usage import Role, Usage
 from daruma.tools.context import Answer, Context, Sampling
+from daruma.tools.context_window.tokens import ESTIMATE
+from daruma.tools.context_window.view import view
 from daruma.tools.sendable import sendable
 from daruma.tools.tool import Tool
 
@@ -53,12 +56,14 @@ class Looks:
         return Answer(AIMessage("", tool_calls=[asked]), Usage(role=role, model="stub"))
 
 
-def gone_on(state: State, update: Update) -> State:
+def gone_on(state: State, update: Update, more: str = "") -> State:
     """Return the state with an answer, and with the results of its calls."""
     answer = update["messages"][0]
     assert isinstance(answer, AIMessage)
     results: Messages = [
-        ToolMessage(f"{call['args']}", tool_call_id=str(call["id"]), id=f"{answer.id}:{call['id']}")
+        ToolMessage(
+            f"{call['args']}{more}", tool_call_id=str(call["id"]), id=f"{answer.id}:{call['id']}"
+        )
         for call in answer.tool_calls
     ]
     messages = reduce_messages(state.messages, [update["messages"]])
@@ -69,8 +74,10 @@ def gone_on(state: State, update: Update) -> State:
     )
 
 
-async def counted(state: State, context: Context) -> tuple[int, Update]:
-    """Return how many functions of Python a call of main runs, and go on with generators."""
+async def counted(
+    node: Callable[[State, Context], Awaitable[Update]], state: State, context: Context
+) -> tuple[int, Update]:
+    """Return how many functions of Python a node runs, and go on with generators."""
     count = 0
 
     def noted(_: FrameType, event: str, __: object) -> None:
@@ -80,7 +87,7 @@ async def counted(state: State, context: Context) -> tuple[int, Update]:
     before = sys.getprofile()
     sys.setprofile(noted)
     try:
-        update = await main(state, context)
+        update = await node(state, context)
     finally:
         sys.setprofile(before)
     return count, update
@@ -94,7 +101,7 @@ async def test_a_late_step_takes_no_more_work_than_an_early_one() -> None:
     context = replace(a_context(tools=[look], given=given), ask=Looks())
     work = []
     for _ in range(LONG):
-        count, update = await counted(state, context)
+        count, update = await counted(main, state, context)
         work.append(count)
         state = gone_on(state, update)
 
@@ -115,12 +122,36 @@ async def test_nor_does_one_within_a_bound_whose_beginning_is_shown_shorter() ->
             compaction = compaction_of(state)
             state = replace(state, compaction=compaction)
             looks.left_out = compaction.summarised - 1  # the summary is a message, too
-        count, update = await counted(state, context)
+        count, update = await counted(main, state, context)
         work.append(count)
         state = gone_on(state, update)
 
     assert len(state.steps) == LONG
     assert work[-1] <= work[SHORT] + 3
+
+
+async def test_nor_does_a_compaction_of_a_long_history() -> None:
+    """Only what came since the last one is shortened, and counted as it is sent then."""
+    task = a_task(limits={"think": LONG + 1, "turn": LONG + 1})
+    state = a_state(task=task, messages=[HumanMessage("Do it", id="u")])
+    given = settings(evolution={"enabled": False}, llm={"context_window_tokens": 1_000_000})
+    context = replace(a_context(tools=[look], given=given), ask=Looks())
+    work = []
+    for number in range(LONG):
+        _, update = await counted(main, state, context)
+        state = gone_on(state, update, more=f" {number} words" * 500)
+        if number % 10 == 9:
+            budget = ESTIMATE.of_history(view(state.messages, state.compaction))
+            crowded = Crowded(node="main", budget=budget, fixed=100)
+            count, update = await counted(compress, replace(state, crowded=crowded), context)
+            work.append(count)
+            cost = update["steps"][0].context_cost
+            assert cost is not None
+            assert [*cost.saved] == ["prune"]
+            state = replace(state, compaction=update["compaction"])
+
+    # The latest part is a share of all that is sent, so it holds some more rounds by then.
+    assert work[-1] <= 1.5 * work[5]
 
 
 def compaction_of(state: State) -> Compaction:

@@ -89,6 +89,25 @@ def test_what_else_it_follows_from_is_not_mixed_up() -> None:
     assert second.with_more([8]).known(_multiples, (2, 0), of=2) == (2, 4)
 
 
+def test_what_a_list_begins_with_is_looked_at_apart() -> None:
+    """So that whatever else begins with it knows of that, and looks at its own end only."""
+    first = Growing([1, 2, 3])
+    first.followed_by([4]).with_more([5]).known(_looked_at, NEVER)
+
+    assert first.with_more([6, 7]).followed_by([8]).known(_looked_at, NEVER) == (3, 2, 1)
+    assert first.followed_by([9]).known(_multiples, (3, 0), of=3) == (3, 2)
+    assert first.followed_by([9]).known(_multiples, (2, 0), of=2) == (2, 1)
+
+
+def test_what_was_found_out_otherwise_is_known_too() -> None:
+    """It goes on from there."""
+    first = Growing([1, 2, 3])
+    first.note(_sum, 100)
+
+    assert first.known(_sum, 0) == 100
+    assert first.with_more([4]).known(_sum, 0) == 104
+
+
 def test_what_is_known_goes_nowhere_else() -> None:
     """What is read back, or copied whole, is found out anew: its values may be others by then."""
     known = Growing([1, 2])

@@ -1,15 +1,19 @@
 """Which part of a history may be left out, and which is the latest: rounds are never torn apart."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 
 from daruma.tools.context_window.view import SUMMARY_ID
 
 
-def starts(messages: Sequence[BaseMessage]) -> list[int]:
-    """Return where each part begins: a message, or an answer with the results of its calls."""
-    return [n for n, each in enumerate(messages) if not isinstance(each, ToolMessage)]
+def starts(messages: Sequence[BaseMessage]) -> Iterator[int]:
+    """Yield where each part begins, the last first: a message, or an answer with its results.
+
+    Of a long history only the end is looked at.
+    """
+    places = range(len(messages) - 1, -1, -1)
+    return (n for n in places if not isinstance(messages[n], ToolMessage))
 
 
 def latest(messages: Sequence[AnyMessage], room: int, weigh: Callable[[AnyMessage], int]) -> int:
@@ -19,7 +23,7 @@ def latest(messages: Sequence[AnyMessage], room: int, weigh: Callable[[AnyMessag
     all that follows it. What is before ends with a message that has an id.
     """
     begins, weight, end = _last_answer(messages), 0, len(messages)
-    for start in reversed(starts(messages)):
+    for start in starts(messages):
         weight += sum(map(weigh, messages[start:end]))
         end = start
         if weight > room:
@@ -30,12 +34,11 @@ def latest(messages: Sequence[AnyMessage], room: int, weigh: Callable[[AnyMessag
 
 def _last_answer(messages: Sequence[AnyMessage]) -> int:
     """Return where the last answer stands, with the results of its calls; else the last part."""
-    known = starts(messages)
-    answers = [n for n in known if isinstance(messages[n], AIMessage)]
-    return max(answers[-1:] or known[-1:], default=0)
+    answers = (n for n in starts(messages) if isinstance(messages[n], AIMessage))
+    return next(answers, next(starts(messages), 0))
 
 
 def _named(messages: Sequence[AnyMessage], begins: int) -> int:
     """Return the nearest place before which there is a message with an id."""
-    places = [n for n in starts(messages) if n <= begins and n > 0]
-    return next((n for n in reversed(places) if messages[n - 1].id not in (None, SUMMARY_ID)), 0)
+    places = (n for n in starts(messages[: begins + 1]) if n > 0)
+    return next((n for n in places if messages[n - 1].id not in (None, SUMMARY_ID)), 0)

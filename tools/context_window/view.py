@@ -5,8 +5,9 @@ grows at its end: providers cache the beginning of a request.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
@@ -15,6 +16,8 @@ from daruma.state.growing import Growing, growing
 from daruma.tools.context_window.shortening import SHRUNK, pruned, shortened
 
 SUMMARY_ID: Final = "daruma:summary"
+_MOST_KNOWN: Final = 3
+"""Views of one history: the last one, and what is tried beside it to bring it under its budget."""
 
 _SUMMARY: Final = """\
 <summary_of_earlier_messages count="{count}">
@@ -31,50 +34,131 @@ def view(messages: Sequence[AnyMessage], compaction: Compaction | None) -> list[
     history = growing(messages)
     if compaction is None:
         return history
-    shown = history.known(_grown, Shown(compaction), of=compaction)
-    return _viewed(history, compaction) if shown.torn else shown.messages
+    known, told = history.known(_grown, _NONE), _told(compaction)
+    shown = next((each for each in known if _told(each.compaction) == told), None)
+    shown = shown or _gone_on(history, compaction, known) or _begun(history, compaction)
+    if not known or shown is not known[0]:
+        others = [each for each in known if each is not shown]
+        history.note(_grown, (shown, *others)[:_MOST_KNOWN])
+    return shown.messages
+
+
+_told: Final = attrgetter(
+    "summary",
+    "summarised",
+    "summarised_through",
+    "kept",
+    "pruned_through",
+    "shrunk_through",
+    "cut",
+    "cut_through",
+)
+"""All of a compaction that what is shown depends on."""
+_head: Final = attrgetter("summary", "summarised", "summarised_through", "kept")
+"""What of it says which messages are sent, shortened or not."""
+
+
+class Places(NamedTuple):
+    """How many messages of a view, from its beginning, each measure is for."""
+
+    pruned: int = 0
+    shrunk: int = 0
+    cut: int = 0
 
 
 @dataclass(frozen=True)
 class Shown:
     """What is sent of a history under a compaction, for as long as the history only grows.
 
-    ``torn``: what was added holds a place of the compaction, and what is before it changes.
+    The ``head`` is as many messages as stand before those of the history from ``begins`` on;
+    ``older`` is what is sent through the last of the ``places``: behind it all is as it was said.
     """
 
     compaction: Compaction
-    messages: Growing[AnyMessage] = field(default_factory=Growing)
-    begun: bool = False
-    torn: bool = False
+    head: int
+    begins: int
+    places: Places
+    older: Growing[AnyMessage]
+    messages: Growing[AnyMessage]
 
 
-def _grown(shown: Shown, messages: Sequence[AnyMessage]) -> Shown:
-    told = shown.compaction
-    if not shown.begun:
-        return replace(shown, messages=growing(_viewed(messages, told)), begun=True)
-    places = (
-        SUMMARY_ID,
-        told.summarised_through,
-        told.pruned_through,
-        told.shrunk_through,
-        told.cut_through,
+_NONE: Final[tuple[Shown, ...]] = ()
+
+
+def _grown(known: tuple[Shown, ...], messages: Sequence[AnyMessage]) -> tuple[Shown, ...]:
+    """Return the last view with messages added; none if they hold a place: it is another then."""
+    return tuple(
+        replace(shown, messages=shown.messages.with_more(messages))
+        for shown in known[:1]
+        if not _holds_a_place(messages, shown.compaction)
     )
-    torn = shown.torn or any(message.id and message.id in places for message in messages)
-    return replace(shown, messages=shown.messages.with_more(messages), torn=torn)
 
 
-def _viewed(messages: Sequence[AnyMessage], compaction: Compaction) -> list[AnyMessage]:
-    begins = after(messages, compaction.summarised_through)
-    stay = [each for each in messages[:begins] if stays(each, compaction.kept)]
-    there = begins < len(messages) and messages[begins].id == SUMMARY_ID
-    tells = begins and compaction.summary and not there
-    summary = [summary_message(compaction)] if tells else []
-    return _shortened([*stay, *summary, *messages[begins:]], compaction)
+def _holds_a_place(messages: Sequence[AnyMessage], told: Compaction) -> bool:
+    places = (SUMMARY_ID, told.summarised_through, *_ends(told))
+    return any(message.id and message.id in places for message in messages)
 
 
-def after(messages: Sequence[BaseMessage], id_: str) -> int:
+def _ends(told: Compaction) -> tuple[str, str, str]:
+    """Return the ids of the last messages that each measure is for."""
+    return told.pruned_through, told.shrunk_through, told.cut_through
+
+
+def _begun(history: Sequence[AnyMessage], told: Compaction) -> Shown:
+    """View a history from its beginning."""
+    begins = after(history, told.summarised_through)
+    head = [each for each in history[:begins] if stays(each, told.kept)]
+    there = begins < len(history) and history[begins].id == SUMMARY_ID
+    if begins and told.summary and not there:
+        head.append(summary_message(told))
+    whole = [*head, *history[begins:]]
+    places = Places(*(after(whole, id_) for id_ in _ends(told)))
+    older = growing(_shortened(whole[: max(places)], told, places))
+    messages = older.followed_by(whole[max(places) :])
+    return Shown(told, len(head), begins, places, older, messages)
+
+
+def _gone_on(
+    history: Sequence[AnyMessage], told: Compaction, known: Sequence[Shown]
+) -> Shown | None:
+    """View a history from where a known view of it begins to differ; None where all may."""
+    base = next((each for each in known if _head(each.compaction) == _head(told)), None)
+    if base is None:
+        return None
+    before, ends = _ends(base.compaction), _ends(told)
+    places = Places(
+        *(
+            place if end == was else _place(history, end, base)
+            for place, was, end in zip(base.places, before, ends, strict=True)
+        )
+    )
+    same = _same(base, told, places)
+    if same < base.head:
+        return None
+    last = max(places)
+    raw = history[same - base.head + base.begins :]
+    older = base.older if same == len(base.older) else Growing(base.older[:same])
+    older = older.with_more(_shortened(raw[: last - same], told, places, at=same))
+    messages = older.followed_by(raw[last - same :])
+    return Shown(told, base.head, base.begins, places, older, messages)
+
+
+def _place(history: Sequence[AnyMessage], id_: str, base: Shown) -> int:
+    """Return the place in a view behind the message of an id."""
+    found = after(history, id_, base.begins)
+    return found - base.begins + base.head if found else after(base.messages[: base.head], id_)
+
+
+def _same(base: Shown, told: Compaction, places: Places) -> int:
+    """Return how many messages are shown in both views, and in the same way."""
+    moved = (min(pair) for pair in zip(base.places, places, strict=True) if pair[0] != pair[1])
+    same = min(moved, default=len(base.older))
+    return 0 if places.cut and base.places.cut and told.cut != base.compaction.cut else same
+
+
+def after(messages: Sequence[BaseMessage], id_: str, begins: int = 0) -> int:
     """Return the place behind the message of an id, which is mostly one of the last; else 0."""
-    found = (n for n in range(len(messages), 0, -1) if messages[n - 1].id == id_)
+    found = (n for n in range(len(messages), begins, -1) if messages[n - 1].id == id_)
     return next(found, 0) if id_ else 0
 
 
@@ -89,14 +173,15 @@ def stays(message: BaseMessage, kept: Collection[str]) -> bool:
     return isinstance(message, SystemMessage) or message.id in kept
 
 
-def _shortened(shown: list[AnyMessage], compaction: Compaction) -> list[AnyMessage]:
-    prune, shrink = (
-        after(shown, id_) for id_ in (compaction.pruned_through, compaction.shrunk_through)
-    )
-    cut = after(shown, compaction.cut_through)
-    for n, message in enumerate(shown[: max(prune, shrink, cut)]):
-        whole = message.id == SUMMARY_ID or stays(message, compaction.kept)
-        less = pruned(message) if n < prune else message
-        less = shortened(less, SHRUNK) if n < shrink and not whole else less
-        shown[n] = shortened(less, compaction.cut) if n < cut else less
-    return shown
+def _shortened(
+    messages: Sequence[AnyMessage], told: Compaction, places: Places, *, at: int = 0
+) -> list[AnyMessage]:
+    """Return messages of a view, the first of which stands at a place, as they are sent."""
+    return [_less(message, n, told, places) for n, message in enumerate(messages, at)]
+
+
+def _less(message: AnyMessage, at: int, told: Compaction, places: Places) -> AnyMessage:
+    whole = message.id == SUMMARY_ID or stays(message, told.kept)
+    less = pruned(message) if at < places.pruned else message
+    less = shortened(less, SHRUNK) if at < places.shrunk and not whole else less
+    return shortened(less, told.cut) if at < places.cut else less

@@ -18,7 +18,7 @@ CHAT: list[AnyMessage] = [
 
 def test_a_part_is_an_answer_with_its_results() -> None:
     """TL-03: they are never torn apart."""
-    assert starts([HumanMessage("a"), *ROUND, HumanMessage("b")]) == [0, 1, 4]
+    assert [*starts([HumanMessage("a"), *ROUND, HumanMessage("b")])] == [4, 1, 0]
 
 
 def test_the_last_round_is_always_of_it() -> None:

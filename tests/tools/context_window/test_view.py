@@ -1,7 +1,7 @@
 """What is shown of a history: valid, stable, and the same when it is viewed again."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +11,7 @@ from tests.tools.context_window.histories import HISTORIES, working
 
 from daruma.state.compaction import Compaction
 from daruma.state.growing import Growing
+from daruma.tools.context_window.tokens import ESTIMATE
 from daruma.tools.context_window.view import SUMMARY_ID, after, view
 from daruma.tools.sendable import sendable
 
@@ -126,6 +127,58 @@ def test_what_is_shown_bit_by_bit_is_what_is_shown_at_once(
     other = replace(compaction, summary="another", pruned_through="not there")
     assert view(grown, other) == view(history, other)
     assert view(grown, compaction) == view(history, compaction)
+
+
+@st.composite
+def moved(draw: st.DrawFn) -> tuple[list[AnyMessage], list[tuple[int, Compaction]]]:
+    """A history, and under which compactions it is viewed, at which lengths of it."""
+    history, first = draw(viewed())
+    ends = [a for a, b in pairwise(history) if not isinstance(b, ToolMessage)]
+    places = st.sampled_from(["", "not there", *(str(each.id) for each in ends if each.id)])
+    seen = [(len(history), first)]
+    for _ in range(draw(st.integers(0, 6))):
+        now = draw(st.sampled_from([each for _, each in seen]))
+        moves = [
+            now,
+            replace(now, pruned_through=draw(places)),
+            replace(now, pruned_through=draw(places), shrunk_through=draw(places)),
+            replace(now, summarised_through=draw(places)),
+            replace(now, cut_through=draw(places), cut=draw(st.sampled_from([120, 500]))),
+        ]
+        seen.append((draw(st.integers(0, len(history))), draw(st.sampled_from(moves))))
+    return history, sorted(seen, key=lambda each: each[0])
+
+
+@given(moved())
+def test_a_view_that_goes_on_from_another_is_what_it_is_from_the_beginning(
+    case: tuple[list[AnyMessage], list[tuple[int, Compaction]]],
+) -> None:
+    """Wherever places move, to and fro, as the history grows; and it weighs as much."""
+    history, seen = case
+    grown: Growing[AnyMessage] = Growing()
+    for length, compaction in seen:
+        grown = grown.with_more(history[len(grown) : length])
+        anew = view(list(grown), compaction)
+
+        assert view(grown, compaction) == anew
+        assert ESTIMATE.of_history(view(grown, compaction)) == ESTIMATE.of_messages(sendable(anew))
+
+
+def test_measures_that_go_further_or_less_far_make_the_same_view_from_any_other() -> None:
+    """Each of the ways to show a history after each other one."""
+    places = ["", THIRD, str(HISTORY[10].id)]
+    ways = [
+        replace(begun, pruned_through=pruned, shrunk_through=shrunk, cut_through=cut, cut=most)
+        for pruned, shrunk, cut in product(places, places, places[:2])
+        for most in (120, 500)
+        for begun in (Compaction(), Compaction(summary="x", summarised_through=str(HISTORY[2].id)))
+    ]
+    anew = {each: view(HISTORY, each) for each in ways}
+
+    for before, now in product(ways, ways):
+        history = Growing(HISTORY)
+        view(history, before)
+        assert view(history, now) == anew[now]
 
 
 def test_what_was_shown_goes_on_as_it_is() -> None:
