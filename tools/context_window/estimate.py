@@ -8,8 +8,6 @@ random, as in keys, can be some hundredths more.
 """
 
 import re
-from collections import Counter
-from functools import lru_cache
 from math import ceil
 from typing import Final
 
@@ -26,23 +24,31 @@ _KIND: Final = re.compile("|".join(f"(?P<{kind}>{part})" for kind, part in _KIND
 _LETTERS: Final = 6
 """Letters of a word that is one token in all likelihood; of a longer one each three are another."""
 _SHORT: Final = 32
-"""Characters of a part whose count is remembered: most are in many texts, longer ones are not."""
+"""Characters of a part that is remembered: longer ones are seldom met twice."""
+_MOST_KNOWN: Final = 20_000
+"""Parts that are remembered: some 2 MB."""
 _SPARE: Final = 1.05
+
+
+class Weights(dict[str, float]):
+    """What parts of texts weigh, found out once for each that is short: most are in many texts."""
+
+    def __missing__(self, part: str) -> float:
+        """Weigh a part; what is short is remembered, and all forgotten where that is too much."""
+        weight = _tokens(part)
+        if len(part) <= _SHORT:
+            if len(self) >= _MOST_KNOWN:
+                self.clear()
+            self[part] = weight
+        return weight
+
+
+_WEIGHTS: Final = Weights()
 
 
 def estimate(text: str) -> int:
     """Return the tokens that a text has in all likelihood, or some more."""
-    parts = Counter(_PARTS.findall(text))  # most are in it many times, and are looked at once
-    return ceil(_SPARE * sum(times * _known(part) for part, times in parts.items()))
-
-
-def _known(part: str) -> float:
-    return _short(part) if len(part) <= _SHORT else _tokens(part)
-
-
-@lru_cache(maxsize=20_000)
-def _short(part: str) -> float:
-    return _tokens(part)
+    return ceil(_SPARE * sum(map(_WEIGHTS.__getitem__, _PARTS.findall(text))))
 
 
 def _tokens(part: str) -> float:

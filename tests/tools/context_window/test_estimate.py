@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from daruma.graph.models.tokenizers import tokenizer
-from daruma.tools.context_window.estimate import estimate
+from daruma.tools.context_window.estimate import Weights, estimate
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
@@ -83,6 +83,17 @@ def test_the_estimate_is_of_use(name: str) -> None:
 def test_letters_at_random_are_nearly_counted() -> None:
     """What the docstring says of keys: the tenth to spare is more than what is missing."""
     assert estimate(KEYS) > 0.93 * true_count(KEYS, "cl100k_base")
+
+
+def test_what_is_remembered_is_short_and_not_too_much() -> None:
+    """And comes to the same when it is weighed anew."""
+    weights = Weights()
+    seen = [weights[f"{n}"] for n in range(30_000)]
+
+    assert len(weights) <= 20_000
+    assert [weights[f"{n}"] for n in range(30_000)] == seen
+    assert weights["数" * 40] == pytest.approx(40 * weights["数"])
+    assert "数" * 40 not in weights
 
 
 def table() -> str:
