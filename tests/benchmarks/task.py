@@ -7,7 +7,8 @@ object serves any number of threads and graphs.
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ class TurnByTurn(ScriptedChatModel):
     """A scripted model that finds its turn by the last calls that a request already holds."""
 
     _asking: float = PrivateAttr(default=0.0)
+    _done: float = PrivateAttr(default=0.0)
+    _between: float = PrivateAttr(default=0.0)
 
     @property
     def asking(self) -> float:
@@ -40,15 +43,37 @@ class TurnByTurn(ScriptedChatModel):
         """
         return self._asking
 
+    @property
+    def between(self) -> float:
+        """Seconds by the clock from the last answer but one to the last request: one step alone.
+
+        It is that of one thread; no other may ask the same model meanwhile.
+        """
+        return self._between
+
+    @override
+    def invoke(
+        self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AIMessage:
+        with self._timed():
+            return super().invoke(input, config, **kwargs)
+
     @override
     async def ainvoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
+        with self._timed():
+            return await super().ainvoke(input, config, **kwargs)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        self._between = time.perf_counter() - self._done
         began = time.process_time()
         try:
-            return await super().ainvoke(input, config, **kwargs)
+            yield
         finally:
             self._asking += time.process_time() - began
+            self._done = time.perf_counter()
 
     @override
     def answer(

@@ -117,12 +117,19 @@ def test_crowds_are_of_short_runs_and_one_is_of_longer_ones() -> None:
 
 
 def test_slow_tools_are_all_called(ground: Ground) -> None:
-    """Blocking and asynchronous, for both kinds of callers; and a thread beside them comes on."""
+    """Blocking and asynchronous, for both kinds of callers; and a thread beside them comes on.
+
+    The step alone is a part of its run.
+    """
     at_once, beside = tools.measure(ground, SMALL)
 
     assert [row[3] == "-" for row in at_once.rows] == [False] * 2 + [True] + [False] * 5
     assert [row[0] for row in beside.rows] == [BARE, FREE]
-    assert shape(at_once) + shape(beside) == [(4, 4), (4, 4)]
+    assert shape(at_once) + shape(beside) == [(5, 5), (4, 4)]
+    assert {key.rpartition(", ")[2] for key in at_once.samples} == {"whole run", "step"}
+    for key, alone in at_once.samples.items():
+        runs = at_once.samples[key.rpartition(", ")[0] + ", whole run"]
+        assert all(0 < step <= whole for step, whole in zip(alone, runs, strict=True))
 
 
 def test_commands_come_to_their_end(ground: Ground) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Final
@@ -17,11 +18,13 @@ from tests.benchmarks.task import ASKED, Task
 AT_ONCE: Final = 8
 WAIT: Final = 0.05
 _BUILDS: Final = {BARE: bare, FREE: free}
-_HEAD: Final = ("caller", "tools", "system", "of 50 ms")
+_HEAD: Final = ("caller", "tools", "system", "the whole run", "the step alone")
 _TOLD: Final = (
-    "8 calls in one answer, each waits 50 ms; the whole run, from request to final answer, without "
-    "a saver, as a multiple of 50 ms; medians of {pairs} rounds in shuffled order "
-    "(lowest-highest). `create_agent` can not be called synchronously with asynchronous tools."
+    "8 calls in one answer, each waits 50 ms; as multiples of 50 ms the whole run, from request to "
+    "final answer, without a saver, and the step alone, from the model's answer with the calls to "
+    "its next request, measured in the scripted model that both have; medians of {pairs} rounds in "
+    "shuffled order (lowest-highest). `create_agent` can not be called synchronously with "
+    "asynchronous tools."
 )
 _BESIDE: Final = ("system", "ms a step alone", "beside 8 blocking tools", "ratio")
 _BESIDE_TOLD: Final = (
@@ -45,20 +48,38 @@ def _at_once(ground: Ground, options: Options) -> Table:
             _ways(ground, face, blocking), options.pairs, options.seed, warm=options.warm
         )
         for name in _BUILDS:
-            took = [spent.clock / (1000 * WAIT) for spent in seen.get(name, ())]
-            rows.append((face, kind, name, Spread.of(took).text(2) if took else "-"))
-            samples[f"{face}, {kind}, {name}"] = took
+            took = seen.get(name, ())
+            ways = {"whole run": [each.whole for each in took], "step": [e.step for e in took]}
+            rows.append((face, kind, name, *map(_cell, ways.values())))
+            samples |= {f"{face}, {kind}, {name}, {way}": each for way, each in ways.items()}
     told = _TOLD.format(pairs=options.pairs)
     return Table("tools", "Eight slow tools at once", _HEAD, rows, told, samples)
 
 
-def _ways(ground: Ground, face: Face, blocking: bool) -> Mapping[str, Callable[[], Any]]:
+@dataclass(frozen=True)
+class _Took:
+    """Multiples of one tool's time: of the whole run, and from its one step's calls to its end."""
+
+    whole: float
+    step: float
+
+
+def _cell(took: Sequence[float]) -> str:
+    return Spread.of(took).text(2) if took else "-"
+
+
+def _ways(ground: Ground, face: Face, blocking: bool) -> Mapping[str, Callable[[], _Took]]:
     ways = {}
     for name, build in _BUILDS.items():
         if (name, face, blocking) != (BARE, "sync", False):
             task = Task(1, at_once=AT_ONCE, wait=WAIT, blocking=blocking)
-            ways[name] = partial(run_once, ground, face, build(task, Stores()), task)
+            ways[name] = partial(_took, ground, face, build(task, Stores()), task)
     return ways
+
+
+def _took(ground: Ground, face: Face, agent: Any, task: Task) -> _Took:
+    clock = run_once(ground, face, agent, task).clock
+    return _Took(clock / (1000 * WAIT), task.model.between / WAIT)
 
 
 def _beside(ground: Ground, options: Options) -> Table:
