@@ -25,6 +25,7 @@ from daruma.graph.held import workspace_of
 from daruma.graph.interrupting import interruptible
 from daruma.graph.members import MemberMachine, Members, no_members
 from daruma.graph.pictures.notebook import show_in_notebooks
+from daruma.graph.quick_runtime import quickly
 from daruma.graph.raising import Raised, closing
 from daruma.graph.starting_point import newest, start_of, without_start
 from daruma.graph.tracing.switch import run_traced
@@ -199,7 +200,7 @@ class Machine(FollowedMachine):
     ) -> RunnableConfig:
         """Return the config of a run, with the live things that are its own."""
         noted = FirstLook().noted(RunTurns().noted(raised.noted(handing.noted(config))))
-        return Members(self.member).noted(CommonGround().noted(noted))
+        return quickly(Members(self.member).noted(CommonGround().noted(noted)), self.store)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options with our defaults, once the settings among them were checked."""
