@@ -27,7 +27,7 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
     ``RemoveMessage(id=REMOVE_ALL_MESSAGES)`` empties the history. Removing what is not there does
     nothing: a replay must never fail.
     """
-    written: list[Any] = [message for write in writes for message in convert_to_messages(write)]
+    written: list[Any] = [message for write in writes for message in _read(write)]
     old = growing(messages)
     if _all_new(old, written):  # as almost always: the rest takes time for each old message
         return old.with_more(written)
@@ -40,6 +40,13 @@ def reduce_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
         else:
             folded.pop(message.id, None)
     return Growing(folded.values())
+
+
+def _read(write: Any) -> Sequence[BaseMessage]:
+    """Return what was written as messages: nodes write nothing else, callers may."""
+    if isinstance(write, list) and all(isinstance(message, BaseMessage) for message in write):
+        return write
+    return convert_to_messages(write)
 
 
 def _all_new(messages: Growing[AnyMessage], written: Sequence[BaseMessage]) -> bool:

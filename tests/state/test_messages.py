@@ -31,6 +31,18 @@ def test_new_messages_are_appended_in_order() -> None:
     assert shown(reduced) == [("a", "hi"), ("b", "hi"), (None, "x"), (None, "x")]
 
 
+def test_what_is_written_in_other_forms_becomes_messages() -> None:
+    """Callers of ``update_state`` write what LangChain takes for one, also beside messages."""
+    writes: Any = [[human("a"), ("user", "b")], ({"role": "user", "content": "c"},)]
+    reduced = reduce_messages([], writes)
+
+    assert [(type(each), each.text) for each in reduced] == [
+        (HumanMessage, "hi"),
+        (HumanMessage, "b"),
+        (HumanMessage, "c"),
+    ]
+
+
 def test_a_known_id_takes_the_old_place() -> None:
     """An update of a message does not move it, and may change its kind."""
     reduced = reduce_messages([human("a"), human("b")], [[AIMessage("new", id="a")]])

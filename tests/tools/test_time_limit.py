@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import tool
+from typing_extensions import TypeVarTuple, Unpack, override
 
 from daruma.tools.application_tool import from_application
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.time_limit import run_within
 from daruma.tools.tool import Effect, Surroundings, Tool
 from daruma.tools.tool_threads import LIMIT, NotStarted, in_tool_thread
+
+Ts = TypeVarTuple("Ts")
 
 AT = Surroundings()
 SHORT = 0.02
@@ -41,6 +44,36 @@ async def test_a_tool_that_ends_in_time_answers(seconds: float | None) -> None:
         return "paid"
 
     assert await run_within(seconds, made(work), {}, AT) == "paid"
+
+
+class Timed(asyncio.SelectorEventLoop):
+    """A loop that keeps its timers in sight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timers: list[asyncio.TimerHandle] = []
+
+    @override
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, **given: Any
+    ) -> asyncio.TimerHandle:
+        self.timers.append(super().call_at(when, callback, *args, **given))
+        return self.timers[-1]
+
+
+@pytest.mark.parametrize(("seconds", "timers"), [(1000, 1), (None, 0)])
+def test_a_tool_that_has_ended_leaves_no_timer(seconds: float | None, timers: int) -> None:
+    """They would be as many as there were calls, each until its time is over."""
+
+    async def work() -> str:
+        await asyncio.sleep(0)
+        return "paid"
+
+    loop = Timed()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(run_within(seconds, made(work), {}, AT))
+
+    assert [each.cancelled() for each in loop.timers] == [True] * timers
 
 
 @pytest.mark.parametrize("effect", ["external", "workspace"])
