@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any, Final, get_type_hints
 
-from langchain_core.callbacks import CallbackManager
+from langchain_core.callbacks import BaseCallbackManager, CallbackManager
 from langchain_core.messages import ToolCall
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools import Tool as PlainTool
 from langchain_core.tools.base import _format_output
@@ -31,7 +31,8 @@ _CALL_ID: Final = "call"
 async def called(tool: BaseTool, plain: Function | None, args: Mapping[str, Any]) -> Any:
     """Return what a tool says; ``plain`` is what :func:`plain_function` found when it was wrapped.
 
-    A tool that blocks runs on a thread. Raises what the tool raises.
+    That is a message as LangChain makes it, or its text alone. A tool that blocks runs on a thread.
+    Raises what the tool raises.
     """
     call = ToolCall(type="tool_call", id=_CALL_ID, name=tool.name, args=dict(args))
     if plain is None or not _is_all(plain, tool):
@@ -78,7 +79,9 @@ def _is_all(function: Function, tool: BaseTool) -> bool:
     handles = tool.handle_tool_error or tool.handle_validation_error
     if handles or tool.response_format != "content" or _function(tool) is not function:
         return False
-    around = ensure_config().get("callbacks")
+    around = (var_child_runnable_config.get() or {}).get("callbacks")
+    if isinstance(around, BaseCallbackManager) and not around.handlers:
+        around = None  # nobody it could tell: to copy it for that takes as long as all the rest
     return not CallbackManager.configure(around, tool.callbacks, tool.verbose).handlers
 
 
@@ -94,4 +97,6 @@ def _given(tool: BaseTool, call: ToolCall) -> dict[str, Any] | None:
 
 
 def _answered(tool: BaseTool, content: Any) -> Any:
+    if type(content) is str:  # the message that LangChain makes of it would be read and thrown away
+        return content
     return _format_output(content, None, _CALL_ID, tool.name, "success")

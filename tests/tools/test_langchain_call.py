@@ -79,7 +79,12 @@ BOTH = pytest.mark.parametrize("made", [of, later])
 
 
 async def call(tool: StructuredTool, **args: Any) -> Any:
-    return await called(tool, plain_function(tool), args)
+    return message(await called(tool, plain_function(tool), args))
+
+
+def message(said: Any) -> Any:
+    """Return what a tool said as LangChain has it: of text alone it makes a message."""
+    return ToolMessage(said, name="tell", tool_call_id="call") if isinstance(said, str) else said
 
 
 async def langchains(tool: StructuredTool, **args: Any) -> Any:
@@ -108,6 +113,14 @@ async def test_a_result_is_what_langchain_makes_of_it(made: Any, result: Any) ->
 
 
 @BOTH
+async def test_text_is_handed_on_as_it_is(made: Any) -> None:
+    """Nobody reads the message that LangChain would make of it."""
+    tool = made(lambda: "words")
+
+    assert await called(tool, plain_function(tool), {}) == "words"
+
+
+@BOTH
 @pytest.mark.parametrize(
     "args",
     [{"first": 1}, {"first": "2", "last": 9}, {"first": 1, "second": 5}, {"first": 1, "config": 2}],
@@ -131,7 +144,7 @@ async def test_a_call_does_not_change_the_arguments_that_are_on_record(made: Any
         own: Annotated[str, InjectedToolCallId] = ""
 
     tool, args = made(lambda text, own: f"{text} {own}", args_schema=Called), {"text": "a"}
-    answer = await called(tool, plain_function(tool), args)
+    answer = message(await called(tool, plain_function(tool), args))
 
     assert (answer.content, args) == ("a call", {"text": "a"})
 
@@ -168,7 +181,7 @@ async def test_a_function_that_was_replaced_is_not_called(made: Any) -> None:
     plain = plain_function(tool)
     tool.func, tool.coroutine = others.func, others.coroutine
 
-    assert (await called(tool, plain, {})).content == "other"
+    assert message(await called(tool, plain, {})).content == "other"
 
 
 @BOTH
