@@ -4,16 +4,16 @@ LangGraph's own is told to nobody, too: it works out what to tell, and has a tas
 run has ended and one for the node. That is half of what a step does to the event loop.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final
 
 from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._config import patch_config
-from langgraph._internal._runnable import RunnableSeq
+from langgraph._internal._runnable import RunnableCallable, RunnableSeq
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import override
 
@@ -27,35 +27,62 @@ _FIRST: Final = "seq:step:1"
 """LangGraph's tag for what runs within the node of such a sequence."""
 
 
+Writer = Callable[[Any, RunnableConfig, Any], Any]
+"""Writes what a node returned, which it hands on, given what the node was given."""
+
+
 class NodeRun(RunnableSeq):
     """LangGraph's sequence, but for a run that nobody listens to."""
+
+    def __init__(self, *steps: Any, **given: Any) -> None:
+        super().__init__(*steps, **given)
+        self._writers = [_writer(each) for each in self.steps[1:]]
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **given: Any) -> Any:
         if config is None or is_heard(config):
             return super().invoke(input, config, **given)
-        node, *writers = self.steps
         config, context = _own(config), copy_context()
         context.run(var_child_runnable_config.set, config)
-        return _written(writers, context.run(node.invoke, input, config, **given), config, input)
+        output = context.run(self.steps[0].invoke, input, config, **given)
+        return _written(self._writers, output, config, input)
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **given: Any) -> Any:
         if config is None or is_heard(config):
             return await super().ainvoke(input, config, **given)
-        node, *writers = self.steps
         config, context = _own(config), copy_context()
         context.run(var_child_runnable_config.set, config)
         # None of the writers waits for anything: LangGraph's two forms of each do the same.
-        output = await Within(context, node.ainvoke(input, config, **given))
-        return _written(writers, output, config, input)
+        output = await Within(context, self.steps[0].ainvoke(input, config, **given))
+        return _written(self._writers, output, config, input)
 
 
-def _written(writers: Iterable[Any], output: Any, config: RunnableConfig, given: Any) -> Any:
-    for writer in writers:
-        told = {"given": given} if is_route(writer) else {}
-        output = writer.invoke(output, config, **told)
+def _written(writers: Iterable[Writer], output: Any, config: RunnableConfig, given: Any) -> Any:
+    for write in writers:
+        output = write(output, config, given)
     return output
+
+
+def _writer(stock: Any) -> Writer:
+    """Return what one of LangGraph's writers does, past what finds out anew what it takes."""
+    if not (isinstance(stock, RunnableCallable) and _takes_config_only(stock)):
+        return lambda output, config, _: stock.invoke(output, config)
+    function: Any = stock.func
+    write = partial(function, **stock.kwargs)
+    takes_given = is_route(stock)
+
+    def written(output: Any, config: RunnableConfig, given: Any) -> Any:
+        came = write(output, config, given=given) if takes_given else write(output, config)
+        runs = came is not output and isinstance(came, Runnable)
+        return came.invoke(output, config) if runs else came
+
+    return written
+
+
+def _takes_config_only(stock: RunnableCallable) -> bool:
+    wanted = stock.func_accepts.keys() - stock.kwargs.keys()
+    return wanted == {"config"} and not stock.trace and not stock.explode_args
 
 
 def _own(config: RunnableConfig) -> RunnableConfig:

@@ -6,15 +6,16 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langgraph._internal._runnable import RunnableCallable, RunnableSeq
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import override
 
 from daruma.graph.bridge import async_node
-from daruma.graph.node_run import run_quietly
+from daruma.graph.node_run import NodeRun, run_quietly
 from daruma.state.applied import state_of
 from daruma.state.channels import Input, State
 
@@ -55,6 +56,55 @@ def graph_of(node: Any, *, quiet: bool = True) -> Any:
 async def leave(_: State) -> dict[str, Any]:
     LEFT.set("work")
     return {"continuity": {"status": "fresh"}}
+
+
+class Adding(Runnable[Any, Any]):
+    """A step of a sequence that is none of LangGraph's own writers."""
+
+    @override
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        return [*input, "more"]
+
+
+def more(_: Any) -> Adding:
+    """Return what is to be run in its place."""
+    return Adding()
+
+
+def more_of(_: Any, config: RunnableConfig) -> Runnable[Any, Any] | None:
+    """Do the same, where it was told where it is written from."""
+    return Adding() if "from" in config["metadata"] else None
+
+
+def stated(given: list[str], config: RunnableConfig) -> list[str]:
+    """Say where it is written from."""
+    return [*given, str(config["metadata"]["from"])]
+
+
+@pytest.mark.parametrize(
+    "writer",
+    [
+        Adding(),
+        RunnableCallable(stated, trace=False),
+        RunnableCallable(stated),
+        RunnableCallable(more, trace=False),
+        RunnableCallable(more_of, trace=False),
+    ],
+)
+@pytest.mark.parametrize("face", ["sync", "async"])
+async def test_whatever_writes_what_a_node_returned_does_what_it_does(
+    face: str, writer: Any
+) -> None:
+    """Our own graph's writers are called by themselves; others are run as ever."""
+    config = RunnableConfig(
+        metadata={"from": "work"}, callbacks=CallbackManager([]), configurable={}
+    )
+    steps = RunnableCallable(lambda given: [given], trace=False), writer
+    quiet, stock = NodeRun(*steps), RunnableSeq(*steps)
+    ran = await quiet.ainvoke("a", config) if face == "async" else quiet.invoke("a", config)
+
+    assert ran == stock.invoke("a", config)
+    assert len(ran) == 2
 
 
 async def tasks_of(work: Coroutine[Any, Any, Any]) -> int:
