@@ -115,7 +115,10 @@ class Machine(FollowedMachine):
             config = at_once(config, self._thread(config).get("max_concurrency"))
             with run_traced(config, snapshot, self._bound) as config:
                 parts = super().stream(admitted, self._run(raised, handing, config), **options)
-                yield from handing.over(raised.over(interruptible(parts)))
+                with handing.after():
+                    with raised.noted_leaving():
+                        yield from interruptible(parts)
+                    raised.raise_end()
 
     @override
     async def astream(
@@ -151,9 +154,12 @@ class Machine(FollowedMachine):
             raised, handing = Raised(), self._handing_over(config)
             with run_traced(config, snapshot, self._bound) as config:
                 parts = super().astream(admitted, self._run(raised, handing, config), **options)
-                async with closing(handing.aover(raised.aover(parts))) as told:
-                    async for part in told:
-                        yield part
+                with handing.after():
+                    with raised.noted_leaving():
+                        async with closing(parts) as told:
+                            async for part in told:
+                                yield part
+                    raised.raise_end()
 
     def _past_damage(self, config: RunnableConfig | None) -> tuple[Self, RunnableConfig | None]:
         """Return how to go on from the checkpoint that was asked for, where newer ones are damaged.

@@ -1,8 +1,8 @@
 """Handing a run's task to evolution once the run is over, whichever way it ended (EV-01)."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
@@ -10,7 +10,6 @@ from langgraph.store.base import BaseStore
 
 from daruma.graph.members import Member
 from daruma.graph.of_a_run import OfARun
-from daruma.graph.raising import closing
 from daruma.state.channels import State
 from daruma.state.failure import TaskFailed, bug_in
 from daruma.state.result import TaskResult
@@ -81,21 +80,11 @@ class HandingOver(OfARun):
         if self._newest and state.task_id == result.task_id:
             self._status = result.status
 
-    def over(self, parts: Iterator[Any]) -> Iterator[Any]:
-        """Yield the parts of a run, and hand its task over once there are no more."""
+    @contextmanager
+    def after(self) -> Iterator[None]:
+        """Hand the run's task over once its parts were read, or whoever read them went away."""
         try:
-            yield from parts
-        except BaseException as error:
-            self._end(error)
-            raise
-        self._end(None)
-
-    async def aover(self, parts: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Do the same, asynchronously."""
-        try:
-            async with closing(parts):
-                async for part in parts:
-                    yield part
+            yield
         except BaseException as error:
             self._end(error)
             raise

@@ -7,7 +7,7 @@ and going on runs that node again.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -63,26 +63,19 @@ class Raised(OfARun):
         error = self._errors.get((failure.node, failure.message))
         return original(error) if error else TaskFailed(failure)
 
-    def over(self, parts: Iterator[Any]) -> Iterator[Any]:
-        """Yield the parts of a run, and raise what it ends with."""
+    @contextmanager
+    def noted_leaving(self) -> Iterator[None]:
+        """Keep what leaves the graph while the parts of a run are read: it is what it ends with."""
         try:
-            yield from parts
+            yield
         except Leaving as leaving:
             self.end = leaving.error
-        self._raise()
 
-    async def aover(self, parts: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Do the same, asynchronously."""
-        try:
-            async with closing(parts):
-                async for part in parts:
-                    yield part
-        except Leaving as leaving:
-            self.end = leaving.error
-        self._raise()
+    def raise_end(self) -> None:
+        """Raise what the run ends with: outside of any ``except``, so that it shows its own chain.
 
-    def _raise(self) -> None:
-        """Raise the end outside of any ``except``, so that its own chain is all it shows."""
+        Nothing is kept of the run from then on.
+        """
         error, self.end = self.end, None
         self._errors.clear()
         try:

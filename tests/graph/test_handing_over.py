@@ -1,7 +1,6 @@
 """Every task is handed over when its run is over, whichever way that came about (EV-01)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,8 @@ from tests.parts import a_context, a_failure, a_state, a_task
 from tests.raising_model import RaisingModel
 from tests.scripted_runs import calls, phases, say, shout
 
+from daruma import build_graph
+from daruma.graph.evolution import Evolution
 from daruma.graph.handing_over import Ended, HandingOver
 from daruma.graph.handlers import error_handler
 from daruma.graph.members import Member
@@ -260,13 +261,9 @@ class Handed(HandingOver):
         self.entered("main", a_state(), a_context())
 
     def end(self, error: BaseException | None) -> None:
-        def parts() -> Iterator[Any]:
-            yield {}
+        with suppress(BaseException), self.after():
             if error:
                 raise error
-
-        with suppress(BaseException):
-            list(self.over(parts()))
 
 
 @pytest.mark.parametrize(
@@ -322,21 +319,31 @@ def test_a_failure_that_has_left_as_an_exception_is_the_one_that_was_met() -> No
 
 async def test_what_is_read_from_is_closed_with_its_reader() -> None:
     """Before the task is handed over: nothing of its run is under way by then."""
-    handed, happened = Handed(), list[str]()
+    reached, happened = asyncio.Event(), list[str]()
 
-    async def parts() -> AsyncIterator[Any]:
+    async def hang(text: str) -> str:
+        """Take for ever."""
+        reached.set()
         try:
-            while True:
-                yield {}
+            await asyncio.Event().wait()
         finally:
-            happened.append(f"closed, {len(handed.kept)} handed over")
+            happened.append("closed")
+        return text
 
-    reading: Any = handed.aover(parts())
-    await anext(reading)
+    class Noting(Evolution):
+        def hand_over(self, ended: Ended) -> None:
+            happened.append(ended.status)
+
+    machine = build_graph(scripted(calls("hang")), [hang])
+    machine.evolution = Noting()
+    reading: Any = machine.astream(REACT, CONFIG, stream_mode="custom")
+    async for part in reading:
+        if part["type"] == "tool_started":
+            break
+    await reached.wait()
     await reading.aclose()
 
-    assert happened == ["closed, 0 handed over"]
-    assert [ended.status for ended in handed.kept] == ["cancelled"]
+    assert happened == ["closed", "cancelled"]
 
 
 def test_the_result_of_another_task_is_no_end_of_this_one(completed: Any) -> None:
