@@ -44,6 +44,8 @@ from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
 COUNTING: Final = frozenset({"main", "plan", "reflect", "compress"})
 """The nodes that count tokens, where there is a budget of them."""
 
+_EMPTY: Final = (lambda _: None).__code__
+
 _OUTPUTS: Final = 50
 """Large outputs that are kept for runs without a checkpointer."""
 
@@ -209,11 +211,20 @@ class Contexts:
 
 
 def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:
-    """Return what sends typed events to the run's ``custom`` stream."""
+    """Return what sends typed events to the run's ``custom`` stream, if anybody reads that."""
+    send = runtime.stream_writer
+    read = not _does_nothing(send)
 
     def emit(event: Event) -> None:
         if EVENTS.get(event.type) is not type(event):
             raise UndeclaredEvent(f"{type(event).__name__} is not declared in state/events.py")
-        runtime.stream_writer(event.to_dict())
+        if read:
+            send(event.to_dict())
 
     return emit
+
+
+def _does_nothing(function: object) -> bool:
+    """Whether a function is known to do nothing: LangGraph has such a one where nobody reads."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_code == _EMPTY.co_code and code.co_consts == (None,)

@@ -45,7 +45,8 @@ def observed(state: State) -> Observed:
 
 def _compared(result: ToolMessage) -> tuple[str, str]:
     bare = without_numbers if result.status == "error" else without_noise
-    return result.status, bare(without_reference(result.text))
+    said = result.content if isinstance(result.content, str) else result.text
+    return result.status, bare(without_reference(said))
 
 
 def _results(state: State) -> Iterator[ToolMessage]:

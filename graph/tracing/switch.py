@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from langchain_core.callbacks import Callbacks
@@ -40,8 +41,12 @@ def is_there() -> bool:
         return False
     from opentelemetry import metrics, trace
 
-    heard = trace.get_tracer_provider(), metrics.get_meter_provider()
-    return not all(type(each).__module__.startswith(_API) for each in heard)
+    return _hears(type(trace.get_tracer_provider())) or _hears(type(metrics.get_meter_provider()))
+
+
+@lru_cache(maxsize=16)
+def _hears(provider: type) -> bool:
+    return not provider.__module__.startswith(_API)
 
 
 @contextmanager

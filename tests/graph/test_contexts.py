@@ -1,17 +1,21 @@
 """A node's context: the graph's own live things, under the settings of the run."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say, shout
 
+from daruma.graph.bridge import async_node
 from daruma.graph.build import build_graph
 from daruma.graph.contexts import Contexts, UndeclaredEvent, emitter
+from daruma.state.channels import State
 from daruma.state.events import Event, Reflected
 from daruma.state.settings import Settings
 from daruma.tools.context import Context
@@ -158,3 +162,27 @@ def test_a_declared_event_is_sent() -> None:
     emitter(Runtime(stream_writer=sent.append))(event)
 
     assert sent == [{"type": "reflected", "text": "Oh."}]
+
+
+class Uncopied:
+    """A value that an event can not be read with."""
+
+    def __deepcopy__(self, memo: object) -> "Uncopied":
+        raise AssertionError("read")
+
+
+@pytest.mark.parametrize("face", ["sync", "async"])
+async def test_an_event_that_nobody_reads_is_not_written_out(face: str) -> None:
+    """Most runs are not watched."""
+    told: Any = Uncopied()
+
+    async def tell(_: State, runtime: Runtime[Any]) -> dict[str, Any]:
+        emitter(runtime)(Reflected(text=told))
+        return {}
+
+    builder: Any = StateGraph(State)
+    graph = builder.add_node("tell", async_node(tell)).add_edge(START, "tell").compile()
+    await (graph.ainvoke({}) if face == "async" else asyncio.to_thread(graph.invoke, {}))
+
+    with pytest.raises(AssertionError, match="read"):
+        await graph.ainvoke({}, stream_mode="custom")
