@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools import Tool as PlainTool
 from langchain_core.tools.base import _format_output
 
+from daruma.tools.given_arguments import given_arguments
 from daruma.tools.langchain_arguments import KEPT
 from daruma.tools.tool_threads import in_tool_thread
 
@@ -92,7 +93,7 @@ def _made(tool: BaseTool, function: Function, call: ToolCall) -> Any:
 
 def _given(tool: BaseTool, call: ToolCall) -> dict[str, Any] | None:
     """Return the arguments as the schema takes them; None if LangChain would not pass one on."""
-    _, given = tool._to_args_and_kwargs(call["args"], _CALL_ID)
+    given = given_arguments(tool, call["args"], _CALL_ID)
     return None if any(name in given for name in KEPT) else given
 
 
