@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from psycopg import Error
@@ -35,7 +35,7 @@ RETURNING token
 _LOOK: Final = "SELECT run, holder, taken_at FROM daruma_leases WHERE thread_id = %(thread)s"
 _KEEP: Final = """
 UPDATE daruma_leases SET expires_at = now() + make_interval(secs => %(seconds)s)
-WHERE thread_id = %(thread)s AND token = %(token)s
+WHERE thread_id = %(thread)s AND token = %(token)s AND expires_at > '-infinity'
 RETURNING token
 """
 _GIVE_BACK: Final = """
@@ -48,6 +48,21 @@ _GIVING_SECONDS: Final = 5.0
 
 _LEFT: Final[set[str]] = set()
 """Runs of this process that have ended and could not say so, whichever pool they were over."""
+
+
+class _Kept(NamedTuple):
+    """A lease that is kept alive, until it is over."""
+
+    over: "asyncio.Future[None]"
+    keeping: "asyncio.Task[None]"
+
+    async def ended(self) -> None:
+        """End it; a sign of life that is on its way comes first, else its connection were lost."""
+        self.over.set_result(None)
+        try:
+            await asyncio.wait([self.keeping])
+        finally:
+            self.keeping.cancel()
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,7 @@ class PostgresLeases:
     def __init__(self, database: Database, *, seconds: float = LEASE_SECONDS) -> None:
         self._database = database
         self._seconds = seconds
-        self._kept: dict[str, asyncio.Task[None]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     def take(self, thread_id: str) -> Hold:
@@ -117,7 +132,7 @@ class PostgresLeases:
 
     def _let_go(self, own: str) -> None:
         if kept := self._kept.pop(own, None):
-            kept.cancel()
+            kept.keeping.cancel()
 
     async def _taken(self, thread_id: str, own: str) -> Hold:
         hold = await self._try(thread_id, own, "")
@@ -125,12 +140,14 @@ class PostgresLeases:
             hold = await self._try(thread_id, own, hold.run)
         if isinstance(hold, _Held):
             raise ThreadBusy(hold.told(thread_id))
-        self._kept[own] = asyncio.create_task(self._keep(hold), name=SIGNS_OF_LIFE)
+        over = self._database.loop.create_future()
+        keeping = asyncio.create_task(self._keep(hold, over), name=SIGNS_OF_LIFE)
+        self._kept[own] = _Kept(over, keeping)
         return hold
 
     async def close(self) -> None:
         """Show no more signs of life; what is held is over when its time is."""
-        kept = [*self._kept.values()]
+        kept = [each.keeping for each in self._kept.values()]
         self._kept.clear()
         for each in kept:
             each.cancel()
@@ -157,22 +174,24 @@ class PostgresLeases:
         life = Life.of(held.holder)
         return held.run in _LEFT or (life is not None and life.is_over)
 
-    async def _keep(self, hold: Hold) -> None:
-        """Show signs of life; the first that comes too late ends it."""
+    async def _keep(self, hold: Hold, over: "asyncio.Future[None]") -> None:
+        """Show signs of life until it is over; the first that comes too late ends it."""
         values = {**_named(hold), "seconds": self._seconds}
         held = True
         while held:
-            await asyncio.sleep(self._seconds / 3)
+            await asyncio.wait([over], timeout=self._seconds / 3)
+            if over.done():
+                return
             with suppress(StorageUnavailable):  # it may come back before somebody takes the thread
                 held = bool(await self._database.statement(_KEEP, values))
 
     async def _given_back(self, hold: Hold) -> None:
         _LEFT.add(hold.run)
-        if kept := self._kept.pop(hold.run, None):
-            kept.cancel()
-            await asyncio.wait([kept])
+        kept = self._kept.pop(hold.run, None)
         with suppress(Error, TimeoutError, OSError, StorageUnavailable):
             async with asyncio.timeout(_GIVING_SECONDS):
+                if kept:
+                    await kept.ended()
                 await self._database.statement(_GIVE_BACK, _named(hold))
             _LEFT.discard(hold.run)
 

@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from daruma.graph.held import athread_held, thread_held
 from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.leases import _LEFT, SIGNS_OF_LIFE, PostgresLeases
+from daruma.graph.storage.leases import _KEEP, _LEFT, SIGNS_OF_LIFE, PostgresLeases, _named
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.storage import HoldLost, ThreadBusy
 
@@ -204,6 +204,50 @@ async def test_an_old_lease_neither_keeps_nor_ends_a_newer_one(postgres_url: str
             await short.atake("t")
         held = pg.checkpointer.held(new)
         assert await held.aput(CONFIG, empty_checkpoint(), {}, {})
+
+
+WAITING = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
+
+
+async def test_a_sign_of_life_on_its_way_ends_before_its_lease_is_given_back(
+    postgres_url: str,
+) -> None:
+    """Cut off, it cost the connection, and the server might have carried it out afterwards."""
+    async with aopen_postgres(postgres_url) as pg:
+        short = PostgresLeases(pg.checkpointer.database, seconds=0.3)
+        hold = await short.atake("t")
+        async with pg.pool.connection() as locking, locking.transaction():
+            await locking.execute("SELECT FROM daruma_leases FOR UPDATE")
+            while not await on_its_way(pg):
+                pass
+            giving = asyncio.create_task(short.agive_back(hold))
+            done, _ = await asyncio.wait([giving], timeout=0.3)
+            assert not done
+
+        await giving
+
+        assert "returns_bad" not in pg.pool.get_stats()
+        assert (await pg.checkpointer.leases.atake("t")).token == 2
+
+
+async def on_its_way(pg: Postgres) -> bool:
+    """Whether a sign of life waits for somebody's lock."""
+    async with pg.pool.connection() as looking:
+        found = await looking.execute(WAITING, [f"%{_KEEP.split('(')[0].strip()}%"])
+        return await found.fetchone() is not None
+
+
+async def test_a_sign_of_life_that_comes_too_late_takes_nothing_back(postgres_url: str) -> None:
+    """As of a run whose connection was lost: the server may be slower with it than with the end."""
+    async with aopen_postgres(postgres_url) as pg:
+        leases = pg.checkpointer.leases
+        hold = await leases.atake("t")
+        await leases.agive_back(hold)
+
+        late = await pg.checkpointer.database.statement(_KEEP, {**_named(hold), "seconds": 30})
+
+        assert not late
+        assert (await leases.atake("t")).token == 2
 
 
 async def test_a_lease_that_could_not_be_given_back_is_left(postgres_url: str) -> None:
