@@ -108,6 +108,8 @@ class PostgresLeases:
         if asyncio._get_running_loop() is loop:  # an abandoned run, swept away on this very loop
             self._ending.add(ending := loop.create_task(self._given_back(hold)))
             ending.add_done_callback(self._ending.discard)
+        elif loop.is_closed():  # swept away at the exit: the lease ends with its process
+            _LEFT.add(hold.run)
         else:
             run(self._given_back(hold), loop=loop)
 

@@ -306,6 +306,30 @@ def test_the_thread_of_a_run_whose_loop_was_closed_is_free(postgres_url: str) ->
             pass
 
 
+LEFT_OPEN = """
+import sys
+from daruma.graph.held import thread_held
+from daruma.graph.storage.postgres import open_postgres
+def holding():
+    with thread_held(pg.checkpointer, "t"):
+        yield
+with open_postgres(sys.argv[1]) as pg:
+    left = holding()
+    next(left)
+"""
+
+
+def test_a_thread_that_is_still_held_at_the_exit_is_left_without_a_word(postgres_url: str) -> None:
+    """As by a stream that nobody closed: the loop of its database is gone, and so is its life."""
+    command = [sys.executable, "-W", "error", "-c", LEFT_OPEN, postgres_url]
+
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert (ended.stdout, ended.stderr) == ("", "")
+    with open_postgres(postgres_url) as pg, thread_held(pg.checkpointer, "t"):
+        pass
+
+
 FORK = """
 import os, sys
 from daruma import open_postgres
