@@ -17,7 +17,7 @@ _HOME: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, int]()
 
 
 class LeftBehind(DarumaError):
-    """Raised in a forked process for what works on a loop of its parent; it would wait for ever."""
+    """Raised for what works on a loop that turns no more, or in the parent of a forked process."""
 
 
 class Journey(Generic[T]):
@@ -38,7 +38,7 @@ class Journey(Generic[T]):
         try:
             _refuse_left_behind(self._loop)
             self._loop.call_soon_threadsafe(self._start)
-        except (RuntimeError, LeftBehind) as error:  # the first: the loop is closed
+        except (RuntimeError, LeftBehind) as error:  # the first: closed just now
             self._coroutine.close()
             self.end.set_exception(error)
 
@@ -69,6 +69,11 @@ class Journey(Generic[T]):
 
 
 def _refuse_left_behind(loop: asyncio.AbstractEventLoop) -> None:
+    if loop.is_closed():
+        raise LeftBehind(
+            "the event loop that this was opened on has ended: open the database and run the graph "
+            "within one asyncio.run, or use open_postgres, whose loop lasts"
+        )
     own = os.getpid()
     home = _HOME.setdefault(loop, own)
     if home != own:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final, TypeVar
 
-from psycopg_pool import PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.losses import leaves_connections_dead, meaning_of, reason
@@ -82,6 +82,8 @@ class Patience:
             trying.begin()
             try:
                 done = await operation()
+            except PoolClosed:
+                raise _closed(self.place) from None
             except Exception as error:
                 if meaning_of(error) == "wrong":
                     raise
@@ -145,6 +147,14 @@ class _Trying:
             f"back within {tried:.0f} s: nothing that was stored is lost; when it is back, "
             "`daruma resume THREAD`, or invoke(None, config), goes on from there"
         )
+
+
+def _closed(place: str) -> StorageUnavailable:
+    return StorageUnavailable(
+        f"{place} was closed here: a graph works for as long as the block of its `open_postgres` "
+        "lasts; open it again and build the graph on that, then invoke(None, config) goes on with "
+        "what had been begun"
+    )
 
 
 def _full(place: str, error: Exception) -> StorageUnavailable:

@@ -14,6 +14,7 @@ import pytest
 
 from daruma.graph.background import background_loop
 from daruma.graph.bridge import on, run
+from daruma.graph.journey import LeftBehind
 
 CALLER: ContextVar[str] = ContextVar("CALLER", default="nobody")
 
@@ -49,6 +50,20 @@ def test_a_wait_that_could_never_end_is_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="own event loop"):
         run(outer())
+
+
+def test_a_loop_that_is_closed_is_told_of_with_what_to_do() -> None:
+    """As of a graph made in one ``asyncio.run`` and used in another; nothing is left unawaited."""
+
+    async def nothing() -> None: ...
+
+    closed = asyncio.new_event_loop()
+    closed.close()
+
+    with pytest.raises(LeftBehind, match=r"event loop.*has ended.*one asyncio\.run"):
+        run(nothing(), loop=closed)
+    with pytest.raises(LeftBehind, match=r"event loop.*has ended.*one asyncio\.run"):
+        asyncio.run(on(closed, nothing()))
 
 
 def test_errors_keep_their_type_up_to_system_exit_and_the_loop_lives_on() -> None:

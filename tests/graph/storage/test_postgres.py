@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from psycopg.conninfo import make_conninfo
 
 from daruma.graph.storage.pool import display_url
-from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.storage import StorageUnavailable
 from daruma.tools.files.threads import entered_in_thread
 
@@ -77,6 +77,27 @@ async def test_an_error_in_the_body_is_the_callers_and_the_pool_is_closed(
         async with aopen_postgres(postgres_url) as asynchronous:
             raise KeyError("mine")
     assert asynchronous.pool.closed
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda pg: pg.checkpointer.get_tuple(config("t")),
+        lambda pg: pg.checkpointer.leases.take("t"),
+        lambda pg: pg.store.get(("here",), "key"),
+        lambda pg: pg.threads(),
+        lambda pg: pg.prune(0.0),
+    ],
+)
+def test_what_is_used_after_it_was_closed_says_so(
+    postgres_url: str, use: Callable[[Postgres], object]
+) -> None:
+    """A graph below the block that it was made in: nobody waits for a database to come back."""
+    with open_postgres(postgres_url) as pg:
+        pass
+
+    with pytest.raises(StorageUnavailable, match=r"was closed here.*open it again"):
+        use(pg)
 
 
 def test_eight_processes_may_open_an_empty_database_at_once(empty_postgres_url: str) -> None:
