@@ -39,7 +39,8 @@ def _validated(schema: type[BaseModel], args: Mapping[str, Any]) -> dict[str, An
 def _is_all(schema: type) -> bool:
     """Whether a schema's fields are all that it gives, and none is for LangChain to fill in.
 
-    One without fields checks nothing: whatever it is given, the function is given nothing.
+    One without fields checks nothing: whatever it is given, the function is given nothing. What
+    checks a model as a whole may drop fields of it, or make another kind of it.
     """
     if not issubclass(schema, BaseModel) or issubclass(schema, RootModel):
         return False
@@ -50,7 +51,8 @@ def _is_all(schema: type) -> bool:
     more = config.get("extra") == "allow" or schema.model_computed_fields
     fewer = any(field.exclude or getattr(field, "exclude_if", None) for field in fields)
     hints = get_all_basemodel_annotations(schema).values()
+    remade = own.model_validators or own.root_validators
     filled = any(_is_injected_arg_type(hint, injected_type=InjectedToolCallId) for hint in hints)
     return bool(schema.model_fields) and not (
-        writes_itself_out or otherwise or more or fewer or filled
+        writes_itself_out or otherwise or more or fewer or remade or filled
     )

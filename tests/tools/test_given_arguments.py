@@ -1,7 +1,7 @@
 """A tool's function is given what LangChain would give it, of whatever schema."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import pytest
 from langchain_core.tools import InjectedToolCallId, StructuredTool
@@ -13,6 +13,7 @@ from pydantic import (
     computed_field,
     field_serializer,
     model_serializer,
+    model_validator,
 )
 from typing_extensions import override
 
@@ -110,6 +111,31 @@ class Filled(Fields):
     call: Annotated[str, InjectedToolCallId] = ""
 
 
+class Grown(Fields):
+    """Has more fields than what it is made of."""
+
+    own: int = 5
+
+
+class Becoming(Fields):
+    """Turns into another kind."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def grown(cls, _given: Any, _check: Any) -> Any:
+        return Grown(first=1, own=2)
+
+
+class Dropping(Fields):
+    """Drops a field that goes without saying."""
+
+    @model_validator(mode="after")
+    def drop(self) -> Self:
+        if "second" not in self.model_fields_set:
+            del self.second
+        return self
+
+
 class Empty(BaseModel):
     """Checks nothing."""
 
@@ -147,6 +173,8 @@ SCHEMAS = (
     Renaming,
     Sparing,
     Filled,
+    Becoming,
+    Dropping,
     Empty,
 )
 ARGS: tuple[dict[str, Any], ...] = (
