@@ -45,6 +45,8 @@ WHERE thread_id = %(thread)s AND token = %(token)s
 
 _GIVING_SECONDS: Final = 5.0
 """A database that does not take a lease back by then sees it end by itself."""
+_LAST_SIGN_SECONDS: Final = 2.0
+"""A sign of life that takes longer hangs: what gives the lease back may still get through."""
 
 _LEFT: Final[set[str]] = set()
 """Runs of this process that have ended and could not say so, whichever pool they were over."""
@@ -60,7 +62,7 @@ class _Kept(NamedTuple):
         """End it; a sign of life that is on its way comes first, else its connection were lost."""
         self.over.set_result(None)
         try:
-            await asyncio.wait([self.keeping])
+            await asyncio.wait([self.keeping], timeout=_LAST_SIGN_SECONDS)
         finally:
             self.keeping.cancel()
 

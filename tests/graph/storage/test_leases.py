@@ -237,6 +237,36 @@ async def on_its_way(pg: Postgres) -> bool:
         return await found.fetchone() is not None
 
 
+class Hanging:
+    """A database that answers no sign of life, as over a connection that was lost unheard."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.loop = database.loop
+        self.asked = asyncio.Event()
+
+    async def statement(self, statement: str, values: Mapping[str, Any]) -> Any:
+        if statement == _KEEP:
+            self.asked.set()
+            await asyncio.Event().wait()
+        return await self._database.statement(statement, values)
+
+
+async def test_a_sign_of_life_that_hangs_does_not_keep_a_lease_from_being_given_back(
+    postgres_url: str,
+) -> None:
+    """Other processes would have to wait for its end: the connection of the end may be sound."""
+    async with aopen_postgres(postgres_url) as pg:
+        hanging: Any = Hanging(pg.checkpointer.database)
+        short = PostgresLeases(hanging, seconds=0.3)
+        hold = await short.atake("t")
+        await hanging.asked.wait()
+        await short.agive_back(hold)
+
+        assert hold.run not in _LEFT
+        assert not any(task.get_name() == SIGNS_OF_LIFE for task in asyncio.all_tasks())
+
+
 async def test_a_sign_of_life_that_comes_too_late_takes_nothing_back(postgres_url: str) -> None:
     """As of a run whose connection was lost: the server may be slower with it than with the end."""
     async with aopen_postgres(postgres_url) as pg:
