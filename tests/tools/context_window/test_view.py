@@ -164,6 +164,18 @@ def test_a_view_that_goes_on_from_another_is_what_it_is_from_the_beginning(
         assert ESTIMATE.of_history(view(grown, compaction)) == ESTIMATE.of_messages(sendable(anew))
 
 
+def test_a_measure_can_move_to_what_stands_before_a_summary() -> None:
+    """A long instruction, which no summary takes the place of, is cut like all through it."""
+    history = Growing([SystemMessage("Be kind. " * 50, id="s"), *HISTORY])
+    pruned = str(HISTORY[10].id)
+    before = Compaction(summary="x", summarised_through=THIRD, pruned_through=pruned)
+    now = replace(before, cut=120, cut_through="s")
+    view(history, before)
+
+    assert len(view(history, now)[0].text) == 120
+    assert view(history, now) == view(list(history), now)
+
+
 def test_measures_that_go_further_or_less_far_make_the_same_view_from_any_other() -> None:
     """Each of the ways to show a history after each other one."""
     places = ["", THIRD, str(HISTORY[10].id)]
