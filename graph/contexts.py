@@ -227,4 +227,4 @@ def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:
 def _does_nothing(function: object) -> bool:
     """Whether a function is known to do nothing: LangGraph has such a one where nobody reads."""
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_code == _EMPTY.co_code and code.co_consts == (None,)
+    return code is not None and code.co_code == _EMPTY.co_code

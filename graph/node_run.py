@@ -66,15 +66,19 @@ def _written(writers: Iterable[Writer], output: Any, config: RunnableConfig, giv
 
 def _writer(stock: Any) -> Writer:
     """Return what one of LangGraph's writers does, past what finds out anew what it takes."""
+    takes_given = is_route(stock)
+
+    def invoked(output: Any, config: RunnableConfig, given: Any) -> Any:
+        return stock.invoke(output, config, **({"given": given} if takes_given else {}))
+
     if not (isinstance(stock, RunnableCallable) and _takes_config_only(stock)):
-        return lambda output, config, _: stock.invoke(output, config)
+        return invoked
     function: Any = stock.func
     write = partial(function, **stock.kwargs)
-    takes_given = is_route(stock)
 
     def written(output: Any, config: RunnableConfig, given: Any) -> Any:
         came = write(output, config, given=given) if takes_given else write(output, config)
-        runs = came is not output and isinstance(came, Runnable)
+        runs = stock.recurse and isinstance(came, Runnable)
         return came.invoke(output, config) if runs else came
 
     return written

@@ -19,7 +19,7 @@ _SYNTHETIC: Final = ("args", "kwargs")
 def given_arguments(tool: BaseTool, args: Mapping[str, Any], call_id: str) -> dict[str, Any]:
     """Return what LangChain would give. Raises what the schema does."""
     schema: Any = tool.args_schema
-    if isinstance(schema, type) and _is_all(schema) and not tool._injected_args_keys:
+    if isinstance(schema, type) and _gives_its_fields(schema) and not tool._injected_args_keys:
         return _validated(schema, args)
     _, given = tool._to_args_and_kwargs(dict(args), call_id)
     return given
@@ -36,7 +36,7 @@ def _validated(schema: type[BaseModel], args: Mapping[str, Any]) -> dict[str, An
 
 
 @lru_cache(maxsize=256)
-def _is_all(schema: type) -> bool:
+def _gives_its_fields(schema: type) -> bool:
     """Whether a schema's fields are all that it gives, and none is for LangChain to fill in.
 
     One without fields checks nothing: whatever it is given, the function is given nothing. What

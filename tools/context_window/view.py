@@ -34,7 +34,7 @@ def view(messages: Sequence[AnyMessage], compaction: Compaction | None) -> list[
     history = growing(messages)
     if compaction is None:
         return history
-    known, told = history.known(_grown, _NONE), _told(compaction)
+    known, told = history.known(_grown, _NO_VIEWS), _told(compaction)
     shown = next((each for each in known if _told(each.compaction) == told), None)
     shown = shown or _gone_on(history, compaction, known) or _begun(history, compaction)
     if not known or shown is not known[0]:
@@ -82,7 +82,7 @@ class Shown:
     messages: Growing[AnyMessage]
 
 
-_NONE: Final[tuple[Shown, ...]] = ()
+_NO_VIEWS: Final[tuple[Shown, ...]] = ()
 
 
 def _grown(known: tuple[Shown, ...], messages: Sequence[AnyMessage]) -> tuple[Shown, ...]:
