@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class Growing(list[T]):
-    """The values of a channel. It is never changed in place: what is added makes a new one."""
+    """The values of a channel. They are never changed in place: what is added makes a new list."""
 
     __slots__ = ("_first", "_known")
     _known: dict[Callable[..., Any], tuple[int, Any, object]]
