@@ -86,7 +86,7 @@ def _writer(stock: Any) -> Writer:
 
 def _takes_config_only(stock: RunnableCallable) -> bool:
     wanted = stock.func_accepts.keys() - stock.kwargs.keys()
-    return wanted == {"config"} and not stock.trace and not stock.explode_args
+    return wanted == {"config"} and not stock.explode_args
 
 
 def _own(config: RunnableConfig) -> RunnableConfig:

@@ -1,4 +1,4 @@
-"""LangGraph's runtime, which it copies three times for each task, each time field by field.
+"""LangGraph's runtime, which it copies several times for each task, field by field.
 
 ``dataclasses.replace`` looks anew at what fields a kind has: that took more of a step than most of
 our nodes.

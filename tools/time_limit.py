@@ -80,7 +80,6 @@ async def _waited(seconds: float | None, task: "asyncio.Future[Outcome]") -> Non
     try:
         await waiter
     finally:
-        task.remove_done_callback(wake)
         if timer:
             timer.cancel()
 

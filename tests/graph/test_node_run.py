@@ -107,6 +107,21 @@ async def test_whatever_writes_what_a_node_returned_does_what_it_does(
     assert len(ran) == 2
 
 
+def apart(word: str, *, times: int, config: RunnableConfig) -> str:
+    """Take what was returned as arguments of its own."""
+    return word * times + str(config["metadata"]["from"])
+
+
+def test_a_writer_that_takes_what_was_returned_apart_does_so() -> None:
+    """LangGraph has a way to say it."""
+    config = RunnableConfig(metadata={"from": "!"}, callbacks=CallbackManager([]), configurable={})
+    returned = RunnableCallable(lambda word: ((word,), {"times": 2}), trace=False)
+
+    quiet = NodeRun(returned, RunnableCallable(apart, trace=False, explode_args=True))
+
+    assert quiet.invoke("a", config) == "aa!"
+
+
 async def tasks_of(work: Coroutine[Any, Any, Any]) -> int:
     """Return how many tasks some work makes."""
     made: list[Any] = []
