@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 
+from daruma.graph.model_call import called
 from daruma.graph.models.faults import Fault
 from daruma.graph.offered import Offered
-from daruma.graph.prompt_value import prompt_of
 from daruma.tools.context import Sampling
 from daruma.tools.sendable import sendable
 from daruma.tools.tool import Tool
@@ -45,11 +45,11 @@ class Request:
         messages = sendable(self.messages)
         if self.tools:
             return await self.offered.asked(model, self.tools, messages, metadata)
-        config, prompt = RunnableConfig(metadata=metadata), prompt_of(model, messages)
+        config = RunnableConfig(metadata=metadata)
         if self.sampling is None:
-            return await model.ainvoke(prompt, config)
+            return await called(model, messages, config, {})
         config["tags"] = [TAG_NOSTREAM]
-        return await model.ainvoke(prompt, config, stream=False, **self.options())
+        return await called(model, messages, config, {"stream": False, **self.options()})
 
     def options(self) -> dict[str, Any]:
         """Return how the answer is sampled, as far as the model takes it."""

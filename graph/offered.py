@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 
+from daruma.graph.model_call import called
 from daruma.graph.models.errors import ModelUnavailable
-from daruma.graph.prompt_value import prompt_of
 from daruma.tools.tool import Tool
 
 Bound = Runnable[LanguageModelInput, AIMessage]
@@ -35,8 +35,7 @@ class Offered:
         # A binding that adds nothing to a config merges that of the node with itself, which comes
         # to the node's own again, and takes longer than all that is ours of a request.
         config = RunnableConfig(metadata=_of_the_node() | metadata)
-        prompt = prompt_of(bound.bound, messages)
-        return await bound.bound.ainvoke(prompt, config, **bound.kwargs)
+        return await called(bound.bound, messages, config, bound.kwargs)
 
     def _bound(self, model: BaseChatModel, tools: tuple[Tool, ...]) -> Bound:
         last = self._last

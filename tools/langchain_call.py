@@ -19,9 +19,14 @@ from langchain_core.tools.base import _format_output
 
 from daruma.tools.given_arguments import given_arguments
 from daruma.tools.langchain_arguments import KEPT
+from daruma.tools.langchain_own import Own
 from daruma.tools.tool_threads import in_tool_thread
 
 Function = Callable[..., Any]
+
+_OWN: Final = Own(StructuredTool, "ainvoke", "_arun", "_run")
+_BELOW: Final = Own(BaseTool, "invoke", "ainvoke", "run", "arun")
+"""What stands between a caller and the function."""
 
 _INHERITED: Final = {each._arun for each in (BaseTool, StructuredTool, PlainTool)}
 
@@ -77,6 +82,8 @@ def _is_all(function: Function, tool: BaseTool) -> bool:
 
     Handlers come from the run around it, the tool, the process and the environment.
     """
+    if not (_OWN.of(tool) and _BELOW.of(BaseTool)):
+        return False
     handles = tool.handle_tool_error or tool.handle_validation_error
     if handles or tool.response_format != "content" or _function(tool) is not function:
         return False

@@ -10,13 +10,21 @@ from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
-from daruma.state.growing import Growing
+from daruma.state.growing import Growing, growing
 
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Sendable(list[BaseMessage]):
-    """A request that every provider takes: there is nothing more to mend."""
+    """A request that every provider takes: there is nothing more to mend.
+
+    ``to_translate`` of its messages LangChain may hand to a model as something else, and has to
+    look at.
+    """
+
+    def __init__(self, messages: Iterable[BaseMessage], *, to_translate: int | None = None) -> None:
+        super().__init__(messages)
+        self.to_translate = _to_translate(0, self) if to_translate is None else to_translate
 
 
 def sendable(messages: Sequence[BaseMessage]) -> Sendable:
@@ -46,10 +54,27 @@ def request(
     rest = sendable([*history[through:], *tail])
     if not through or any(isinstance(message, SystemMessage) for message in rest[:1]):
         return sendable([*head, *history, *tail])
-    sent = Sendable(sendable(head))
-    sent += history if through == len(history) else history[:through]
-    sent += rest
-    return sent
+    first = sendable(head)
+    shown = history if through == len(history) else history[:through]
+    most = first.to_translate + growing(history).known(_to_translate, 0) + rest.to_translate
+    return Sendable([*first, *shown, *rest], to_translate=most)
+
+
+_WORDS_AND_CALLS: Final = frozenset(
+    {"text", "reasoning", "thinking", "redacted_thinking", "tool_use", "tool_call", "function_call"}
+)
+"""Kinds of content that LangChain hands on; pictures, sounds and files it may translate."""
+
+
+def _to_translate(known: int, messages: Iterable[BaseMessage]) -> int:
+    return known + sum(not _as_it_is(message) for message in messages)
+
+
+def _as_it_is(message: BaseMessage) -> bool:
+    content = message.content
+    return type(content) is str or all(
+        isinstance(part, str) or part.get("type") in _WORDS_AND_CALLS for part in content
+    )
 
 
 def settled(history: Sequence[BaseMessage]) -> int:

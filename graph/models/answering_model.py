@@ -52,25 +52,25 @@ class AnsweringModel(BaseChatModel):
     def invoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
-        return super().invoke(input, config, **_with_metadata(config, kwargs))
+        return super().invoke(input, config, **with_metadata(config, kwargs))
 
     @override
     async def ainvoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
-        return await super().ainvoke(input, config, **_with_metadata(config, kwargs))
+        return await super().ainvoke(input, config, **with_metadata(config, kwargs))
 
     @override
     def stream(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[AIMessageChunk]:
-        return super().stream(input, config, **_with_metadata(config, kwargs))
+        return super().stream(input, config, **with_metadata(config, kwargs))
 
     @override
     def astream(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[AIMessageChunk]:
-        return super().astream(input, config, **_with_metadata(config, kwargs))
+        return super().astream(input, config, **with_metadata(config, kwargs))
 
     @override
     def _generate(
@@ -128,8 +128,9 @@ class AnsweringModel(BaseChatModel):
             return late.then()
 
 
-def _with_metadata(config: RunnableConfig | None, kwargs: dict[str, Any]) -> dict[str, Any]:
-    return kwargs | {_METADATA: ensure_config(config).get("metadata") or {}}
+def with_metadata(config: RunnableConfig | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call's options with its metadata, which such a model's own function asks for."""
+    return {**options, _METADATA: ensure_config(config).get("metadata") or {}}
 
 
 def _asked(kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,17 +25,14 @@ _HEAD: Final = (
     "steps",
     "ms a step",
     "of a processor",
-    "of that asking the model",
-    "and all else",
     "bytes a step",
     "bytes a step so far",
 )
 _HOW: Final = (
     "One thread, asynchronous caller, Postgres, durability `sync`, journalled tools; medians of "
     "{pairs} threads (lowest-highest). Milliseconds by the clock, and of a processor in the "
-    "measured process: asking is what LangChain does with the messages of a request for any "
-    "caller, before the model has them. Bytes are those of the thread's rows, before Postgres "
-    "compresses them; a stretch may hold a whole copy, which is rare."
+    "measured process. Bytes are those of the thread's rows, before Postgres compresses them; a "
+    "stretch may hold a whole copy, which is rare."
 )
 _TOLD: Final = f"{_HOW} `create_agent` on the stock saver is shown to step 410."
 _BOUND_TOLD: Final = (
@@ -46,8 +43,6 @@ _BOUND_TOLD: Final = (
 _TIMES: Final[tuple[Callable[[Mark], float], ...]] = (
     lambda part: part.clock,
     lambda part: part.processor,
-    lambda part: part.asking,
-    lambda part: part.processor - part.asking,
 )
 """The seconds of a stretch that are shown, as the columns stand."""
 

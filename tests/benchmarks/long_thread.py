@@ -31,8 +31,6 @@ class Mark:
     clock: float = 0.0
     processor: float = 0.0
     """Seconds of a processor that this process took: on a busy machine they tell more."""
-    asking: float = 0.0
-    """Of the seconds of a processor, those within model calls."""
     kept: int = 0
 
     def since(self, other: "Mark") -> "Mark":
@@ -41,7 +39,6 @@ class Mark:
             self.steps - other.steps,
             self.clock - other.clock,
             self.processor - other.processor,
-            self.asking - other.asking,
             self.kept - other.kept,
         )
 
@@ -52,7 +49,7 @@ async def long_thread(agent: Any, task: Task, url: str, at: Collection[int]) -> 
     The clocks stand still while bytes are counted.
     """
     config = new_thread(task)
-    marks, done, clock, processor, asked = {0: Mark(0)}, 0, 0.0, 0.0, task.model.asking
+    marks, done, clock, processor = {0: Mark(0)}, 0, 0.0, 0.0
     with psycopg.connect(url, autocommit=True) as other:
         since, began = time.perf_counter(), time.process_time()
         parts = agent.astream(ASKED, config, stream_mode="updates", **durably(agent))
@@ -61,8 +58,7 @@ async def long_thread(agent: Any, task: Task, url: str, at: Collection[int]) -> 
             if done in at and done not in marks:
                 clock += time.perf_counter() - since
                 processor += time.process_time() - began
-                asking = task.model.asking - asked
-                marks[done] = Mark(done, clock, processor, asking, _kept(other, config))
+                marks[done] = Mark(done, clock, processor, _kept(other, config))
                 since, began = time.perf_counter(), time.process_time()
     assert task.calls == task.steps * task.at_once, f"{task.calls} calls"
     return marks

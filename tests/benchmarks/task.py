@@ -7,14 +7,11 @@ object serves any number of threads and graphs.
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import PrivateAttr
 from typing_extensions import override
@@ -31,49 +28,17 @@ _USAGE: Final = {"input": 1, "output": 1}  # an estimate would count the whole h
 class TurnByTurn(ScriptedChatModel):
     """A scripted model that finds its turn by the last calls that a request already holds."""
 
-    _asking: float = PrivateAttr(default=0.0)
     _done: float = PrivateAttr(default=0.0)
     _between: float = PrivateAttr(default=0.0)
-
-    @property
-    def asking(self) -> float:
-        """Seconds of a processor within calls of one thread so far: LangChain's walk through all.
-
-        What is measured beside it must not work meanwhile.
-        """
-        return self._asking
 
     @property
     def between(self) -> float:
         """Seconds by the clock from the last answer but one to the last request: one step alone.
 
-        It is that of one thread; no other may ask the same model meanwhile.
+        It is that of one thread; no other may ask the same model meanwhile. What LangChain does
+        before the model has its request, and after the answer, is the step's.
         """
         return self._between
-
-    @override
-    def invoke(
-        self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AIMessage:
-        with self._timed():
-            return super().invoke(input, config, **kwargs)
-
-    @override
-    async def ainvoke(
-        self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AIMessage:
-        with self._timed():
-            return await super().ainvoke(input, config, **kwargs)
-
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        self._between = time.perf_counter() - self._done
-        began = time.process_time()
-        try:
-            yield
-        finally:
-            self._asking += time.process_time() - began
-            self._done = time.perf_counter()
 
     @override
     def answer(
@@ -83,11 +48,18 @@ class TurnByTurn(ScriptedChatModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
+        self._between = time.perf_counter() - self._done
+        try:
+            told = {CALL_KEY: self._turn_of(messages), **metadata}
+            return super().answer(messages, metadata=told, tools=tools)
+        finally:
+            self._done = time.perf_counter()
+
+    def _turn_of(self, messages: Sequence[BaseMessage]) -> int:
         # The last calls tell it: to count all answers would take longer with each of them.
         said = (each for each in reversed(messages) if isinstance(each, AIMessage))
         calls = next((each.tool_calls for each in said if each.tool_calls), ())
-        turn = 1 + calls[-1]["args"]["number"] // len(calls) if calls else 0
-        return super().answer(messages, metadata={CALL_KEY: turn} | {**metadata}, tools=tools)
+        return 1 + calls[-1]["args"]["number"] // len(calls) if calls else 0
 
 
 class Task:

@@ -1,6 +1,7 @@
 """A tool's function called by itself says what LangChain's call of the tool would say."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Annotated, Any
 
 import pytest
@@ -8,7 +9,7 @@ from langchain_core.callbacks import BaseCallbackHandler, Callbacks
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
-from langchain_core.tools import InjectedToolCallId, StructuredTool
+from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from daruma.tools.langchain_call import called, plain_function
@@ -235,3 +236,21 @@ def test_a_tool_of_a_class_of_its_own_is_called_by_langchain() -> None:
         """One of them."""
 
     assert plain_function(Own.from_function(where)) is None
+
+
+@BOTH
+async def test_what_is_wrapped_around_langchain_s_call_is_called(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As tracers do that know nothing of handlers."""
+    tool = made(where)
+    plain = plain_function(tool)
+    inner = BaseTool.arun if made is later else BaseTool.run
+
+    @wraps(inner)
+    def traced(*args: Any, **given: Any) -> Any:
+        return inner(*args, **given)
+
+    monkeypatch.setattr(BaseTool, inner.__name__, traced)
+
+    assert message(await called(tool, plain, {})).content == "by LangChain"

@@ -110,3 +110,21 @@ def test_a_settled_history_goes_as_it_is() -> None:
     assert all(one is other for one, other in zip(sent[1:4], settled, strict=True))
     assert [message.type for message in sent[4:]] == ["ai", "tool", "human"]
     assert sendable(sent) is sent
+
+
+@given(st.lists(MESSAGES, max_size=3), st.lists(MESSAGES, max_size=5), st.sampled_from([0, 1, 2]))
+def test_pictures_are_known_of_whatever_stands_before_them(
+    head: list[BaseMessage], history: list[BaseMessage], at: int
+) -> None:
+    """LangChain may have to translate them, of what was settled long ago too."""
+    grown: Growing[BaseMessage] = Growing()
+    for message in [*history[:at], PICTURE, *history[at:]]:
+        grown = grown.with_more([message])
+        sent = request(head, grown)
+        pictures = sum(each is PICTURE for each in sent)
+
+        assert bool(sent.to_translate) == bool(pictures)
+        assert bool(sendable(list(sent)).to_translate) == bool(pictures)
+
+
+PICTURE = HumanMessage([{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}])

@@ -1,0 +1,296 @@
+"""A model called by itself answers as it does when LangChain calls it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.rate_limiters import InMemoryRateLimiter
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tracers.context import collect_runs
+from pydantic import Field, PrivateAttr
+from tests.scripted_runs import RecordingModel, say
+from typing_extensions import override
+
+from daruma.graph.model_call import called
+from daruma.graph.model_request import Request
+from daruma.graph.offered import Offered
+from daruma.state.settings_tools import Tools
+from daruma.tools.registry import Registry
+from daruma.tools.sendable import sendable
+
+ASKED = sendable([HumanMessage("hi")])
+PICTURE = {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": "AAAA"}
+
+
+class Told(FakeListChatModel):
+    """A model that keeps what it was told, and in whose task."""
+
+    responses: list[str] = Field(default=["yes"])
+    fails: bool = False
+    streaming: bool = False
+    _told: list[Any] = PrivateAttr(default_factory=list)
+    _tasks: list[Any] = PrivateAttr(default_factory=list)
+
+    @override
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **given: Any
+    ) -> ChatResult:
+        self._tasks.append(asyncio.current_task())
+        self._told.append((list(messages), stop, run_manager.tags, run_manager.metadata, given))
+        if self.fails:
+            raise ConnectionError("gone")
+        messages.clear()
+        message = AIMessage("yes", usage_metadata=_USED, response_metadata={"finish": "stop"})
+        return ChatResult(
+            generations=[ChatGeneration(message=message)], llm_output={"model_name": "m"}
+        )
+
+    @override
+    async def _astream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **given: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        self._tasks.append(asyncio.current_task())
+        for part in ("y", "es"):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=part))
+
+
+_USED: Any = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+
+
+class OfTheirOwn(FakeListChatModel):
+    """A model whose author asks it in another way, and knows lists."""
+
+    @override
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AIMessage:
+        return AIMessage(f"{len(input)} and {input[-1].text}")
+
+    @override
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return RunnableLambda(lambda messages: AIMessage(f"bound: {messages[-1].text}"))
+
+
+async def by_itself(model: Told, messages: Sequence[BaseMessage] = ASKED, **options: Any) -> bool:
+    """Ask, and say whether LangChain stood between."""
+    await called(model, messages, {}, options)
+    return model._tasks[-1] is asyncio.current_task()
+
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "streams": {"streaming": True},
+    "new content": {"output_version": "v1"},
+    "tags and metadata": {"tags": ["mine"], "metadata": {"mine": 1}},
+}
+MESSAGES: dict[str, Any] = {
+    "text": ASKED,
+    "parts": sendable([HumanMessage(["a", {"type": "text", "text": "b"}])]),
+    "picture": sendable([HumanMessage([PICTURE])]),
+    "none": sendable([]),
+}
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize("messages", MESSAGES.values(), ids=MESSAGES)
+async def test_it_is_told_and_says_what_langchain_would_have(given: Any, messages: Any) -> None:
+    """The messages, the options, what its run is known by; and an id for its answer."""
+    ours, theirs = Told(**given), Told(**given)
+    config: RunnableConfig = {"metadata": {"langgraph_node": "main"}, "tags": ["a"]}
+    options: Any = {"tools": [1], "stop": ["."]}
+
+    async def ask(_: object) -> Any:
+        return (
+            await called(ours, messages, config, options),
+            await theirs.ainvoke(messages, config, **options),
+        )
+
+    one, other = await RunnableLambda(ask).ainvoke({}, {"metadata": {"outer": 1}})
+
+    assert with_any_id(one) == with_any_id(other)
+    assert [each[:3] for each in ours._told] == [each[:3] for each in theirs._told]
+    for (*_, said, left), (*_, known, right) in zip(ours._told, theirs._told, strict=True):
+        assert left == right
+        assert {**said, **known} == known
+        assert not [each for each in known.keys() - said if not each.startswith("ls_")]
+
+
+def with_any_id(message: AIMessage) -> tuple[Any, ...]:
+    id_ = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", str(message.id))
+    return id_, type(message), message.model_dump(exclude={"id"})
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+async def test_what_nobody_listens_to_is_called_by_itself(given: Any) -> None:
+    """Whatever its settings are."""
+    assert await by_itself(Told(**given))
+    assert await by_itself(Told(**given), MESSAGES["parts"])
+
+
+async def test_a_scripted_model_is_called_by_itself_with_its_metadata() -> None:
+    """It finds its turn by that."""
+    model = RecordingModel(script={"aside": [say("other")]})
+
+    assert (await called(model, ASKED, {"metadata": {"daruma_role": "aside"}}, {})).text == "other"
+
+
+class Listening(BaseCallbackHandler):
+    """Notes who is told of models."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **_: Any) -> None:
+        self.told.append(f"{serialized['name']}: {messages[0][0].content}")
+
+    def on_llm_end(self, response: Any, **_: Any) -> None:
+        self.told.append(response.generations[0][0].text)
+
+
+async def test_handlers_of_the_model_are_told() -> None:
+    listening = Listening()
+
+    assert not await by_itself(Told(callbacks=[listening]))
+    assert listening.told == ["Told: hi", "yes"]
+
+
+async def test_handlers_of_the_run_around_it_are_told() -> None:
+    """As in a node."""
+    listening = Listening()
+
+    async def ask(_: object) -> bool:
+        return await by_itself(Told())
+
+    assert not await RunnableLambda(ask).ainvoke({}, {"callbacks": [listening]})
+    assert await RunnableLambda(ask).ainvoke({})
+    assert listening.told == ["Told: hi", "yes"]
+
+
+async def test_who_collects_runs_is_told() -> None:
+    with collect_runs() as seen:
+        assert not await by_itself(Told())
+
+    assert [each.run_type for each in seen.traced_runs] == ["llm"]
+
+
+async def test_a_model_that_is_to_tell_on_the_screen_does() -> None:
+    assert not await by_itself(Told(verbose=True))
+
+
+async def test_a_picture_is_translated_by_langchain() -> None:
+    """Models know the newest form of it only."""
+    model = Told()
+
+    assert not await by_itself(model, MESSAGES["picture"])
+    assert model._told[0][0][0].content[0] != PICTURE
+
+
+async def test_options_that_langchain_keeps_reach_no_model() -> None:
+    """They are for traces."""
+    model = Told()
+
+    assert not await by_itself(model, ls_structured_output_format=None)
+    assert model._told[0][-1] == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["ainvoke", "_convert_input", "agenerate_prompt", "agenerate", "_agenerate_with_cache"]
+)
+async def test_what_a_model_does_otherwise_it_does(name: str) -> None:
+    """An author's own, or a tracer's that is wrapped around it."""
+    seen: list[str] = []
+
+    def around(self: Any, *args: Any, **given: Any) -> Any:
+        seen.append(name)
+        return getattr(Told, name)(self, *args, **given)
+
+    await called(type("Wrapped", (Told,), {name: around})(), ASKED, {}, {})
+
+    assert seen == [name]
+
+
+async def test_an_answer_that_is_known_is_not_asked_for_again() -> None:
+    """The model's cache is asked first, and told last."""
+    cache, model = InMemoryCache(), Told()
+    model.cache = cache
+    for _ in range(2):
+        said = await called(model, ASKED, {}, {})
+
+    assert said.text == "yes"
+    assert len(model._told) == 1
+
+
+async def test_the_model_s_limit_of_requests_holds() -> None:
+    waited: list[bool] = []
+
+    class Limit(InMemoryRateLimiter):
+        @override
+        async def aacquire(self, *, blocking: bool = True) -> bool:
+            waited.append(blocking)
+            return True
+
+    await called(Told(rate_limiter=Limit()), ASKED, {}, {})
+
+    assert waited == [True]
+
+
+async def test_a_failure_is_raised_as_it_is() -> None:
+    with pytest.raises(ConnectionError, match="gone"):
+        await called(Told(fails=True), ASKED, {}, {})
+
+
+async def test_what_a_model_does_to_its_messages_does_not_last() -> None:
+    """They are asked with again if it fails."""
+    await called(Told(), ASKED, {}, {})
+
+    assert [each.text for each in ASKED] == ["hi"]
+
+
+async def test_a_cancellation_is_none_of_its_answers() -> None:
+    """LangChain takes one from within for an answer."""
+
+    class Cancelled(Told):
+        @override
+        async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await called(Cancelled(), ASKED, {}, {})
+
+
+async def test_langchain_s_own_ways_are_handed_a_prompt() -> None:
+    """It is as good as checked; and no copy of the history."""
+    seen: list[Any] = []
+
+    class Converting(Told):
+        @override
+        def _convert_input(self, model_input: Any) -> Any:
+            seen.append(model_input)
+            return super()._convert_input(model_input)
+
+    await called(Converting(), ASKED, {}, {})
+
+    assert isinstance(seen[0], ChatPromptValue)
+    assert seen[0].messages is ASKED
+
+
+async def test_a_model_with_a_way_of_its_own_is_handed_a_list() -> None:
+    """With tools and without."""
+    model = OfTheirOwn(responses=[])
+    shown = Registry([say_it]).visible(Tools(), ())
+
+    assert (await Request(ASKED).sent(model, {})).text == "1 and hi"
+    assert (await Offered().asked(model, shown, ASKED, {})).text == "bound: hi"
+
+
+def say_it(text: str) -> str:
+    """Say it."""
+    return text
