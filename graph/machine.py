@@ -96,6 +96,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "asked": "finish",
             "unclear": "clarify",
             "candidate": "verify",
+            "completed": "finish",
             "final": "settle",
             "failed": "recovery",
             "fatal": "settle",

@@ -96,6 +96,7 @@ def after_main(
     "asked",
     "unclear",
     "candidate",
+    "completed",
     "final",
     "failed",
     "fatal",
@@ -113,7 +114,11 @@ def after_main(
         return "asked" if state.plan is None else "unclear"
     if not state.calls:
         verified = state.task and state.task.verify and budget.can_verify(state)
-        return "candidate" if verified else "final"
+        if verified:
+            return "candidate"
+        # Without a plan there is no phase to close.
+        ended = state.plan is None and work_status(state) == "completed"
+        return "completed" if ended else "final"
     return _called(state)
 
 

@@ -144,7 +144,7 @@ def test_an_unfinished_thread_goes_on(unfinished: Run) -> None:
     """With None, as LangGraph has it."""
     unfinished.send(None)
 
-    assert unfinished.nodes == ["tool", "main", "settle", "finish"]
+    assert unfinished.nodes == ["tool", "main", "finish"]
 
 
 @pytest.mark.parametrize("given", [None, Command(resume={"x": 1})])

@@ -197,7 +197,7 @@ def test_what_was_stopped_on_purpose_is_not_handed_over() -> None:
     """``interrupt_before`` looks at a run; going on ends it."""
     learned = Learned()
 
-    learned.graph.invoke(REACT, CONFIG, interrupt_before=["settle"])
+    learned.graph.invoke(REACT, CONFIG, interrupt_before=["finish"])
     before = learned.statuses
     learned.graph.invoke(None, CONFIG)
 

@@ -52,7 +52,7 @@ def test_all_may_be_approved_at_once(heard: list[str]) -> None:
     """TL-14: in any order."""
     run = start(heard).decide(two="approve", one="approve")
 
-    assert run.nodes[3:] == ["gate", "tool", "tool", "main", "settle", "finish"]
+    assert run.nodes[3:] == ["gate", "tool", "tool", "main", "finish"]
     assert sorted(heard) == ["1", "2"]
     assert run.result.status == "completed"
     check(run)
@@ -69,7 +69,7 @@ def test_approvals_may_come_one_by_one(heard: list[str]) -> None:
     assert left == first[:1]
     assert run.nodes[2:] == [
         *("__interrupt__", "gate", "__interrupt__", "gate"),
-        *("tool", "tool", "main", "settle", "finish"),
+        *("tool", "tool", "main", "finish"),
     ]
     assert sorted(heard) == ["1", "2"]
     check(run)
@@ -89,7 +89,7 @@ def test_all_denied_is_told_without_a_tool(heard: list[str]) -> None:
     """TL-15: the tool node is not entered."""
     run = start(heard).decide(one="deny", two="deny")
 
-    assert run.nodes[3:] == ["gate", "main", "settle", "finish"]
+    assert run.nodes[3:] == ["gate", "main", "finish"]
     assert heard == []
     check(run)
 

@@ -46,7 +46,7 @@ CASES: dict[str, dict[str, Any]] = {
     "reflect": PLAN,
     "recovery": {"script": [DOWN]},
     "consult": {"script": {"main": [DOWN], "recovery": [against("escalate")]}},
-    "settle": TOOL,
+    "settle": PLAN,
     "rollback": PLAN,
     "emergency": {"script": {"main": [DOWN], "recovery": [against("give-up")]}},
     "finish": TOOL,

@@ -62,8 +62,8 @@ def test_what_was_walked_is_lit() -> None:
 
     picture = graph.picture(config)
 
-    assert picture.nodes == {"intake": 1, "main": 1, "settle": 1, "finish": 1}
-    assert picture.edges["main", "settle"] == 1
+    assert picture.nodes == {"intake": 1, "main": 1, "finish": 1}
+    assert picture.edges["main", "finish"] == 1
     root = ET.fromstring(picture.svg)  # noqa: S314
     names = {
         text.text
@@ -72,7 +72,7 @@ def test_what_was_walked_is_lit() -> None:
         for text in group.iter(f"{SVG}text")
         if text.get("class") == "name"
     }
-    assert names == {"start", "intake", "main", "settle", "finish", "end"}
+    assert names == {"start", "intake", "main", "finish", "end"}
 
 
 def test_a_notebook_shows_the_graph_as_this_picture() -> None:

@@ -142,7 +142,7 @@ async def test_an_asynchronous_handler_sees_the_same() -> None:
         {"messages": [("user", "Do it")]}, {**run.config, "callbacks": [tracer]}
     )
 
-    assert {"main", "settle", "finish"} <= set(tracer.nodes)
+    assert {"main", "finish"} <= set(tracer.nodes)
 
 
 async def test_a_graph_within_a_chain_is_traced_too() -> None:
@@ -155,7 +155,6 @@ async def test_a_graph_within_a_chain_is_traced_too() -> None:
     assert [n.metadata["daruma_node"] for n in tracer.nodes()] == [
         "intake",
         "main",
-        "settle",
         "finish",
     ]
 
@@ -173,7 +172,7 @@ async def test_handlers_that_are_bound_to_the_graph_see_the_same(own: Any) -> No
     await bound.ainvoke(request, config)
 
     told = [node.metadata["daruma_node"] for node in tracer.nodes()]
-    assert told == ["intake", "main", "settle", "finish"] * 3
+    assert told == ["intake", "main", "finish"] * 3
 
 
 @pytest.mark.parametrize("node", ["intake"])

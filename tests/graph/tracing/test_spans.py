@@ -55,7 +55,6 @@ def test_a_run_is_one_tree(seen: Seen) -> None:
         ("tool", ROOT),
         ("execute_tool echo", "tool"),
         ("application's own", "execute_tool echo"),
-        ("settle", ROOT),
         ("finish", ROOT),
     }
     assert [span.name for span in seen.spans if span.status.status_code == StatusCode.ERROR] == []
@@ -90,7 +89,7 @@ async def test_an_asynchronous_run_is_the_same_tree(seen: Seen) -> None:
         own = [s for s in seen.spans if s.context.trace_id == root.context.trace_id]
         trees[seen.parent(root)] = sorted(span.name for span in own)
     assert set(trees) == {"one", "two"}
-    assert [len(names) for names in trees.values()] == [7, 7]
+    assert [len(names) for names in trees.values()] == [6, 6]
 
 
 def test_members_are_below_their_node(seen: Seen) -> None:
