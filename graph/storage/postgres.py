@@ -11,12 +11,14 @@ from contextlib import (
 )
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
 from daruma.graph.bridge import run
 from daruma.graph.evolving.jobs import adrain_place
 from daruma.graph.models.embeddings import resolve_embeddings
+from daruma.graph.storage.closed_at_exit import closed_at_exit
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
 from daruma.graph.storage.pool import Pool, connected, display_url
@@ -170,10 +172,17 @@ def open_postgres(
     :class:`~daruma.graph.models.errors.ModelUnavailable` for an embedding model that is none.
     """
     opened = aopen_postgres(url, key=key, outage_seconds=outage_seconds, embeddings=embeddings)
+    own = os.getpid()
+
+    def close(*error: Any) -> bool | None:
+        """Close what this process has opened: a fork of it has a copy, which nobody carries on."""
+        return run(opened.__aexit__(*error)) if os.getpid() == own else None
+
     with ExitStack() as stack:
         postgres = run(opened.__aenter__())
-        stack.push(lambda *error: run(opened.__aexit__(*error)))
-        yield postgres
+        stack.push(close)
+        with closed_at_exit(stack.close):
+            yield postgres
 
 
 @asynccontextmanager

@@ -31,7 +31,12 @@ os.register_at_fork(after_in_child=_threads.cache_clear)  # its threads stay beh
 async def to_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Do what `asyncio.to_thread` does, on threads that only this package uses."""
     here = partial(copy_context().run, work, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_threads(), here)
+    loop = asyncio.get_running_loop()
+    try:
+        future = loop.run_in_executor(_threads(), here)
+    except RuntimeError:  # the process ends: threads take nothing more, and nobody is held up
+        return here()
+    return await future
 
 
 async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
+import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -104,6 +108,7 @@ def test_eight_processes_may_open_an_empty_database_at_once(empty_postgres_url: 
     """ENGINE: LangGraph's own setup fails with UniqueViolation when two do it together."""
     program = """
 import sys
+import tempfile
 from daruma.graph.storage.postgres import open_postgres
 print("ready", flush=True)
 sys.stdin.readline()
@@ -236,3 +241,42 @@ async def test_a_server_that_is_cancelled_while_it_starts_is_left_again() -> Non
         await user
 
     assert steps == ["left"]
+
+
+NEVER_CLOSED = """
+import os, sys
+from daruma import ScriptedChatModel, build_graph, open_postgres
+opened = open_postgres()
+pg = opened.__enter__()
+graph = build_graph(ScriptedChatModel(script=[{"say": "Done."}]), persistence=pg)
+graph.invoke({"messages": "hi"}, {"configurable": {"thread_id": "t"}})
+if "fork" in sys.argv and os.fork() == 0:
+    sys.exit()
+if "fork" in sys.argv:
+    os.wait()
+print(len(pg.threads()), flush=True)
+if "gone" in sys.argv:
+    del opened
+"""
+
+
+@pytest.mark.parametrize("how", ["kept", "gone", "fork"])
+def test_what_is_never_closed_is_closed_at_the_exit(how: str) -> None:
+    """Without a word, as of a notebook's kernel; a fork leaves its parent's alone."""
+    folder = Path(tempfile.mkdtemp(prefix="daruma-tests-"))
+    folder.chmod(0o755)
+    environment = {k: v for k, v in os.environ.items() if k != "DARUMA_POSTGRES_URL"}
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-W", "ignore::DeprecationWarning", "-c", NEVER_CLOSED, how],
+            env={**environment, "DARUMA_DATA_DIR": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        assert not list(folder.rglob("postmaster.pid"))
+    finally:
+        shutil.rmtree(folder)
+
+    assert (ended.stdout, ended.stderr) == ("1\n", "")

@@ -1,6 +1,8 @@
 """Blocking work is never left running behind a cancellation."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -35,3 +37,20 @@ async def test_a_cancellation_waits_for_the_thread() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert done.is_set()
+
+
+AT_EXIT = """
+import asyncio, atexit
+from daruma.tools.files.threads import in_thread
+atexit.register(lambda: print(asyncio.run(in_thread(max, 1, 2))))
+asyncio.run(in_thread(max, 1, 2))
+"""
+
+
+def test_work_is_done_at_the_exit_too() -> None:
+    """Threads take nothing more by then."""
+    command = [sys.executable, "-W", "error", "-c", AT_EXIT]
+
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert (ended.stdout, ended.stderr) == ("2\n", "")
