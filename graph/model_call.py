@@ -1,10 +1,10 @@
 """Making the call of a chat model: as LangChain does where anybody listens, else by itself.
 
-For listeners LangChain looks at every message of a request twice, puts all settings of the model
-together and makes a task of the call. That is more than a superstep takes, and grows with each
-step of a thread.
+For listeners LangChain looks at every message of a request twice, and puts all settings of the
+model together. That is more than a superstep takes, and grows with each step of a thread.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -101,8 +101,12 @@ async def _answered(
     """Ask with the model's cache, its limit of requests and its way of streaming."""
     if isinstance(model, AnsweringModel):
         options = with_metadata(config, options)
-    # A list of its own: some models change what they are given.
-    result = await model._agenerate_with_cache(list(messages), run_manager=run, **options)
+    # A list of its own: some models change what they are given. A task of its own, as in LangChain:
+    # some cancel the one they are in, or make something else of being cancelled.
+    answer = model._agenerate_with_cache(list(messages), run_manager=run, **options)
+    (result,) = await asyncio.gather(answer, return_exceptions=True)
+    if isinstance(result, BaseException):
+        raise result
     return cast(AIMessage, result.generations[0].message)  # as LangChain has it
 
 

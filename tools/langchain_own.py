@@ -1,6 +1,6 @@
 """Whether LangChain's functions are still its own: classes override them, tracers wrap them."""
 
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 
@@ -20,7 +20,8 @@ class Own:
 
 def _function(it: object, name: str) -> object:
     found = getattr(it, name, None)
-    return getattr(found, "__func__", found)
+    # A wrapper may answer for what it wraps, whatever it is asked for but its type.
+    return found.__func__ if type(found) is MethodType else found
 
 
 def _is_plain(function: Any, cls: type) -> bool:

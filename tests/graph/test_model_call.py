@@ -3,6 +3,8 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from pydantic import Field, PrivateAttr
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
+from daruma.graph.deadline import within
 from daruma.graph.model_call import called
 from daruma.graph.model_request import Request
 from daruma.graph.offered import Offered
@@ -31,19 +34,23 @@ PICTURE = {"type": "image", "source_type": "base64", "mime_type": "image/png", "
 
 
 class Told(FakeListChatModel):
-    """A model that keeps what it was told, and in whose task."""
+    """A model that keeps what it was told, and how often LangChain summed up a call for others."""
 
     responses: list[str] = Field(default=["yes"])
     fails: bool = False
     streaming: bool = False
     _told: list[Any] = PrivateAttr(default_factory=list)
-    _tasks: list[Any] = PrivateAttr(default_factory=list)
+    _summed_up: int = PrivateAttr(default=0)
+
+    @override
+    def _combine_llm_outputs(self, _llm_outputs: list[Any], /) -> dict[str, Any]:
+        self._summed_up += 1
+        return super()._combine_llm_outputs(_llm_outputs)
 
     @override
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **given: Any
     ) -> ChatResult:
-        self._tasks.append(asyncio.current_task())
         self._told.append((list(messages), stop, run_manager.tags, run_manager.metadata, given))
         if self.fails:
             raise ConnectionError("gone")
@@ -57,7 +64,6 @@ class Told(FakeListChatModel):
     async def _astream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **given: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        self._tasks.append(asyncio.current_task())
         for part in ("y", "es"):
             yield ChatGenerationChunk(message=AIMessageChunk(content=part))
 
@@ -80,9 +86,9 @@ class OfTheirOwn(FakeListChatModel):
 
 
 async def by_itself(model: Told, messages: Sequence[BaseMessage] = ASKED, **options: Any) -> bool:
-    """Ask, and say whether LangChain stood between."""
+    """Ask, and say whether nobody but LangChain's own function for one request stood between."""
     await called(model, messages, {}, options)
-    return model._tasks[-1] is asyncio.current_task()
+    return not model._summed_up
 
 
 GIVEN: dict[str, dict[str, Any]] = {
@@ -264,6 +270,56 @@ async def test_a_cancellation_is_none_of_its_answers() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await called(Cancelled(), ASKED, {}, {})
+
+
+async def test_a_model_that_limits_its_own_time_ends_no_run() -> None:
+    """Cancelling the task that one is in was the way to do that before Python 3.11."""
+
+    class Limited(Told):
+        @override
+        async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                raise ConnectionError("too slow") from None
+            raise AssertionError
+
+    with pytest.raises(ConnectionError, match="too slow"):
+        await within(60, called(Limited(), ASKED, {}, {}))
+
+
+@pytest.mark.parametrize("made_of_it", [None, ConnectionError("cut")])
+async def test_the_end_of_its_time_is_what_it_is(made_of_it: Exception | None) -> None:
+    """Whatever a model makes of being cancelled: an answer of its own, or an error."""
+
+    class Deaf(Told):
+        @override
+        async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            if made_of_it:
+                raise made_of_it
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("half of"))])
+
+    with pytest.raises(TimeoutError, match="no answer within"):
+        await within(0, called(Deaf(), ASKED, {}, {}))
+
+
+async def test_what_a_model_sets_in_its_context_stays_there() -> None:
+    """The node goes on, and may ask another."""
+    told: ContextVar[str] = ContextVar("told", default="nothing")
+
+    class Telling(Told):
+        @override
+        async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+            told.set("much")
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("yes"))])
+
+    assert await by_itself(Telling())
+    assert told.get() == "nothing"
 
 
 async def test_langchain_s_own_ways_are_handed_a_prompt() -> None:

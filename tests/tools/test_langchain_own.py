@@ -72,6 +72,36 @@ def test_what_is_wrapped_later_is_not_its_own_any_more() -> None:
     assert not own.of(bell)
 
 
+class Around:
+    """A function wrapped as ``wrapt`` does it: what it wraps answers for it."""
+
+    def __init__(self, inner: Any) -> None:
+        self.__wrapped__ = inner
+
+    def __get__(self, instance: object, owner: type) -> "Around":
+        return Around(self.__wrapped__.__get__(instance, owner))
+
+    def __call__(self, *args: Any) -> str:
+        return str(self.__wrapped__(*args)) + "!"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+
+def test_what_answers_like_the_function_it_wraps_is_not_its_own() -> None:
+    class Later(Bell):
+        def ring(self) -> str:
+            return "ding"
+
+    own = Own(Later, "ring")
+    setattr(Later, "ring", Around(Later.ring))  # noqa: B010  # no method, as a checker sees it
+
+    assert Later().ring() == "ding!"
+    assert not own.of(Later())
+    assert not own.of(Later)
+    assert not Own(Later, "ring").of(Later())
+
+
 def test_what_is_not_there_is_nobody_s() -> None:
     """Another version may have it no more."""
     assert not Own(Bell, "chime").of(Bell())
