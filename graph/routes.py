@@ -112,14 +112,7 @@ def after_main(
         return "failed" if overcome else "fatal"
     if waits(state):
         return "asked" if state.plan is None else "unclear"
-    if not state.calls:
-        verified = state.task and state.task.verify and budget.can_verify(state)
-        if verified:
-            return "candidate"
-        # Without a plan there is no phase to close.
-        ended = state.plan is None and work_status(state) == "completed"
-        return "completed" if ended else "final"
-    return _called(state)
+    return _called(state) if state.calls else _said(state)
 
 
 def after_compress(
@@ -232,6 +225,14 @@ def after_hold(state: State) -> Literal["again", "next", "failed"]:
     if state.failure or state.plan is None:
         return "again"
     return "next" if _onward(state.plan) == "next" else "failed"
+
+
+def _said(state: State) -> Literal["candidate", "completed", "final"]:
+    if state.task and state.task.verify and budget.can_verify(state):
+        return "candidate"
+    # Without a plan there is no phase to close.
+    ended = state.plan is None and work_status(state) == "completed"
+    return "completed" if ended else "final"
 
 
 def _called(state: State) -> Literal["act", "broken", "gated", "answered"]:
