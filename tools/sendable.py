@@ -72,9 +72,14 @@ def _to_translate(known: int, messages: Iterable[BaseMessage]) -> int:
 
 def _as_it_is(message: BaseMessage) -> bool:
     content = message.content
-    return type(content) is str or all(
-        isinstance(part, str) or part.get("type") in _WORDS_AND_CALLS for part in content
-    )
+    return not isinstance(content, list) or all(map(_is_handed_on, content))
+
+
+def _is_handed_on(part: object) -> bool:
+    if not isinstance(part, dict):
+        return True
+    kind = part.get("type")
+    return isinstance(kind, str) and kind in _WORDS_AND_CALLS
 
 
 def settled(history: Sequence[BaseMessage]) -> int:

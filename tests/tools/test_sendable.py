@@ -1,5 +1,8 @@
 """What is sent is legal for every provider, whatever the history holds."""
 
+from typing import Any
+
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -125,6 +128,24 @@ def test_pictures_are_known_of_whatever_stands_before_them(
 
         assert bool(sent.to_translate) == bool(pictures)
         assert bool(sendable(list(sent)).to_translate) == bool(pictures)
+
+
+@pytest.mark.parametrize(
+    ("content", "to_translate"),
+    [
+        (None, 0),
+        ([None], 0),
+        ([{"type": ["text"]}], 1),
+        ([{"type": {"text": 1}}], 1),
+        ([{"type": None}], 1),
+        ([{}], 1),
+    ],
+)
+def test_content_of_no_known_form_is_no_failure_of_ours(content: Any, to_translate: int) -> None:
+    """What a model makes of it is its own affair, and tried again or overcome as such."""
+    odd = HumanMessage.model_construct(content=content)
+
+    assert sendable([odd]).to_translate == to_translate
 
 
 PICTURE = HumanMessage([{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}])
