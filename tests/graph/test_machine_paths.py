@@ -62,20 +62,20 @@ def undoing(**commands: str) -> dict[str, Any]:
 
 PATHS = {
     "direct chat": Scenario(
-        "intake main settle finish", "completed", [say("Hello.")], {"mode": "direct_chat"}
+        "intake main finish", "completed", [say("Hello.")], {"mode": "direct_chat"}
     ),
     "parallel tools": Scenario(
-        "intake main tool tool tool main settle finish",
+        "intake main tool tool tool main finish",
         "completed",
         [calls("shout", "shout", "shout"), say()],
     ),
     "an unknown tool": Scenario(
-        "intake main repair main settle finish",
+        "intake main repair main finish",
         "completed",
         {"main": [calls("nope"), say("I can't.")], "repair": [say('{"repairs": []}')]},
     ),
     "a repaired name": Scenario(
-        "intake main repair tool main settle finish",
+        "intake main repair tool main finish",
         "completed",
         {
             "main": [calls(call("sshout", id_="c")), say()],
@@ -83,12 +83,12 @@ PATHS = {
         },
     ),
     "broken arguments": Scenario(
-        "intake main tool main settle finish",
+        "intake main tool main finish",
         "completed",
         [{"calls": [{"name": "shout", "args": '{"text": '}, call()]}, say()],
     ),
     "a tool that raises": Scenario(
-        "intake main tool tool main settle finish", "completed", [calls("fall", "shout"), say()]
+        "intake main tool tool main finish", "completed", [calls("fall", "shout"), say()]
     ),
     "steps used up": Scenario(
         "intake main tool main tool main settle emergency finish",
@@ -296,7 +296,7 @@ PATHS = {
         {"main": [BLANK, BLANK], "recovery": [NO_IDEA]},
     ),
     "one blank answer": Scenario(
-        "intake main recovery main settle finish",
+        "intake main recovery main finish",
         "completed",
         {"main": [BLANK, say()], "recovery": [NO_IDEA]},
     ),
@@ -306,7 +306,7 @@ PATHS = {
         {"main": [DOWN, DOWN], "recovery": [DOWN]},
     ),
     "a person who helps": Scenario(
-        "intake main recovery main recovery | consult main settle finish",
+        "intake main recovery main recovery | consult main finish",
         "completed",
         {
             "main": [DOWN, DOWN, say() | {"expect": ["Use your own words."]}],
@@ -317,31 +317,31 @@ PATHS = {
         {"fallback_chain": {"recovery": {"max_retries": 2}}},
     ),
     "a retry": Scenario(
-        "intake main recovery main settle finish",
+        "intake main recovery main finish",
         "completed",
         {"main": [DOWN, say()], "recovery": [against("retry")]},
         settings=AT_ONCE,
     ),
     "a corrected call": Scenario(
-        "intake main recovery tool main settle finish",
+        "intake main recovery tool main finish",
         "completed",
         {"main": [BLANK, say() | {"expect": ["HELLO"]}], "recovery": [against(**CORRECTED)]},
     ),
     "a corrected call that has to be confirmed": Scenario(
-        "intake main recovery | gate tool main settle finish",
+        "intake main recovery | gate tool main finish",
         "completed",
         {"main": [BLANK, say() | {"expect": ["HELLO"]}], "recovery": [against(**CORRECTED)]},
         replies=("approve",),
         settings={"tools": {"policy": {"shout": "confirm"}}},
     ),
     "a corrected call that is not allowed": Scenario(
-        "intake main recovery main settle finish",
+        "intake main recovery main finish",
         "completed",
         {"main": [BLANK, say() | {"expect": ["denied by"]}], "recovery": [against(**CORRECTED)]},
         settings={"tools": {"policy": {"shout": "deny"}}},
     ),
     "a name that is not repaired to a hidden tool": Scenario(
-        "intake main tool main tool main recovery main repair main settle finish",
+        "intake main tool main tool main recovery main repair main finish",
         "completed",
         {
             "main": [calls("shout")] * 3 + [calls(call("sshout", id_="c")), say()],
@@ -350,7 +350,7 @@ PATHS = {
         },
     ),
     "an action that a person agrees to": Scenario(
-        "intake main recovery | consult main settle finish",
+        "intake main recovery | consult main finish",
         "completed",
         {"main": [DOWN, say()], "recovery": [against("retry", 0.6)]},
         replies=({"decision": "approve"},),
@@ -363,13 +363,13 @@ PATHS = {
         replies=({"decision": "deny"},),
     ),
     "an action that a person knows better than": Scenario(
-        "intake main recovery | consult main settle finish",
+        "intake main recovery | consult main finish",
         "completed",
         {"main": [DOWN, say() | {"expect": ["Wait a bit"]}], "recovery": [against("retry", 0.6)]},
         replies=({"decision": "instruct", "text": "Wait a bit."},),
     ),
     "a question that a model wants asked": Scenario(
-        "intake main recovery | consult main settle finish",
+        "intake main recovery | consult main finish",
         "completed",
         {
             "main": [DOWN, say() | {"expect": ["The blue one."]}],
