@@ -25,7 +25,8 @@ from daruma.tools.tool_threads import in_tool_thread
 Function = Callable[..., Any]
 
 _OWN: Final = Own(StructuredTool, "ainvoke", "_arun", "_run")
-_BELOW: Final = Own(BaseTool, "invoke", "ainvoke", "run", "arun")
+_OF_ALL: Final = Own(BaseTool, "invoke", "run", "arun")
+_BELOW: Final = Own(BaseTool, "ainvoke")
 """What stands between a caller and the function."""
 
 _INHERITED: Final = {each._arun for each in (BaseTool, StructuredTool, PlainTool)}
@@ -82,7 +83,7 @@ def _is_all(function: Function, tool: BaseTool) -> bool:
 
     Handlers come from the run around it, the tool, the process and the environment.
     """
-    if not (_OWN.of(tool) and _BELOW.of(BaseTool)):
+    if not (_OWN.of(tool) and _OF_ALL.of(tool) and _BELOW.of(BaseTool)):
         return False
     handles = tool.handle_tool_error or tool.handle_validation_error
     if handles or tool.response_format != "content" or _function(tool) is not function:

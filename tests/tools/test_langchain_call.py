@@ -239,8 +239,9 @@ def test_a_tool_of_a_class_of_its_own_is_called_by_langchain() -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("of", [BaseTool, StructuredTool])
 async def test_what_is_wrapped_around_langchain_s_call_is_called(
-    made: Any, monkeypatch: pytest.MonkeyPatch
+    made: Any, of: type[BaseTool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As tracers do that know nothing of handlers."""
     tool = made(where)
@@ -251,6 +252,6 @@ async def test_what_is_wrapped_around_langchain_s_call_is_called(
     def traced(*args: Any, **given: Any) -> Any:
         return inner(*args, **given)
 
-    monkeypatch.setattr(BaseTool, inner.__name__, traced)
+    monkeypatch.setattr(of, inner.__name__, traced)
 
     assert message(await called(tool, plain, {})).content == "by LangChain"
