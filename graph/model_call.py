@@ -52,7 +52,7 @@ async def called(
         isinstance(model, BaseChatModel)
         and isinstance(messages, Sendable)
         and not messages.to_translate
-        and (_ASKED.of(model) or _ASKED_BY_US.of(model))
+        and (_ASKED.of(model) or (_ASKED_BY_US.of(model) and _ASKED.of(BaseChatModel)))
         and _BETWEEN.of(model)
         and _FOR_LISTENERS.isdisjoint(options)
     ):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompt_values import ChatPromptValue
@@ -221,6 +221,24 @@ async def test_what_a_model_does_otherwise_it_does(name: str) -> None:
     await called(type("Wrapped", (Told,), {name: around})(), ASKED, {}, {})
 
     assert seen == [name]
+
+
+async def test_what_is_wrapped_around_langchain_s_call_sees_our_models_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They have a way of their own to it."""
+    seen: list[str] = []
+    inner = BaseChatModel.ainvoke
+
+    async def traced(self: BaseChatModel, *args: Any, **given: Any) -> AIMessage:
+        seen.append(type(self).__name__)
+        return await inner(self, *args, **given)
+
+    monkeypatch.setattr(BaseChatModel, "ainvoke", traced)
+    await called(RecordingModel(script=[say()]), ASKED, {}, {})
+    await called(Told(), ASKED, {}, {})
+
+    assert seen == ["RecordingModel", "Told"]
 
 
 async def test_an_answer_that_is_known_is_not_asked_for_again() -> None:
