@@ -48,14 +48,8 @@ async def called(
     options: Mapping[str, Any],
 ) -> AIMessage:
     """Return the answer of a model, or of what its ``bind_tools`` made. Raises what that raises."""
-    if (
-        isinstance(model, BaseChatModel)
-        and isinstance(messages, Sendable)
-        and not messages.to_translate
-        and (_ASKED.of(model) or (_ASKED_BY_US.of(model) and _ASKED.of(BaseChatModel)))
-        and _BETWEEN.of(model)
-        and _FOR_LISTENERS.isdisjoint(options)
-    ):
+    plain = isinstance(messages, Sendable) and not messages.to_translate
+    if plain and isinstance(model, BaseChatModel) and _adds_nothing(model, options):
         whole = ensure_config(config)
         run = _unheard(model, whole)
         if run:
@@ -63,13 +57,22 @@ async def called(
     return await model.ainvoke(_prompt(model, messages), config, **options)
 
 
+def _adds_nothing(model: BaseChatModel, options: Mapping[str, Any]) -> bool:
+    """Whether nobody has put anything between a caller and the model's own function."""
+    asked = _ASKED.of(model) or (_ASKED_BY_US.of(model) and _ASKED.of(BaseChatModel))
+    return asked and _BETWEEN.of(model) and _FOR_LISTENERS.isdisjoint(options)
+
+
 def _unheard(model: BaseChatModel, config: RunnableConfig) -> AsyncCallbackManagerForLLMRun | None:
     """Return what a model tells of its call where nobody hears it; None where somebody listens.
 
     Handlers come from the run around it, the model, the process and the environment.
     """
+    around = config.get("callbacks")
+    if getattr(around, "handlers", around):  # LangChain puts them together, once
+        return None
     manager = AsyncCallbackManager.configure(
-        config.get("callbacks"),
+        around,
         model.callbacks,
         model.verbose,
         config.get("tags"),

@@ -1,6 +1,5 @@
 """One request to a model: what is said, which tools are offered, how the answer is wanted."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -36,8 +35,9 @@ class Request:
         try:
             return await self._sent(model, metadata)
         except AttributeError as error:
-            # LangChain takes a cancellation from within a model for its answer, and trips over it.
-            if isinstance(error.obj, asyncio.CancelledError):
+            # LangChain takes a cancellation from within a model for its answer, and trips over it:
+            # as over all that is no `Exception`, such as a panic of what is written in Rust.
+            if isinstance(error.obj, BaseException) and not isinstance(error.obj, Exception):
                 raise error.obj from None
             raise
 

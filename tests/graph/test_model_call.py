@@ -290,6 +290,27 @@ async def test_a_cancellation_is_none_of_its_answers() -> None:
         await called(Cancelled(), ASKED, {}, {})
 
 
+class Panic(BaseException):
+    """As of code in Rust that a model calls."""
+
+
+@pytest.mark.parametrize("error", [Panic("at the disco"), asyncio.CancelledError()])
+@pytest.mark.parametrize("heard", [False, True])
+async def test_what_is_no_failure_is_raised_whoever_listens(
+    error: BaseException, heard: bool
+) -> None:
+    """LangChain trips over it."""
+
+    class Panicking(Told):
+        @override
+        async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+            raise error
+
+    model = Panicking(callbacks=[Listening()] if heard else [])
+    with pytest.raises(type(error)):
+        await Request(ASKED).sent(model, {})
+
+
 async def test_a_model_that_limits_its_own_time_ends_no_run() -> None:
     """Cancelling the task that one is in was the way to do that before Python 3.11."""
 
