@@ -125,7 +125,7 @@ def test_slow_tools_are_all_called(ground: Ground) -> None:
 
     assert [row[3] == "-" for row in at_once.rows] == [False] * 2 + [True] + [False] * 5
     assert [row[0] for row in beside.rows] == [BARE, FREE]
-    assert shape(at_once) + shape(beside) == [(5, 5), (4, 4)]
+    assert shape(at_once) + shape(beside) == [(5, 5), (6, 6)]
     assert {key.rpartition(", ")[2] for key in at_once.samples} == {"whole run", "step"}
     for key, alone in at_once.samples.items():
         runs = at_once.samples[key.rpartition(", ")[0] + ", whole run"]

@@ -26,11 +26,19 @@ _TOLD: Final = (
     "shuffled order (lowest-highest). `create_agent` can not be called synchronously with "
     "asynchronous tools."
 )
-_BESIDE: Final = ("system", "ms a step alone", "beside 8 blocking tools", "ratio")
+_BESIDE: Final = (
+    "system",
+    "ms a step alone",
+    "beside 8 async tools",
+    "of alone",
+    "beside 8 blocking tools",
+    "of alone",
+)
 _BESIDE_TOLD: Final = (
-    "A thread of {steps} steps alone, and while another thread of the process calls 8 blocking "
-    "tools of 50 ms again and again; asynchronous callers, Postgres, durability `sync`; medians "
-    "of {pairs} rounds (lowest-highest)."
+    "A thread of {steps} steps alone, and while another thread of the process calls 8 tools of "
+    "50 ms again and again: asynchronous ones, which take their share of the processor, and "
+    "blocking ones, which could also keep it from writing; asynchronous callers, Postgres, "
+    "durability `sync`; medians of {pairs} rounds (lowest-highest)."
 )
 
 
@@ -86,10 +94,13 @@ def _beside(ground: Ground, options: Options) -> Table:
     steps = options.steps or 20
     ways: dict[str, Callable[[], float]] = {}
     for name, build in _BUILDS.items():
-        task, noise = Task(steps), Task(1, at_once=AT_ONCE, wait=WAIT)
-        agent, noisy = (build(each, ground.stores["async"]) for each in (task, noise))
+        task = Task(steps)
+        agent = build(task, ground.stores["async"])
         ways[f"{name} alone"] = partial(_alone, ground, agent, task)
-        ways[f"{name} beside"] = partial(_disturbed, ground, agent, task, noisy, noise)
+        for kind in ("async", "blocking"):
+            noise = Task(1, at_once=AT_ONCE, wait=WAIT, blocking=kind == "blocking")
+            noisy = build(noise, ground.stores["async"])
+            ways[f"{name} {kind}"] = partial(_disturbed, ground, agent, task, noisy, noise)
     seen = in_turns(ways, options.pairs, options.seed, warm=options.warm)
     rows = [(name, *_cells(seen, name)) for name in _BUILDS]
     told = _BESIDE_TOLD.format(steps=steps, pairs=options.pairs)
@@ -97,8 +108,10 @@ def _beside(ground: Ground, options: Options) -> Table:
 
 
 def _cells(seen: Mapping[str, Sequence[float]], name: str) -> tuple[str, ...]:
-    alone, beside = seen[f"{name} alone"], seen[f"{name} beside"]
-    return Spread.of(alone).text(), Spread.of(beside).text(), ratios(beside, alone).text(2)
+    alone = seen[f"{name} alone"]
+    beside = (seen[f"{name} {kind}"] for kind in ("async", "blocking"))
+    both = [(Spread.of(each).text(), ratios(each, alone).text(2)) for each in beside]
+    return Spread.of(alone).text(), *both[0], *both[1]
 
 
 def _alone(ground: Ground, agent: Any, task: Task) -> float:
