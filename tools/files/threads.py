@@ -16,6 +16,9 @@ from typing import Final, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_AT_AN_END: Final = "cannot schedule new futures after"
+"""What Python says once its threads take nothing more."""
+
 LIMIT: Final = 32
 """Pieces of work that are done at once; they are short, and more wait their turn."""
 
@@ -34,8 +37,10 @@ async def to_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
     loop = asyncio.get_running_loop()
     try:
         future = loop.run_in_executor(_threads(), here)
-    except RuntimeError:  # the process ends: threads take nothing more, and nobody is held up
-        return here()
+    except RuntimeError as error:
+        if not str(error).startswith(_AT_AN_END):  # as where a process may have no thread more
+            raise
+        return here()  # the process ends: nobody is held up any more
     return await future
 
 

@@ -4,9 +4,12 @@ import asyncio
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from daruma.tools.files import threads
 from daruma.tools.files.threads import in_thread
 
 
@@ -37,6 +40,24 @@ async def test_a_cancellation_waits_for_the_thread() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert done.is_set()
+
+
+class Full(ThreadPoolExecutor):
+    """Threads of a process that may have no more: work waits, and is refused all the same."""
+
+    def submit(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+
+async def test_work_that_may_be_queued_is_not_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could be done twice."""
+    done: list[int] = []
+    monkeypatch.setattr(threads, "_threads", Full)
+
+    with pytest.raises(RuntimeError, match="start new thread"):
+        await in_thread(done.append, 1)
+
+    assert done == []
 
 
 AT_EXIT = """
