@@ -68,11 +68,8 @@ def _unheard(model: BaseChatModel, config: RunnableConfig) -> AsyncCallbackManag
 
     Handlers come from the run around it, the model, the process and the environment.
     """
-    around = config.get("callbacks")
-    if getattr(around, "handlers", around):  # LangChain puts them together, once
-        return None
     manager = AsyncCallbackManager.configure(
-        around,
+        config.get("callbacks"),
         model.callbacks,
         model.verbose,
         config.get("tags"),
