@@ -28,8 +28,8 @@ from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings_llm import Requests
 from daruma.state.usage import Role
+from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Answer, Sampling
-from daruma.tools.tool import Tool
 
 AUXILIARY_SECONDS = 60.0
 """Seconds for one answer of an auxiliary model of its own, with all requests and waits."""

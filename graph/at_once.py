@@ -8,9 +8,9 @@ from typing import Final
 
 from langchain_core.runnables import RunnableConfig
 
-from daruma.tools.tool_threads import LIMIT
+from daruma.tools.threads import MOST_TOOL_THREADS
 
-AT_ONCE: Final = 2 * LIMIT
+AT_ONCE: Final = 2 * MOST_TOOL_THREADS
 """A thread for each blocking tool that can run, and one for what is to be written of it."""
 
 

@@ -44,7 +44,7 @@ from daruma.state.replayed import KEPT_WHOLE
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.stored import STORED_TYPES
-from daruma.tools.registry import Registry
+from daruma.tools.calls.registry import Registry
 
 if TYPE_CHECKING:
     from daruma.graph.storage.postgres import Postgres
@@ -71,9 +71,10 @@ def build_graph(
     Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
     :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
     or a fallback that means nothing,
-    :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two tools, and
+    :class:`~daruma.tools.calls.names.ToolNameConflictError` for names that could mean two tools,
+    and
     its kin for tools that can not work as declared,
-    :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for a level that can not be there.
+    :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` for a level that can not be there.
     """
     settings = settings or Settings.load()
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer

@@ -34,9 +34,9 @@ from daruma.state.channels import Input, Output, State
 from daruma.state.growing import plain
 from daruma.state.settings import Settings
 from daruma.state.storage import DamagedState
-from daruma.tools.files.threads import in_thread
-from daruma.tools.files.workspace_lock import aworkspace_locked, workspace_locked
-from daruma.tools.repair.schema_check import checks_at_hand
+from daruma.tools.calls.schema import checks_at_hand
+from daruma.tools.files.workspace import aworkspace_locked, workspace_locked
+from daruma.tools.threads import in_thread
 
 
 class Machine(FollowedMachine):

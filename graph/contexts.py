@@ -36,9 +36,9 @@ from daruma.state.drifted import reduce_drifted
 from daruma.state.events import EVENTS, Event
 from daruma.state.settings import Settings
 from daruma.state.settings_llm import LLM
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.results import Outputs, ProcessOutputs
 from daruma.tools.context import Context, not_handed_over
-from daruma.tools.outputs import Outputs, ProcessOutputs
-from daruma.tools.registry import Registry
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
 
 COUNTING: Final = frozenset({"main", "plan", "reflect", "compress"})
@@ -58,9 +58,9 @@ class Contexts:
     """Makes the context of every node call.
 
     Raises :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
-    :class:`~daruma.tools.sandbox.level.SandboxUnavailable` for settings that ask for
+    :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` for settings that ask for
     more than there can be (whether it holds is proved when the first command is run), and what
-    :meth:`~daruma.tools.registry.Registry.check` raises.
+    :meth:`~daruma.tools.calls.registry.Registry.check` raises.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Contexts:
 
         Raises what the registry's ``check`` does,
         :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback or an expert's model
-        that means nothing, and :class:`~daruma.tools.team.template_file.TemplateRefused` for a team
+        that means nothing, and :class:`~daruma.tools.team.templates.TemplateRefused` for a team
         that can not be used. For money that nobody could count it raises
         :class:`~daruma.state.settings_errors.SettingsError`.
         """

@@ -13,8 +13,8 @@ from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.new_request import NoSuchThread, NotNow, RequestRefused, request
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
-from daruma.tools.files.threads import in_thread
-from daruma.tools.storable_args import unstorable
+from daruma.tools.calls.parse import unstorable
+from daruma.tools.threads import in_thread
 
 _SECRET = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd|credentials?)$")
 

@@ -16,12 +16,10 @@ from daruma.graph.handing_over import Ended
 from daruma.state.digest import digest
 from daruma.state.experience import Experience
 from daruma.state.settings import Settings
-from daruma.tools.evolution.experience_items import key_of
 from daruma.tools.evolution.learning import Learning, learn, nobody
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.reflector import experience_of
-from daruma.tools.evolution.sampling import is_sampled
-from daruma.tools.files.threads import to_thread
+from daruma.tools.evolution.reflector import experience_of, is_sampled
+from daruma.tools.evolution.shelf import key_of, shelf
+from daruma.tools.threads import to_thread
 
 Learn = Callable[[Experience, Learning], Awaitable[None]]
 

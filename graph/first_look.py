@@ -6,7 +6,7 @@ from typing import Any
 from daruma.graph.of_a_run import OfARun
 from daruma.state.drifted import Drifted
 from daruma.tools.context import Context
-from daruma.tools.drift import drift
+from daruma.tools.verification import drift
 
 
 class FirstLook(OfARun):

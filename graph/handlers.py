@@ -35,7 +35,7 @@ from daruma.state.settings import Settings
 from daruma.state.settings_fallback import FallbackChain
 from daruma.state.storage import CutOff
 from daruma.state.tool_task import Dispatch, moved
-from daruma.tools.results import tool_result
+from daruma.tools.calls.results import tool_result
 
 Handler = Callable[
     [Any, NodeError, Runtime[Settings], RunnableConfig], Coroutine[Any, Any, Command[Any]]

@@ -13,7 +13,7 @@ from langgraph._internal._constants import (
 )
 
 from daruma.state.digest import digest
-from daruma.tools.journal import Effect, Entry, Journal, NoJournal, Outcome
+from daruma.tools.calls.journal import Effect, Entry, Journal, NoJournal, Outcome
 
 
 class Place(NamedTuple):

@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
 from daruma.graph.new_request import RequestRefused
-from daruma.tools.storable_args import unstorable
+from daruma.tools.calls.parse import unstorable
 
 
 def refuse_unkept_metadata(config: RunnableConfig) -> None:

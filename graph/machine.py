@@ -14,7 +14,7 @@ from daruma.graph import routes
 from daruma.state.assignment import assignments
 from daruma.state.channels import State
 from daruma.state.tool_task import Dispatch, with_status
-from daruma.tools.paths_shown import paths_of
+from daruma.tools.calls.path_advice import paths_of
 
 ENTRY = "intake"
 MEMBER_ENTRY = "main"

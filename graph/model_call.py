@@ -17,8 +17,8 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.utils.uuid import uuid7
 
 from daruma.graph.models.answering_model import AnsweringModel, with_metadata
-from daruma.tools.langchain_own import Own
-from daruma.tools.sendable import Sendable
+from daruma.tools.calls.langchain import Own
+from daruma.tools.window.provider_messages import Sendable
 
 _ASKED: Final = Own(BaseChatModel, "ainvoke")
 _ASKED_BY_US: Final = Own(AnsweringModel, "ainvoke")

@@ -12,9 +12,9 @@ from langgraph.constants import TAG_NOSTREAM
 from daruma.graph.model_call import called
 from daruma.graph.models.faults import Fault
 from daruma.graph.offered import Offered
+from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Sampling
-from daruma.tools.sendable import sendable
-from daruma.tools.tool import Tool
+from daruma.tools.window.provider_messages import sendable
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES, Mode
 from daruma.state.old_snapshots import continuity_of, to_snapshot
-from daruma.tools.results import clean
+from daruma.tools.calls.results import clean
 
 
 class RequestRefused(DarumaError):

@@ -10,7 +10,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from daruma.graph.model_call import called
 from daruma.graph.models.errors import ModelUnavailable
-from daruma.tools.tool import Tool
+from daruma.tools.calls.tool import Tool
 
 Bound = Runnable[LanguageModelInput, AIMessage]
 

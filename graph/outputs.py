@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daruma.tools.outputs import OutputStore, ProcessOutputs
+from daruma.tools.calls.results import OutputStore, ProcessOutputs
 
 
 def outputs_of(checkpointer: Any) -> OutputStore:

@@ -12,8 +12,8 @@ from daruma.graph.models.model_keys import keys_of
 from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role, Usage
-from daruma.tools.key_masking import without_keys
-from daruma.tools.results import clean
+from daruma.tools.calls.results import clean
+from daruma.tools.text.secrets import without_keys
 
 MAX_MESSAGE = 500
 """Characters of a provider's message that are kept; some send whole pages."""

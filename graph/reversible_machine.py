@@ -10,9 +10,9 @@ from daruma.graph.starting_point import newest
 from daruma.graph.undoing import brought_back, savepoints_of, undone
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
-from daruma.tools.files.threads import in_thread
-from daruma.tools.files.workspace_lock import aworkspace_locked, workspace_locked
+from daruma.tools.files.workspace import aworkspace_locked, workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
+from daruma.tools.threads import in_thread
 
 
 class ReversibleMachine(HeldMachine):

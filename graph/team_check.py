@@ -11,7 +11,7 @@ def check_team(settings: Settings) -> None:
     """Look at the team of settings that ask for one; others cost nothing.
 
     One that a message names, ``@team:NAME``, is looked at when that message comes. Raises
-    :class:`~daruma.tools.team.template_file.TemplateRefused`, and
+    :class:`~daruma.tools.team.templates.TemplateRefused`, and
     :class:`~daruma.graph.models.errors.ModelUnavailable` for an expert's model that means nothing.
     """
     if settings.mode != "team_collab" and settings.team == Team():

@@ -6,7 +6,7 @@ from uuid import uuid4
 from langchain_core.runnables import RunnableConfig
 
 from daruma.graph.of_a_run import OfARun
-from daruma.tools.turns import Turns
+from daruma.tools.calls.journal import Turns
 
 
 @dataclass(frozen=True)

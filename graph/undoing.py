@@ -15,10 +15,10 @@ from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.phases import first_failed
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.workspace import workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
 
 
 class UndoRefused(DarumaError):

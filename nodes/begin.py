@@ -10,7 +10,7 @@ from daruma.state.events import MemberStarted, PhaseStarted
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
 from daruma.tools.context import Context
-from daruma.tools.savepoints import Written, write_savepoint
+from daruma.tools.rollback import Written, write_savepoint
 
 
 async def begin(state: State, context: Context) -> Update:

@@ -8,10 +8,10 @@ from daruma.state.channels import State, Update
 from daruma.state.clarification import with_status
 from daruma.state.events import ClarificationResolved
 from daruma.state.interrupts import Answer, Question, read_reply
-from daruma.tools.asked_of_people import asked_of_people
+from daruma.tools.calls.approvals import asked_of_people
+from daruma.tools.calls.visible import local_time
 from daruma.tools.context import Context
-from daruma.tools.continuity.taking_up import with_said
-from daruma.tools.dates.machine_zone import local_time
+from daruma.tools.continuity.clarification import with_said
 
 
 async def clarify(state: State, context: Context) -> Update:

@@ -4,9 +4,9 @@ from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
 from daruma.state.recording import record_step
 from daruma.state.step import Step
-from daruma.tools.auditing import call_audit
+from daruma.tools.calls.answers import call_audit
 from daruma.tools.context import Context
-from daruma.tools.context_window.compacting import Compacted, compacted
+from daruma.tools.window.compaction import Compacted, compacted
 
 
 async def compress(state: State, context: Context) -> Update:

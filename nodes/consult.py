@@ -2,9 +2,9 @@
 
 from daruma.state.channels import State, Update
 from daruma.state.interrupts import read_reply
-from daruma.tools.asked_of_people import asked_of_people
+from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
-from daruma.tools.recovery.consulting import question_of, replied
+from daruma.tools.recovery.action import question_of, replied
 
 
 async def consult(state: State, context: Context) -> Update:

@@ -15,9 +15,9 @@ from daruma.state.messages import Messages
 from daruma.state.result_of import result_of
 from daruma.state.status import Status
 from daruma.state.verification import Verification
+from daruma.tools.calls.results import unanswered
 from daruma.tools.context import Context
-from daruma.tools.results import unanswered
-from daruma.tools.sandbox.level import STRENGTH, SandboxUnavailable
+from daruma.tools.sandbox.sandbox import STRENGTH, SandboxUnavailable
 
 _COMMANDS = frozenset({"run_command", "run_tests"})
 """The tools that run commands."""

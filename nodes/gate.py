@@ -9,13 +9,18 @@ from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Decision, Decisions, approval_request
 from daruma.state.tool_task import ToolTask, with_status
-from daruma.tools.asked_of_people import asked_of_people
+from daruma.tools.calls.approvals import (
+    OpenApproval,
+    after_decision,
+    asked_of_people,
+    blocking,
+    denial,
+    open_approvals,
+)
+from daruma.tools.calls.resolve import failed
+from daruma.tools.calls.results import tool_result
+from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
-from daruma.tools.decisions import after_decision, blocking, denial
-from daruma.tools.offer import offer_of
-from daruma.tools.open_approvals import OpenApproval, open_approvals
-from daruma.tools.resolution import failed
-from daruma.tools.results import tool_result
 
 MAX_VOIDED: Final = 3
 """Answers to one call that a changing workspace may void; then it fails, and is not asked again."""

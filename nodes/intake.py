@@ -16,17 +16,16 @@ from daruma.state.settings import Settings
 from daruma.state.task import Task
 from daruma.state.task_events import task_started
 from daruma.tools.context import Context
-from daruma.tools.continuity.taking_up import TAKEN_UP_IN, taken_up
-from daruma.tools.drift import drifted
-from daruma.tools.evolution.lessons_for import feeds_back, lessons_for, told
-from daruma.tools.files.threads import in_thread
-from daruma.tools.memory.namespaces import owner_of
+from daruma.tools.continuity.clarification import TAKEN_UP_IN, taken_up
+from daruma.tools.evolution.lessons import feeds_back, lessons_for, told
+from daruma.tools.memory.memories import owner_of
 from daruma.tools.memory.recall import recall
-from daruma.tools.savepoints import Written, write_savepoint
-from daruma.tools.skills.skills import usable_in
+from daruma.tools.rollback import Written, write_savepoint
+from daruma.tools.skills import usable_in
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.team.template_file import TemplateRefused
-from daruma.tools.team.templates import template_named
+from daruma.tools.team.templates import TemplateRefused, template_named
+from daruma.tools.threads import in_thread
+from daruma.tools.verification import drifted
 
 
 async def intake(state: State, context: Context) -> Update:

@@ -24,20 +24,23 @@ from daruma.state.relevant_context import remembered
 from daruma.state.settings_memory import PromptPiece
 from daruma.state.step import Step
 from daruma.state.tool_task import ToolTask, with_status
-from daruma.tools.answer_calls import as_calls, with_own_ids
-from daruma.tools.auditing import call_audit, changes_of
-from daruma.tools.call_limit import limited
-from daruma.tools.context import Answer, Context
-from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
-from daruma.tools.continuity.asking import asked, asked_in_words
-from daruma.tools.continuity.resuming import after_calls, asking, clarification_note, settled
-from daruma.tools.drift import drift_note
-from daruma.tools.offer import Offer, offer_of
-from daruma.tools.resolution import tool_tasks
-from daruma.tools.results import leave_out, tool_result
-from daruma.tools.skills.skill_tools import SKILLS_LIST
-from daruma.tools.unpaid import unpaid
-from daruma.tools.unusable_answers import unusable
+from daruma.tools.calls.answers import call_audit, changes_of, limited, unusable
+from daruma.tools.calls.parse import as_calls, with_own_ids
+from daruma.tools.calls.resolve import tool_tasks
+from daruma.tools.calls.results import leave_out, tool_result
+from daruma.tools.calls.visible import Offer, offer_of
+from daruma.tools.context import Answer, Context, unpaid
+from daruma.tools.continuity.clarification import (
+    after_calls,
+    asked,
+    asked_in_words,
+    asking,
+    clarification_note,
+    settled,
+)
+from daruma.tools.skills import SKILLS_LIST
+from daruma.tools.verification import drift_note
+from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed
 
 CHAT = "Answer the user."
 

@@ -18,14 +18,12 @@ from daruma.state.storage import CutOff
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.files.threads import in_thread
 from daruma.tools.memory.recall import recall
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.team.drawing import Drawn, drawn
-from daruma.tools.team.member_settings import settings_of
-from daruma.tools.team.team_of import team_of
-from daruma.tools.team.template import Expert
+from daruma.tools.team.joining import Drawn, drawn
+from daruma.tools.team.templates import Expert, settings_of, team_of
 from daruma.tools.team.worktree import WorktreeUnavailable
+from daruma.tools.threads import in_thread
 
 MOST_SAID = 4000
 """Characters of a member's answer that are passed on."""

@@ -16,13 +16,12 @@ from daruma.state.recording import record_step
 from daruma.state.savepoint import Savepoint
 from daruma.state.settling import with_conflicts, with_red_checks
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.checking import checked
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.files.threads import in_thread
-from daruma.tools.savepoints import write_savepoint
-from daruma.tools.team.drawing import clear_away
-from daruma.tools.team.joining import Joined, check_settled, join
+from daruma.tools.rollback import write_savepoint
+from daruma.tools.team.joining import Joined, check_settled, clear_away, join
+from daruma.tools.threads import in_thread
+from daruma.tools.verification import checked
 
 
 @dataclass(frozen=True)

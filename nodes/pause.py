@@ -1,17 +1,106 @@
 """Ask what becomes of work whose budget is spent: more of it, or an end (BU-04)."""
 
+from daruma.state import budget
+from daruma.state.amounts import Amounts
 from daruma.state.channels import State, Update
-from daruma.state.granting import STOP
-from daruma.state.interrupts import Answer, read_reply
-from daruma.tools.asked_of_people import asked_of_people
+from daruma.state.events import BudgetSettled
+from daruma.state.failure import Failure
+from daruma.state.grant import Grant, Overrun
+from daruma.state.granting import AGAIN, STOP, granted, in_words, told
+from daruma.state.interrupts import Answer, Question, read_reply
+from daruma.state.recording import record_step
+from daruma.state.spending import stopped, unchecked
+from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
-from daruma.tools.pausing import asks, decided, question_of
+
+# --- A budget that is spent: whether a person is asked, the question, and each of its answers.
+
+
+def spent_limit(state: State) -> Overrun:
+    """Return the limit that is reached. Raises LookupError where there is none."""
+    if state.overrun is None or state.task is None:
+        raise LookupError("there is no budget that is spent")
+    return state.overrun
+
+
+def asks(state: State, context: Context) -> bool:
+    """Whether a person is asked: by the settings of the task, and not after they said to stop."""
+    wanted = state.task is not None and state.task.limits.when_spent == "ask"
+    return wanted and context.can_ask and not stopped(state)
+
+
+def question_of(state: State) -> Question:
+    """Build the question: what is spent, and what can be said to that."""
+    over = spent_limit(state)
+    phase = state.plan.current if state.plan else None
+    number = sum(step.kind == "pause" for step in state.steps)
+    example = in_words(over.measure, _limit_of(state, over))
+    return Question(
+        type="question",
+        id=f"{state.task_id}:{phase or 'task'}:budget:{number}",
+        question=f"{told(over)} How does it go on?",
+        context=f'"{AGAIN}", "{STOP}", or an amount in words such as "{example}"',
+        deadline=None,
+        options=[AGAIN, STOP],
+        amounts=[over.measure],
+    )
+
+
+def apply_decision(state: State, answer: str, context: Context) -> Update:
+    """Put on record what was said: what is granted counts from then on, or the work ends there.
+
+    Work that no check has seen yet is verified first, where only a model call is out of reach
+    (BU-01).
+    """
+    over = spent_limit(state)
+    more = granted(answer, over.measure, _again(state, over))
+    grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
+    context.emit(
+        BudgetSettled(
+            node=over.node,
+            scope=over.scope,
+            measure=over.measure,
+            more=(more.of(over.measure) or 0.0) if more else 0.0,
+            stopped=grant.stopped,
+        )
+    )
+    step = record_step(state, "pause", at=context.now(), ok=not grant.stopped, grant=grant)
+    update: Update = {"overrun": None, "steps": step}
+    if not grant.stopped or state.failure or checked_first(state, over):
+        return update
+    return {
+        **update,
+        "failure": Failure(code="budget_exceeded", node=over.node, message=told(over)),
+    }
+
+
+def checked_first(state: State, over: Overrun) -> bool:
+    """Whether there is work to be verified before it ends."""
+    verifies = state.task is not None and state.task.verify
+    return over.node == "main" and verifies and budget.can_verify(state) and unchecked(state)
+
+
+def _again(state: State, over: Overrun) -> float:
+    """Return the limit that the settings gave, as often as it takes to go on: a call spends all."""
+    given = _limit_of(state, over)
+    return given * ((over.spent - over.limit) // given + 1)
+
+
+def _limit_of(state: State, over: Overrun) -> float:
+    if state.task is None:
+        return over.limit
+    limits = state.task.limits
+    given = limits.spend if over.scope == "task" else limits.spend_in_phase
+    return (given.of(over.measure) if given else None) or over.limit
+
+
+# --- Ask what becomes of work whose budget is spent: more of it, or an end (BU-04).
 
 
 async def pause(state: State, context: Context) -> Update:
     """Ask; where the settings say to stop, or nobody can be asked, it stops without a question."""
     if not asks(state, context):
-        return decided(state, STOP, context)
+        return apply_decision(state, STOP, context)
     question = question_of(state)
     reply: Answer = read_reply(question, asked_of_people(question, context.now()))
-    return decided(state, reply.answer, context)
+    return apply_decision(state, reply.answer, context)

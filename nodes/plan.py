@@ -18,14 +18,11 @@ from daruma.state.prompt_pieces import pieces, said_before
 from daruma.state.recording import record_step
 from daruma.state.relevant_context import remembered
 from daruma.state.settings import Settings
-from daruma.tools.auditing import call_audit
-from daruma.tools.context import Answer, Context
-from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
-from daruma.tools.results import cut_off
-from daruma.tools.team.team_of import team_of
-from daruma.tools.team.template import Template
-from daruma.tools.team.template_file import TemplateRefused
-from daruma.tools.unpaid import unpaid
+from daruma.tools.calls.answers import call_audit
+from daruma.tools.calls.results import cut_off
+from daruma.tools.context import Answer, Context, unpaid
+from daruma.tools.team.templates import Template, TemplateRefused, team_of
+from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed
 
 PROMPT = """\
 You plan a task; others carry the plan out. Answer with one JSON object and nothing else:

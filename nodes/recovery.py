@@ -17,17 +17,19 @@ from daruma.state.recording import record_step
 from daruma.state.recoveries import asked_before
 from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Usage
-from daruma.tools.auditing import call_audit
-from daruma.tools.context import Context, Sampling
-from daruma.tools.offer import offer_of
-from daruma.tools.recovery.briefing import briefing
-from daruma.tools.recovery.carrying_out import Case
-from daruma.tools.recovery.choice import allowed, by_rule, hopeless
-from daruma.tools.recovery.handling import given_up, handled
-from daruma.tools.recovery.learning import learned_against
-from daruma.tools.recovery.reading import action_in
-from daruma.tools.recovery.recording import closed_on_bug
-from daruma.tools.unpaid import unpaid
+from daruma.tools.calls.answers import call_audit
+from daruma.tools.calls.visible import offer_of
+from daruma.tools.context import Context, Sampling, unpaid
+from daruma.tools.recovery.action import (
+    Case,
+    allowed,
+    by_rule,
+    closed_on_bug,
+    given_up,
+    handled,
+    hopeless,
+)
+from daruma.tools.recovery.proposal import action_in, briefing, learned_against
 
 PROMPT = """\
 A step of an agent failed. Choose the one action that is most likely to bring the task on. Answer \

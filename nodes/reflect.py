@@ -10,10 +10,9 @@ from daruma.state.events import Reflected
 from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
-from daruma.tools.auditing import call_audit
-from daruma.tools.context import Answer, Context
-from daruma.tools.context_window.draft import Draft, refused, shown, unasked, weighed
-from daruma.tools.unpaid import unpaid
+from daruma.tools.calls.answers import call_audit
+from daruma.tools.context import Answer, Context, unpaid
+from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed
 
 PROMPT = """\
 The work was checked and did not pass. From what the checks really said, state in a few sentences \

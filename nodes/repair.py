@@ -10,12 +10,12 @@ from daruma.state.failure import ModelFailed
 from daruma.state.recording import record_step
 from daruma.state.recoveries import hidden_tools
 from daruma.state.spending import overrun
-from daruma.tools.auditing import audit_of
+from daruma.tools.calls.answers import audit_of
+from daruma.tools.calls.repair.by_model import Round, next_round
+from daruma.tools.calls.results import tool_result
+from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import EXACT, Answer, Context
-from daruma.tools.continuity.resuming import asking
-from daruma.tools.offer import offer_of
-from daruma.tools.repair.round import Round, next_round
-from daruma.tools.results import tool_result
+from daruma.tools.continuity.clarification import asking
 
 
 async def repair(state: State, context: Context) -> Update:

@@ -11,8 +11,13 @@ from daruma.state.failure import Failure
 from daruma.state.plan import Phase
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.rolling_back import RollbackFailed, RolledBack, roll_back, still_valid
-from daruma.tools.savepoints import write_savepoint
+from daruma.tools.rollback import (
+    RollbackFailed,
+    RolledBack,
+    roll_back,
+    still_valid,
+    write_savepoint,
+)
 
 
 async def rollback(state: State, context: Context) -> Update:

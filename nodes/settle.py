@@ -6,7 +6,7 @@ from daruma.state.ending import work_failure, work_status
 from daruma.state.events import PhaseCompleted
 from daruma.state.phase_events import phase_failed
 from daruma.tools.context import Context
-from daruma.tools.savepoints import write_savepoint
+from daruma.tools.rollback import write_savepoint
 
 
 async def settle(state: State, context: Context) -> Update:

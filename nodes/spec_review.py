@@ -19,10 +19,9 @@ from daruma.state.interrupts import (
 from daruma.state.plan import Plan
 from daruma.state.result_of import result_of
 from daruma.state.task_events import task_started
-from daruma.tools.asked_of_people import asked_of_people
+from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
-from daruma.tools.team.team_of import team_of
-from daruma.tools.team.template_file import TemplateRefused
+from daruma.tools.team.templates import TemplateRefused, team_of
 
 
 async def spec_review(state: State, context: Context) -> Update:

@@ -12,23 +12,18 @@ from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.step import Step
 from daruma.state.storage import CutOff
 from daruma.state.tool_task import Dispatch, ToolTask, moved
-from daruma.tools.asked_of_people import asked_of_people
+from daruma.tools.calls.approvals import asked_of_people, check_permission
+from daruma.tools.calls.journal import Outcome, kept
+from daruma.tools.calls.once import UNKNOWN, effect_of, once, without_tool
+from daruma.tools.calls.path_advice import advised
+from daruma.tools.calls.results import shown, tool_result
+from daruma.tools.calls.running import run_within
+from daruma.tools.calls.tool import Tool
+from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
-from daruma.tools.effect import effect_of
 from daruma.tools.errors import OutcomeUnknown, ToolError
-from daruma.tools.gone import without_tool
-from daruma.tools.journal import Outcome
-from daruma.tools.offer import offer_of
-from daruma.tools.once import UNKNOWN, once
-from daruma.tools.outputs import shown
-from daruma.tools.path_advice import advised
-from daruma.tools.permission import check_permission
-from daruma.tools.results import tool_result
-from daruma.tools.snapshots.kept import kept
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.time_limit import run_within
-from daruma.tools.tool import Tool
-from daruma.tools.tool_threads import NotStarted
+from daruma.tools.threads import NotStarted
 
 _OF_WHO_WAITS: Final = (CancelledError, KeyboardInterrupt, GeneratorExit)
 """What ends a call from without; all else that flies is the tool's own."""

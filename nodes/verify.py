@@ -8,12 +8,11 @@ from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.recording import record_step
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.checking import checked
-from daruma.tools.context import Context
+from daruma.tools.context import Context, unpaid
 from daruma.tools.errors import FileUnavailable, ToolError
-from daruma.tools.sandbox.level import SandboxUnavailable
+from daruma.tools.sandbox.sandbox import SandboxUnavailable
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.unpaid import unpaid
+from daruma.tools.verification import checked
 
 
 async def verify(state: State, context: Context) -> Update:

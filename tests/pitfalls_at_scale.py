@@ -27,10 +27,8 @@ from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.sealing import Checked
 from daruma.graph.storage.store import PostgresStore
 from daruma.state.experience import Experience, Setback
-from daruma.tools.evolution.evidence import seen_in
-from daruma.tools.evolution.pitfall_items import put_of
-from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.summing_up import summed_up
+from daruma.tools.evolution.evidence import seen_in, summed_up
+from daruma.tools.evolution.pitfalls import Pitfalls, put_of
 
 OWNER: Final = "/srv/billing"
 NOW: Final = 1_000_000.0

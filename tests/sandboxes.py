@@ -8,11 +8,9 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from daruma.tools.commands.launch import Limits
-from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.opening import prepared
-from daruma.tools.sandbox.sandbox import Sandbox
-from daruma.tools.sandbox.self_test import Leaks, NotProved, proved, reached
+from daruma.tools.commands.process import Limits
+from daruma.tools.sandbox.opening import Leaks, NotProved, prepared, proved, reached
+from daruma.tools.sandbox.sandbox import Level, Sandbox
 
 T = TypeVar("T")
 

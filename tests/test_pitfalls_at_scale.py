@@ -3,8 +3,7 @@
 from tests.pitfalls_at_scale import Counted, asked, experience, fill, statements
 
 from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.evolution.evidence import seen_in
-from daruma.tools.evolution.summing_up import summed_up
+from daruma.tools.evolution.evidence import seen_in, summed_up
 
 COUNT = 300
 

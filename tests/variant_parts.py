@@ -5,8 +5,8 @@ from typing import Any
 from daruma.state.experience import Experience
 from daruma.state.lessons import Instruction, Lessons
 from daruma.state.status import Status
-from daruma.tools.evolution.variant import Status as VariantStatus
-from daruma.tools.evolution.variant import Variant, place_of
+from daruma.tools.evolution.variants import Status as VariantStatus
+from daruma.tools.evolution.variants import Variant, place_of
 
 
 def a_variant(

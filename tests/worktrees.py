@@ -5,8 +5,7 @@ import shutil
 from pathlib import Path
 from subprocess import run
 
-from daruma.tools.team.worktree import Worktree, make
-from daruma.tools.team.worktree_folder import worktree_folder
+from daruma.tools.team.worktree import Worktree, make, worktree_folder
 
 OWN = {
     "GIT_CONFIG_GLOBAL": os.devnull,

@@ -8,13 +8,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from daruma.state.plan import Plan
-from daruma.tools.edit_folder import edit_folder
-from daruma.tools.files.threads import in_thread
-from daruma.tools.snapshots.pruning import forget
-from daruma.tools.snapshots.store import Store
-from daruma.tools.snapshots.store_place import store_of
-from daruma.tools.team.worktree import remove
-from daruma.tools.team.worktree_folder import worktree_folder
+from daruma.tools.files.workspace import edit_folder
+from daruma.tools.snapshots.records import forget
+from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.team.worktree import remove, worktree_folder
+from daruma.tools.threads import in_thread
 
 
 async def forget_belongings(

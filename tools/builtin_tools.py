@@ -1,21 +1,77 @@
-"""The tools that ship with Daruma. All of them work in the task's workspace."""
+"""The tools that ship with Daruma, and where each set of them is shown."""
 
 from functools import partial
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from daruma.state.reference import READER
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.commands.checks import recognised_commands, run_checks
-from daruma.tools.commands.command_event import command_run
-from daruma.tools.commands.live_output import live_output
-from daruma.tools.editor_args import EditorArgs
-from daruma.tools.read_output import ReadOutputArgs, read_output
-from daruma.tools.run_command import RunCommandArgs, run_command
-from daruma.tools.search import SearchArgs, search
-from daruma.tools.shipped_tool import shipped_tool
-from daruma.tools.str_replace_editor import str_replace_editor
-from daruma.tools.tool import Surroundings, Tool
+from daruma.tools.assistant import KEEPING, MAKING
+from daruma.tools.calls.results import Outputs
+from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
+from daruma.tools.checks import recognised_commands, run_checks
+from daruma.tools.commands.command import command_run
+from daruma.tools.commands.output import live_output
+from daruma.tools.commands_tool import RunCommandArgs, SearchArgs, run_command, search
+from daruma.tools.editor_tool import EditorArgs, str_replace_editor
+from daruma.tools.errors import ToolError
+from daruma.tools.knowledge.knowledge_tools import KNOWLEDGE_TOOLS
+from daruma.tools.memory.memories import MEMORY_TOOLS
+from daruma.tools.skills import SKILL_TOOLS
+
+# --- The tool that reads on in an output of which only the two ends were shown.
+
+MANY: Final = 50
+"""Lines that are shown of those which hold a text."""
+
+_LONGEST_LINE: Final = 200
+
+
+class ReadOutputArgs(BaseModel):
+    """Read the part of a long result that was left out, by the id that stands in its place."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(description="The id, as in: read_output shows them: id 0123456789abcdef")
+    offset: int = Field(default=0, ge=0, description="Character to begin with, from 0.")
+    length: int = Field(default=8000, ge=1, le=20_000, description="Characters to show.")
+    find: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Show the lines after the offset that hold this text, in any case, instead.",
+    )
+
+
+async def read_output(args: ReadOutputArgs, outputs: Outputs) -> str:
+    """Show a part, or the lines that hold a text and where each begins. Raises ToolError."""
+    text = await outputs.read(args.id.strip())
+    if text is None:
+        raise ToolError(
+            f"there is no output {args.id!r} of this thread: take the id from the line "
+            "that says how many characters were left out"
+        )
+    if args.offset >= len(text):
+        raise ToolError(f"the output has {len(text)} characters: nothing at {args.offset}")
+    if args.find is not None:
+        return _found(text, args.find, args.offset)
+    end = min(len(text), args.offset + args.length)
+    return f"[characters {args.offset} to {end} of {len(text)}]\n{text[args.offset : end]}"
+
+
+def _found(text: str, wanted: str, offset: int) -> str:
+    wanted = wanted.casefold()
+    hits, at = list[str](), 0
+    for line in text.splitlines(keepends=True):
+        if at >= offset and wanted in line.casefold():
+            if len(hits) == MANY:
+                return "\n".join([*hits, f"[more from offset {at} on]"])
+            hits.append(f"{at}: {line.rstrip()[:_LONGEST_LINE]}")
+        at += len(line)
+    return "\n".join(hits) or f"no line from offset {offset} on holds that"
+
+
+# --- The tools that ship with Daruma. All of them work in the task's workspace.
 
 
 class RunTestsArgs(BaseModel):
@@ -65,3 +121,15 @@ BUILTIN_TOOLS: tuple[Tool, ...] = (
 
 READ_OUTPUT = shipped_tool(READER, ReadOutputArgs, "none", _read_output)
 """Shown where there is something to read, with or without a workspace."""
+
+
+# --- The tools that ship beside those of the workspace, and where each set of them is shown.
+
+TOOLSET_TOOLS: Final[tuple[Tool, ...]] = (
+    *MEMORY_TOOLS,
+    *SKILL_TOOLS,
+    *MAKING,
+    *KEEPING,
+    *KNOWLEDGE_TOOLS,
+)
+"""An application's tool of the same name takes the place of one of these."""

@@ -1,4 +1,4 @@
-"""What a node works with beside the state: the live things of one run."""
+"""What a node works with beside the state, and whether its budget is spent (BU-04)."""
 
 import asyncio
 import time
@@ -10,26 +10,28 @@ from typing import Protocol
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.base import BaseStore
 
-from daruma.state.channels import State
-from daruma.state.events import Event, unheard
+from daruma.state.channels import State, Update
+from daruma.state.events import BudgetSpent, Event, unheard
 from daruma.state.failover import Failover
+from daruma.state.grant import Paying
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
+from daruma.state.spending import overrun
 from daruma.state.task import Task
 from daruma.state.usage import Role, Usage
-from daruma.tools.context_window.tokens import ESTIMATE, Tokens
-from daruma.tools.edit_folder import edit_folder
-from daruma.tools.files.edit_history import EditHistory
-from daruma.tools.files.threads import to_thread
-from daruma.tools.files.workspace import Workspace
-from daruma.tools.journal import Journal, NoJournal
-from daruma.tools.outputs import Outputs, ProcessOutputs
-from daruma.tools.registry import Registry
+from daruma.tools.calls.journal import Journal, NoJournal, Turns
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.results import Outputs, ProcessOutputs
+from daruma.tools.calls.tool import Surroundings, Tool
+from daruma.tools.files.edits import EditHistory
+from daruma.tools.files.workspace import Workspace, edit_folder
 from daruma.tools.sandbox.sandbox import Sandbox
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
-from daruma.tools.tool import Surroundings, Tool
-from daruma.tools.turns import Turns
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.threads import to_thread
+from daruma.tools.window.tokens import ESTIMATE, Tokens
+
+# --- What a node works with beside the state: the live things of one run.
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class Context:
     """The live things of one run: never in the state, made when the graph is built.
 
     ``open_sandbox`` opens what every command runs in; a task without commands never calls it. It
-    raises :class:`~daruma.tools.sandbox.level.SandboxUnavailable`. ``tokens`` counts what the main
+    raises :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable`. ``tokens`` counts what the
+    main
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
     that a question to a person can be kept until it is answered.
     """
@@ -159,3 +162,19 @@ class Context:
             memory_owner=task.memory_owner if task else Surroundings.memory_owner,
             now=self.now,
         )
+
+
+# --- Looking at the budget before anything is spent of it (BU-04).
+
+
+def unpaid(state: State, node: Paying, context: Context) -> Update | None:
+    """Return the update of a node that can not go on, as its budget is spent; None if it can."""
+    over = overrun(state, node)
+    if over is None:
+        return None
+    context.emit(
+        BudgetSpent(
+            node=node, scope=over.scope, measure=over.measure, spent=over.spent, limit=over.limit
+        )
+    )
+    return {"overrun": over}

@@ -5,7 +5,7 @@ from pathlib import Path
 from langgraph.types import StateSnapshot
 
 from daruma.state.settings import Settings
-from daruma.tools.commands.checks import recognised_commands
+from daruma.tools.checks import recognised_commands
 
 
 async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str, ...]:

@@ -19,9 +19,9 @@ from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
 from daruma.state.storage import StorageUnavailable
-from daruma.tools.commands.environment import command_environment
-from daruma.tools.sandbox.level import REMEDY, SandboxUnavailable
+from daruma.tools.commands.command import command_environment
 from daruma.tools.sandbox.opening import open_sandbox
+from daruma.tools.sandbox.sandbox import REMEDY, SandboxUnavailable
 
 State = Literal["ok", "note", "missing"]
 

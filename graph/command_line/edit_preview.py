@@ -9,9 +9,9 @@ from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.paper import Line, Mark
 from daruma.state.visible_text import revealed_line
 from daruma.tools.errors import ToolError
-from daruma.tools.files.files_beneath import FilesBeneath
-from daruma.tools.files.text_edit import insert_after, replace_once
-from daruma.tools.files.text_file import TextFile
+from daruma.tools.files.beneath import FilesBeneath
+from daruma.tools.files.edits import insert_after, replace_once
+from daruma.tools.files.paths import TextFile
 
 EDITOR: Final = "str_replace_editor"
 AROUND: Final = 3

@@ -35,7 +35,7 @@ def complaint(error: Exception) -> str | None:
             )
         return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
     if failed(error):
-        from daruma.tools.key_masking import without_keys
+        from daruma.tools.text.secrets import without_keys
 
         reason = " ".join(without_keys(str(error)).split())
         return f"{type(error).__name__}: {reason}; `daruma show THREAD` says where it stands"

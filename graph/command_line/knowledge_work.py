@@ -7,9 +7,9 @@ from pathlib import Path
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.graph.storage.store import PostgresStore
 from daruma.state.settings import Settings
-from daruma.tools.finding import Found
 from daruma.tools.knowledge import Ingested, Source, aforget, aingest, asources
-from daruma.tools.knowledge.places import ROOT, place
+from daruma.tools.knowledge.documents import ROOT, place
+from daruma.tools.text.search import Found
 
 
 @asynccontextmanager

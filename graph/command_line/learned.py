@@ -44,7 +44,7 @@ async def of_owner(workspace: str | None, namespace: str | None) -> AsyncIterato
     from daruma.graph.storage.postgres import aopen_postgres
     from daruma.state.settings import Settings
     from daruma.tools.evolution.pitfalls import Pitfalls
-    from daruma.tools.memory.namespaces import owner_of
+    from daruma.tools.memory.memories import owner_of
 
     if workspace is not None and namespace is not None:
         raise typer.BadParameter("give one of --workspace and --namespace")

@@ -73,7 +73,7 @@ def add(
     import time
 
     from daruma.tools.errors import ToolError
-    from daruma.tools.memory.stored import checked
+    from daruma.tools.memory.memories import checked
 
     try:
         memory = checked(text, section=section, role=role, at=time.time())
@@ -112,8 +112,7 @@ def forget(
 async def _memories(workspace: str | None, namespace: str | None) -> "AsyncIterator[Memories]":
     from daruma.graph.storage.postgres import aopen_postgres
     from daruma.state.settings import Settings
-    from daruma.tools.memory.memories import Memories
-    from daruma.tools.memory.namespaces import owner_of
+    from daruma.tools.memory.memories import Memories, owner_of
 
     if workspace is not None and namespace is not None:
         raise typer.BadParameter("give one of --workspace and --namespace")

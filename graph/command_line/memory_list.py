@@ -13,7 +13,7 @@ from rich.console import Console
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line
 from daruma.state.recalled import Remembered
-from daruma.tools.memory.namespaces import COMMON
+from daruma.tools.memory.memories import COMMON
 
 
 def as_json(memories: Sequence[Remembered]) -> str:

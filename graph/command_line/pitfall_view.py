@@ -9,11 +9,10 @@ from langgraph.store.base import BaseStore
 
 from daruma.graph.command_line.learned import Learned
 from daruma.state.pitfall import Pitfall
-from daruma.tools.evolution.confidence import confidence_at
-from daruma.tools.evolution.evidence import Evidence
+from daruma.tools.evolution.evidence import Evidence, confidence_at
 from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.places import ROOT
-from daruma.tools.memory.namespaces import owner_in
+from daruma.tools.evolution.shelf import ROOT
+from daruma.tools.memory.memories import owner_in
 
 MOST: Final = 1000
 """Pitfalls that are looked through."""

@@ -8,7 +8,7 @@ import typer
 from daruma.graph.command_line.learned import Json, Namespace, Workspace, of_owner
 
 if TYPE_CHECKING:
-    from daruma.tools.evolution.recovery_pattern import RecoveryPattern
+    from daruma.tools.evolution.recoveries import RecoveryPattern
 
 
 def recoveries(
@@ -16,7 +16,7 @@ def recoveries(
 ) -> None:
     """List what was tried against failures, the newest first, and how sure each action is."""
     from daruma.graph.command_line.recovery_list import as_json, print_recoveries
-    from daruma.tools.evolution.known_recoveries import KnownRecoveries
+    from daruma.tools.evolution.recoveries import KnownRecoveries
 
     async def look() -> "list[RecoveryPattern]":
         async with of_owner(workspace, namespace) as learned:
@@ -38,7 +38,7 @@ def unlearn(
 ) -> None:
     """Forget what was tried against a failure: a model is asked again the next time."""
     from daruma.graph.command_line.recovery_list import as_json, print_recoveries
-    from daruma.tools.evolution.known_recoveries import KnownRecoveries
+    from daruma.tools.evolution.recoveries import KnownRecoveries
 
     async def drop() -> "RecoveryPattern | None":
         async with of_owner(workspace, namespace) as learned:

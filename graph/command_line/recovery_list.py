@@ -10,8 +10,7 @@ from rich.console import Console
 
 from daruma.graph.command_line.paper import Line, Mark, Paper
 from daruma.graph.command_line.printable import one_line
-from daruma.tools.evolution.recovery_pattern import KnownAction, RecoveryPattern, confidence
-from daruma.tools.evolution.recovery_patterns import name_of
+from daruma.tools.evolution.recoveries import KnownAction, RecoveryPattern, confidence, name_of
 
 
 def as_json(patterns: Iterable[RecoveryPattern]) -> str:

@@ -23,7 +23,7 @@ from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
-from daruma.tools.mcp import mcp_tools
+from daruma.tools.calls.mcp import mcp_tools
 
 Replies = Mapping[str, Any]
 """Replies by the id of the interrupt that they answer."""

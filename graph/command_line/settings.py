@@ -108,7 +108,7 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _text_without_secrets(text: str) -> str:
-    from daruma.tools.key_masking import without_keys
+    from daruma.tools.text.secrets import without_keys
 
     return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(text))
 

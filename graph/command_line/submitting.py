@@ -19,7 +19,7 @@ from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.graph.workers.reader import reader_on
 from daruma.graph.workers.submit import asubmit
 from daruma.graph.workers.sweep import GraphOf
-from daruma.tools.mcp import mcp_tools
+from daruma.tools.calls.mcp import mcp_tools
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTa
     from daruma.graph.storage.postgres import open_postgres
     from daruma.graph.undoing import place_of
     from daruma.state.settings import Settings
-    from daruma.tools.files.workspace_lock import workspace_locked
+    from daruma.tools.files.workspace import workspace_locked
 
     config = RunnableConfig(configurable={"thread_id": thread})
     with open_postgres() as postgres:

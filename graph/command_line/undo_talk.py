@@ -18,7 +18,7 @@ from daruma.graph.command_line.undo_lines import (
 )
 from daruma.graph.undoing import Place, UndoRefused, snapshots_of
 from daruma.tools.snapshots.outcome import Conflicts, RestoreRefused
-from daruma.tools.snapshots.previewing import preview
+from daruma.tools.snapshots.restore import preview
 
 EXACT, INEXACT, REFUSED = 0, 1, 2
 """Exit codes: all is as it was, not all of it is, nothing was changed."""

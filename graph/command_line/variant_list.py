@@ -9,7 +9,7 @@ from rich.console import Console
 
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line
-from daruma.tools.evolution.variant import Variant
+from daruma.tools.evolution.variants import Variant
 
 
 def as_json(variants: Iterable[Variant]) -> str:

@@ -9,7 +9,7 @@ import typer
 from daruma.graph.command_line.learned import Json, Namespace, Workspace, of_owner
 
 if TYPE_CHECKING:
-    from daruma.tools.evolution.variant import Variant
+    from daruma.tools.evolution.variants import Variant
 
 
 def variants(

@@ -10,7 +10,7 @@ from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line
 from daruma.state.experience import Experience
 from daruma.state.would_have import WouldHave
-from daruma.tools.evolution.would_have import in_words
+from daruma.tools.evolution.lessons import in_words
 
 
 def as_json(experiences: Iterable[Experience]) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from daruma.tools.key_masking import without_keys
+from daruma.tools.text.secrets import without_keys
 
 LOG: Final = logging.getLogger("daruma.evolution")
 

@@ -21,16 +21,20 @@ from daruma.state.approval import Grounds, approval_of
 from daruma.state.interrupts import Decision, ReplyRefused, approval_request, read_reply
 from daruma.state.settings_tools import Tools
 from daruma.state.tool_task import ToolTask, with_status
-from daruma.tools.answer_calls import Call
-from daruma.tools.decisions import after_decision, blocking, denial
-from daruma.tools.offer import Offer
-from daruma.tools.open_approvals import OpenApproval
-from daruma.tools.permission import CHANGED, forbidden
-from daruma.tools.policy_targets import check_policy
-from daruma.tools.profiles import check_profile, shows
-from daruma.tools.repair.schema_check import checks_at_hand
-from daruma.tools.resolution import tool_task
-from daruma.tools.results import tool_result
+from daruma.tools.calls.approvals import (
+    CHANGED,
+    OpenApproval,
+    after_decision,
+    blocking,
+    denial,
+    forbidden,
+)
+from daruma.tools.calls.parse import Call
+from daruma.tools.calls.policy.policy import check_policy, check_profile, shows
+from daruma.tools.calls.resolve import tool_task
+from daruma.tools.calls.results import tool_result
+from daruma.tools.calls.schema import checks_at_hand
+from daruma.tools.calls.visible import Offer
 
 AS_GIVEN: Final = {
     "normalize_names": False,

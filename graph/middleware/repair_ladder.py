@@ -16,15 +16,14 @@ from daruma.state.audit import Audit
 from daruma.state.events import AnswerAudited
 from daruma.state.settings_tools import Tools
 from daruma.state.tool_task import ToolTask, with_status
-from daruma.tools.answer_calls import as_calls, calls_of, with_own_ids
-from daruma.tools.auditing import audit_of
-from daruma.tools.call_limit import limited
+from daruma.tools.calls.answers import audit_of, limited
+from daruma.tools.calls.parse import as_calls, calls_of, with_own_ids
+from daruma.tools.calls.repair.by_model import Round, round_of
+from daruma.tools.calls.resolve import tool_tasks
+from daruma.tools.calls.results import tool_result
+from daruma.tools.calls.schema import checks_at_hand
+from daruma.tools.calls.visible import Offer
 from daruma.tools.context import EXACT
-from daruma.tools.offer import Offer
-from daruma.tools.repair.round import Round, round_of
-from daruma.tools.repair.schema_check import checks_at_hand
-from daruma.tools.resolution import tool_tasks
-from daruma.tools.results import tool_result
 
 AUDIT = "daruma"
 """Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
@@ -39,7 +38,7 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
     call stands there; ``response_metadata["daruma"]`` holds the ``audit`` of each step and what the
     model had ``said``. An answer that was cut off runs nothing. Each call has one result, always.
 
-    Raises :class:`~daruma.tools.registry.ToolNameConflictError` for tools or aliases whose names
+    Raises :class:`~daruma.tools.calls.names.ToolNameConflictError` for tools or aliases whose names
     could mean two tools, when the model is first asked.
     """
 

@@ -8,12 +8,12 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from daruma.state.settings_tools import Tools
-from daruma.tools.declaration import ToolRefused, declared
-from daruma.tools.mcp import is_mcp_tool
-from daruma.tools.name_conflicts import check_aliases, check_names
-from daruma.tools.offer import Offer
-from daruma.tools.profiles import shows
-from daruma.tools.tool import Surroundings, Tool
+from daruma.tools.calls.application_tool import ToolRefused, declared
+from daruma.tools.calls.mcp import is_mcp_tool
+from daruma.tools.calls.names import check_aliases, check_names
+from daruma.tools.calls.policy.policy import shows
+from daruma.tools.calls.tool import Surroundings, Tool
+from daruma.tools.calls.visible import Offer
 
 Given = BaseTool | Callable[..., Any] | dict[str, Any]
 """What ``create_agent`` takes for a tool."""
@@ -22,7 +22,7 @@ Given = BaseTool | Callable[..., Any] | dict[str, Any]
 def offer_for(given: Iterable[Given], settings: Tools, hidden: Collection[str] = ()) -> Offer:
     """Return what a model is offered.
 
-    Raises :class:`~daruma.tools.registry.ToolNameConflictError` for names that could mean two.
+    Raises :class:`~daruma.tools.calls.names.ToolNameConflictError` for names that could mean two.
     """
     tools = tools_of(given)
     check_names(tools, normalize=settings.normalize_names)

@@ -16,7 +16,7 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.record import changed
 from daruma.state.settings_llm import LLM, Requests
 from daruma.state.usage import Usage
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
 
 AUXILIARY = "auxiliary"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import openai
 from typing_extensions import override
 
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
 
 if TYPE_CHECKING:
     import httpx2

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from daruma.tools.sent_calls import SENT_CALLS, is_object
+from daruma.tools.calls.parse import SENT_CALLS, is_object
 
 
 class HeardCalls:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from daruma.tools.context_window.tokens import ESTIMATE, Tokens
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
+from daruma.tools.window.tokens import ESTIMATE, Tokens
 
 ENCODINGS: Final = {
     "o200k_base": ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "o1", "o3", "o4"),

@@ -5,7 +5,7 @@ from html import escape
 from typing import Final
 
 from daruma.state.hidden_characters import hiding_places, spelled
-from daruma.tools.key_masking import without_keys
+from daruma.tools.text.secrets import without_keys
 
 _MAY_HIDE: Final = re.compile(r"[^\t\n -~]")
 _READ: Final = 4

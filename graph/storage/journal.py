@@ -10,7 +10,7 @@ from psycopg.rows import DictRow
 from daruma.graph.journals import Place, key_of
 from daruma.graph.storage.fence import FENCE, Statement
 from daruma.graph.storage.sealing import Sealing
-from daruma.tools.journal import Effect, Entry, Outcome
+from daruma.tools.calls.journal import Effect, Entry, Outcome
 
 _BEGIN: Final = f"""
 WITH {FENCE}, passed AS (

@@ -15,7 +15,7 @@ from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.lifeline import Life, known_life, own_life
 from daruma.state.storage import StorageUnavailable, ThreadBusy
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
 
 LEASE_SECONDS: Final = 30.0
 """How long a run may show no sign of life before its thread can be taken from it."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
 
 T = TypeVar("T")
 

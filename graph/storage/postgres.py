@@ -30,7 +30,7 @@ from daruma.graph.storage.written import written_at
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings_llm import LLM
 from daruma.state.stored import STORED_TYPES
-from daruma.tools.files.threads import entered_in_thread
+from daruma.tools.threads import entered_in_thread
 
 _THREADS = """
 SELECT newest.*, checkpoint ->> 'ts' AS ts

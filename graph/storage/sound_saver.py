@@ -32,7 +32,7 @@ from daruma.graph.storage.pool import Pool
 from daruma.graph.storage.saving import Saved
 from daruma.graph.storage.sealing import Sealing, typed
 from daruma.graph.storage.within import FLEETING, VALUES, is_small, values_within
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
 
 Check = Callable[[Mapping[str, Any], Sequence[tuple[str, Any]]], None]
 """Raises :class:`~daruma.state.storage.DamagedState` for values and writes of other types."""

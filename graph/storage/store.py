@@ -37,7 +37,7 @@ from daruma.graph.storage.items.rows import (
 from daruma.graph.storage.items.searching import Search
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Checked, Sealing
-from daruma.tools.finding import Found, Way
+from daruma.tools.text.search import Found, Way
 
 
 class PostgresStore(BaseStore):

@@ -21,7 +21,7 @@ from daruma.graph.models.errors import ScriptError
 from daruma.graph.models.script import read_script
 from daruma.graph.models.scripted import CALL_KEY, ROLE_KEY, ScriptedChatModel
 from daruma.graph.new_request import RequestRefused
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
 
 EXAMPLE: Final = "fix"
 

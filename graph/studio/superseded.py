@@ -11,7 +11,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.types import StateSnapshot
 
 from daruma.graph.door import open_questions
-from daruma.tools.results import unanswered
+from daruma.tools.calls.results import unanswered
 
 CUT: Final = (
     "Cut short by a newer request: it may have run in part. Look before you rely on it, or do it "

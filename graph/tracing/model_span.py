@@ -16,7 +16,7 @@ from daruma.graph.tracing.endings import ended_with
 from daruma.graph.tracing.message_content import content_of
 from daruma.graph.tracing.metrics import counted
 from daruma.graph.tracing.shown_text import captures
-from daruma.tools.results import ENDINGS
+from daruma.tools.calls.results import ENDINGS
 
 _SCOPE: Final = "daruma"
 

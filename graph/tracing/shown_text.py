@@ -3,8 +3,8 @@
 import os
 from typing import Final
 
-from daruma.tools.key_masking import without_keys
-from daruma.tools.results import clean
+from daruma.tools.calls.results import clean
+from daruma.tools.text.secrets import without_keys
 
 VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's own switch for the content of messages."""

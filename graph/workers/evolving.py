@@ -11,9 +11,8 @@ from daruma.graph.evolving.tally import NotSampled, NotTaken
 from daruma.graph.storage.database import Database
 from daruma.graph.workers.jobs import evolve_later
 from daruma.state.experience import Experience
-from daruma.tools.evolution.experience_items import experience_in, key_of, put_experience
 from daruma.tools.evolution.learning import Learning, learn
-from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.shelf import experience_in, key_of, put_experience, shelf
 
 MOST: Final = 1000
 """Ended tasks that may wait in one queue to be learned from."""

@@ -2,7 +2,7 @@
 
 from langgraph.types import StateSnapshot
 
-from daruma.tools.key_masking import without_keys
+from daruma.tools.text.secrets import without_keys
 
 
 def ended(thread_id: str, snapshot: StateSnapshot) -> str:

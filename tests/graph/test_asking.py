@@ -19,9 +19,9 @@ from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings_tools import Tools
 from daruma.state.usage import Usage
+from daruma.tools.calls.registry import Registry
 from daruma.tools.context import EXACT, Answer
-from daruma.tools.registry import Registry
-from daruma.tools.sendable import sendable
+from daruma.tools.window.provider_messages import sendable
 
 HELLO: Sequence[BaseMessage] = [SystemMessage("a"), HumanMessage("hi"), SystemMessage("b")]
 

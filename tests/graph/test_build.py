@@ -18,7 +18,7 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
-from daruma.tools.registry import ToolNameConflictError
+from daruma.tools.calls.names import ToolNameConflictError
 
 
 def test_what_is_drawn_is_the_table() -> None:

@@ -18,8 +18,9 @@ from daruma.graph.contexts import Contexts, UndeclaredEvent, emitter
 from daruma.state.channels import State
 from daruma.state.events import Event, Reflected
 from daruma.state.settings import Settings
+from daruma.tools.calls.names import ToolNameConflictError
+from daruma.tools.calls.registry import Registry
 from daruma.tools.context import Context
-from daruma.tools.registry import Registry, ToolNameConflictError
 
 CHAT: dict[str, Any] = {"messages": "hi", "mode": "direct_chat"}
 

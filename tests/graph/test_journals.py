@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from daruma.graph.bridge import run
 from daruma.graph.journals import Place, ProcessJournals, journal_of
 from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.journal import Effect, Journal, NoJournal, Outcome
+from daruma.tools.calls.journal import Effect, Journal, NoJournal, Outcome
 
 PAY = Effect("m1:c1", "digest", "ask")
 EDIT = Effect("m1:c2", "digest", "restore", "/ws")

@@ -18,10 +18,9 @@ from typing_extensions import override
 from daruma.graph.build import build_graph
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.experience import Experience, Setback
-from daruma.tools.evolution.lessons_for import SECONDS
+from daruma.tools.evolution.lessons import SECONDS
 from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.variant import Variant
-from daruma.tools.evolution.variants import Variants
+from daruma.tools.evolution.variants import Variant, Variants
 
 GOAL = "Fix the rounding of the invoices"
 FELL = "assert 3 == 4 in <split>"

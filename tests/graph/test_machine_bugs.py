@@ -26,8 +26,8 @@ from daruma.state.channels import Update
 from daruma.state.phases import first_failed
 from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
-from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool, Toolset
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Tool, Toolset
 
 DOWN = {"raise": "the provider is down"}
 PLANNED = {"plan": [phases({"id": "a", "rollback_command": "true"})], "main": [say(), say()]}

@@ -32,6 +32,8 @@ from daruma.graph.machine import (
     node_of,
     of_a_member,
 )
+from daruma.nodes import pause as pausing
+from daruma.nodes.hold import _apply_decision
 from daruma.nodes.member import started
 from daruma.state.assignment import Report, assignments, reduce_reports
 from daruma.state.budget import MAX_FAILED_PLANS
@@ -50,12 +52,10 @@ from daruma.state.spending import allowed, spent_by_task
 from daruma.state.step import append_steps
 from daruma.state.tool_task import moved, reduce_calls, with_status
 from daruma.state.usage import Usage
-from daruma.tools import pausing
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.results import tool_result
 from daruma.tools.context import Answer, Context
-from daruma.tools.holding import decided
-from daruma.tools.recovery.consulting import question_of, replied
-from daruma.tools.registry import Registry
-from daruma.tools.results import tool_result
+from daruma.tools.recovery.action import question_of, replied
 from daruma.tools.sandbox.opening import open_best
 
 
@@ -264,7 +264,7 @@ class Walker:
     def hold(self, state: State) -> Update:
         """The real node, but for how the person is asked."""
         tried = self.path.count("hold") <= self.world.retries
-        return driven(decided(state, self.world.hold if tried else "keep", self.context))
+        return driven(_apply_decision(state, self.world.hold if tried else "keep", self.context))
 
     def spec_review(self, state: State) -> Update:
         if self.world.parks and state.plan and self.path.count("spec_review") == 1:
@@ -287,11 +287,11 @@ class Walker:
     def pause(self, state: State) -> Update:
         """The real node, but for how the person is asked."""
         if not pausing.asks(state, self.context):
-            return pausing.decided(state, STOP, self.context)
+            return pausing.apply_decision(state, STOP, self.context)
         grants = self.path.count("pause") <= self.world.grants
         reply = {"answer": self.world.granted if grants else STOP}
         answer = read_reply(pausing.question_of(state), reply).answer
-        return pausing.decided(state, answer, self.context)
+        return pausing.apply_decision(state, answer, self.context)
 
     def clarify(self, state: State) -> Update:
         """A person who says nothing of use."""

@@ -26,8 +26,7 @@ from typing_extensions import override
 
 from daruma.graph.build import build_graph
 from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.memory.memories import Memories
-from daruma.tools.memory.stored import checked
+from daruma.tools.memory.memories import Memories, checked
 
 FACT = "The billing tests need DB_URL."
 STORE = calls(call("memory_store", text=FACT))

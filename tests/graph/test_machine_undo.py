@@ -10,7 +10,7 @@ from tests.scripted_runs import Run, call, calls, phases, say
 from daruma.graph.undoing import UndoRefused
 from daruma.state.mode import Mode
 from daruma.state.storage import WorkspaceBusy
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.workspace import workspace_locked
 from daruma.tools.snapshots.outcome import Restored, RestoreRefused
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

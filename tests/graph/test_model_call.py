@@ -26,8 +26,8 @@ from daruma.graph.model_call import called
 from daruma.graph.model_request import Request
 from daruma.graph.offered import Offered
 from daruma.state.settings_tools import Tools
-from daruma.tools.registry import Registry
-from daruma.tools.sendable import sendable
+from daruma.tools.calls.registry import Registry
+from daruma.tools.window.provider_messages import sendable
 
 ASKED = sendable([HumanMessage("hi")])
 PICTURE = {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": "AAAA"}

@@ -22,8 +22,8 @@ from typing_extensions import override
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.offered import Offered
 from daruma.state.settings_tools import Tools
-from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Tool
 
 ASKED = [HumanMessage("hi")]
 NODE: RunnableConfig = {"metadata": {"langgraph_node": "main", "mine": 1}, "tags": ["b", "a"]}

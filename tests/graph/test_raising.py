@@ -22,8 +22,8 @@ from daruma.state.channels import Update
 from daruma.state.failure import ModelFailed, TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
-from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool, Toolset
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Tool, Toolset
 
 HELLO: Any = {"messages": [("user", "Hello")]}
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

@@ -8,7 +8,7 @@ from tests.parts import settings
 from daruma.graph.build import build_graph
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.team_check import check_team
-from daruma.tools.team.template_file import TemplateRefused
+from daruma.tools.team.templates import TemplateRefused
 
 
 def text(model: str) -> str:

@@ -21,8 +21,8 @@ from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.settings_tools import Tools
 from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
-from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool, Toolset
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Tool, Toolset
 
 NO_CHAIN = settings(fallback_chain={"enabled": False})
 NO_EMERGENCY = settings(

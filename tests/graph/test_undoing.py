@@ -19,7 +19,7 @@ from daruma.graph.undoing import (
 )
 from daruma.state.savepoint import Savepoint
 from daruma.state.storage import WorkspaceBusy
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.workspace import workspace_locked
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 

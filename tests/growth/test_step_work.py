@@ -16,11 +16,11 @@ from daruma.state.events import Event
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.step import append_steps
 from daruma.state.usage import Role, Usage
+from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Answer, Context, Sampling
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.context_window.view import view
-from daruma.tools.sendable import sendable
-from daruma.tools.tool import Tool
+from daruma.tools.window.provider_messages import sendable
+from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.window.view import view
 
 LONG = 500
 SHORT = 50

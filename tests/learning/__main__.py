@@ -22,7 +22,7 @@ from tests.learning.passes import carried_out, learning_settings
 
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.evolution.would_have import would_have_been
+from daruma.tools.evolution.lessons import would_have_been
 
 
 def main(args: Sequence[str]) -> None:

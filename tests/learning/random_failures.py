@@ -19,9 +19,8 @@ from daruma.nodes.main import prompt
 from daruma.state.experience import Experience, Setback
 from daruma.state.lessons import Lessons
 from daruma.tools.evolution.learning import Learning, learn
-from daruma.tools.evolution.looking_up import About, looked_up
-from daruma.tools.evolution.variant import Variant
-from daruma.tools.evolution.variants import Variants
+from daruma.tools.evolution.lessons import About, looked_up
+from daruma.tools.evolution.variants import Variant, Variants
 
 TASKS = 30
 OWNER = "noise"

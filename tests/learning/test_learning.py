@@ -9,7 +9,7 @@ from tests.learning.families import FAMILIES, ATask
 from tests.learning.passes import Passes, carried_out, learning_settings
 from tests.learning.student import BLOCK
 
-from daruma.tools.evolution.would_have import would_have_been
+from daruma.tools.evolution.lessons import would_have_been
 
 FEW = tuple(
     ATask(family, "north")

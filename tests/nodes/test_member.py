@@ -17,7 +17,7 @@ from daruma.state.events import Event
 from daruma.state.settings import Settings
 from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.tools.context import Context
-from daruma.tools.team.template import Expert
+from daruma.tools.team.templates import Expert
 
 PHASE = a_phase("a", "z", expert="developer", instructions="Do a well.")
 GIVEN = Assignment(

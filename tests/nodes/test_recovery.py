@@ -18,7 +18,7 @@ from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.recovery import Strategy
 from daruma.tools.context import Answer, Context
-from daruma.tools.evolution.recovery_patterns import learn_recoveries
+from daruma.tools.evolution.recoveries import learn_recoveries
 
 FAILURE = a_failure(message="request 7 failed")
 

@@ -14,7 +14,7 @@ from daruma.state.channels import Update
 from daruma.state.events import Event
 from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.state.tool_task import Dispatch
-from daruma.tools.tool_threads import LIMIT, in_tool_thread
+from daruma.tools.threads import MOST_TOOL_THREADS, in_tool_thread
 
 
 def shout(text: str) -> str:
@@ -226,7 +226,7 @@ async def test_a_call_that_is_given_up_is_unknown() -> None:
 async def test_a_time_limit_around_a_call_that_never_began_is_one() -> None:
     """Python knows a limit's cancellation by its very type; nobody else's kind is taken for it."""
     gate = threading.Event()
-    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(MOST_TOOL_THREADS)]
     await asyncio.sleep(0)
 
     with pytest.raises(TimeoutError):

@@ -10,7 +10,7 @@ from tests.parts import a_context, a_phase, a_plan, a_task, no_sandbox, settings
 from daruma.nodes.verify import verify
 from daruma.state.channels import State
 from daruma.state.events import Event
-from daruma.tools.checking import declared
+from daruma.tools.verification import declared
 
 STARTED, COMPLETED = "verification_started", "verification_completed"
 

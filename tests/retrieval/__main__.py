@@ -17,7 +17,7 @@ from tests.retrieval.real_model import real_model
 
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.finding import Way
+from daruma.tools.text.search import Way
 
 SMALL = ("retrieval", "small")
 LARGE = ("retrieval", "large")

@@ -10,7 +10,7 @@ import yaml
 from langgraph.store.base import PutOp
 
 from daruma.graph.storage.store import PostgresStore
-from daruma.tools.finding import Way
+from daruma.tools.text.search import Way
 
 HERE: Final = ("retrieval", "labelled")
 WAYS: Final[tuple[Way, ...]] = ("words", "meaning", "both")

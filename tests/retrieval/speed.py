@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
 from daruma.graph.storage.store import PostgresStore
-from daruma.tools.finding import Way
+from daruma.tools.text.search import Way
 
 SIZE: Final = 384
 _VOCABULARY: Final = 20_000

@@ -19,7 +19,7 @@ from tests.parts import a_failure
 from daruma.graph.models.errors import ModelUnavailable, ScriptExhausted
 from daruma.state.failure import Code, ModelFailed, TaskFailed, bug_in, classify, failure_of
 from daruma.state.storage import StorageUnavailable
-from daruma.tools.sandbox.level import SandboxUnavailable
+from daruma.tools.sandbox.sandbox import SandboxUnavailable
 
 
 def test_failures_that_differ_in_numbers_are_the_same() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from daruma.tools.answer_calls import as_calls, calls_of, with_own_ids
-from daruma.tools.call_limit import limited
+from daruma.tools.calls.answers import limited
+from daruma.tools.calls.parse import as_calls, calls_of, with_own_ids
 
 WRITTEN = '{"name": "shout", "arguments": {"text": "hi"}}'
 

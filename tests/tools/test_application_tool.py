@@ -10,10 +10,10 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from tests.parts import memory
 
-from daruma.tools.application_tool import from_application
+from daruma.tools.calls.application_tool import from_application
+from daruma.tools.calls.running import run_within
+from daruma.tools.calls.tool import Surroundings
 from daruma.tools.errors import ToolError
-from daruma.tools.time_limit import run_within
-from daruma.tools.tool import Surroundings
 
 
 def plain(text: str, times: int = 1) -> str:

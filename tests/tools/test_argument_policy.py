@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.argument_policy import NONE, UNTOLD, argument, may_fit, surely_fits
+from daruma.tools.calls.policy.policy import NONE, UNTOLD, argument, may_fit, surely_fits
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from tests.parts import a_call
 
 from daruma.state.audit import ArgumentRepair, LeftOut, NameChange, RepairRound
-from daruma.tools.auditing import audit_of, changes_of
+from daruma.tools.calls.answers import audit_of, changes_of
 
 
 def test_an_answer_that_runs_as_it_was_said_has_nothing_to_tell() -> None:

@@ -8,10 +8,10 @@ import pytest
 from tests.parts import no_sandbox
 
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
+from daruma.tools.calls.tool import Surroundings, Tool
 from daruma.tools.errors import ToolError
-from daruma.tools.files.edit_history import EditHistory
+from daruma.tools.files.edits import EditHistory
 from daruma.tools.files.workspace import Workspace
-from daruma.tools.tool import Surroundings, Tool
 
 TOOLS = {tool.name: tool for tool in BUILTIN_TOOLS}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from daruma.tools.call_limit import limited
+from daruma.tools.calls.answers import limited
 
 
 def native(*names: str) -> AIMessage:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import settings
 
-from daruma.tools.canonical import Canonical, canonical_call
-from daruma.tools.registry import Registry
-from daruma.tools.tool import Tool
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Canonical, Tool, canonical_call
 
 GOAL_DATES = ["date", "target_date", "deadline", "due_date", "due", "by"]
 WHEN = ["due_time", "due_datetime", "start_time", "end_time"]

@@ -6,8 +6,8 @@ import pytest
 from tests.parts import a_context, a_phase, a_plan, a_state, a_task, settings
 
 from daruma.state.events import Event
-from daruma.tools.checking import checked, declared
 from daruma.tools.errors import ToolError
+from daruma.tools.verification import checked, declared
 
 DECLARING = settings(verification={"commands": ["true", "test -e ok"]})
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daruma.state.policy_key import policy_key
-from daruma.tools.command_policy import is_plainly, may_run
+from daruma.tools.calls.policy.shell import is_plainly, may_run
 
 PUSH = policy_key("run_command(git push *)")
 REMOVE = policy_key("run_command(rm -rf *)")

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
-from daruma.tools.daemon_threads import DaemonThreads
+from daruma.tools.threads import DaemonThreads
 
 
 def test_no_more_threads_are_started_than_needed() -> None:

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 
-from daruma.tools.application_tool import from_application
-from daruma.tools.canonical import Canonical
-from daruma.tools.declaration import ToolRefused
+from daruma.tools.calls.application_tool import ToolRefused, from_application
+from daruma.tools.calls.tool import Canonical
 
 
 def declaring(**declared: Any) -> Any:

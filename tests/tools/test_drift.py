@@ -12,9 +12,10 @@ from daruma.state.drifted import MOST, Drifted
 from daruma.state.events import Event, WorkspaceDrifted
 from daruma.state.task import Task
 from daruma.tools.context import Context
-from daruma.tools.drift import drift, drift_note, drifted
 from daruma.tools.snapshots.outcome import Change
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import store_of
+from daruma.tools.verification import drift, drift_note, drifted
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from langchain_core.tools import BaseTool, StructuredTool
 from tests.parts import a_call, a_context, settings
 
 from daruma.state.settings import Settings
+from daruma.tools.calls.journal import Effect
+from daruma.tools.calls.once import effect_of
 from daruma.tools.context import Context
-from daruma.tools.effect import effect_of
-from daruma.tools.journal import Effect
 
 
 def declaring(name: str, **declared: Any) -> BaseTool:

@@ -6,8 +6,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from tests.toy_embeddings import ToyEmbeddings
 
-from daruma.tools.finding import WORDS_ONLY, Found, find
-from daruma.tools.value_texts import texts_in
+from daruma.tools.text.search import WORDS_ONLY, Found, find, texts_in
 
 NOTES = ("notes",)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.tools.fusion import fused
+from daruma.tools.text.search import fused
 
 
 @pytest.mark.parametrize(

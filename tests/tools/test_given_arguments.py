@@ -17,7 +17,7 @@ from pydantic import (
 )
 from typing_extensions import override
 
-from daruma.tools.given_arguments import given_arguments
+from daruma.tools.calls.langchain import given_arguments
 
 
 class Fields(BaseModel):

@@ -6,9 +6,9 @@ from tests.parts import a_call, a_context
 
 from daruma.graph.journals import Place, ProcessJournals
 from daruma.state.digest import digest
+from daruma.tools.calls.journal import Effect, Outcome
+from daruma.tools.calls.once import without_tool
 from daruma.tools.context import Context
-from daruma.tools.gone import without_tool
-from daruma.tools.journal import Effect, Outcome
 
 CALL = a_call(args={"amount": 5})
 PAY = Effect(CALL.result_id, digest([CALL.name, CALL.args]), "ask")

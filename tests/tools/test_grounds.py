@@ -9,9 +9,9 @@ import pytest
 from tests.parts import a_call, a_context, no_sandbox
 
 from daruma.state.approval import Grounds
+from daruma.tools.calls.approvals import grounds_of, tree_now
 from daruma.tools.errors import ToolError
-from daruma.tools.grounds import grounds_of, tree_now
-from daruma.tools.sandbox.level import SandboxUnavailable
+from daruma.tools.sandbox.sandbox import SandboxUnavailable
 
 COMMAND = a_call("c1", name="run_command", args={"command": "make"})
 EDIT = a_call("c2", name="str_replace_editor")

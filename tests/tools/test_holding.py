@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.parts import a_context, a_failure, a_phase, a_plan, a_savepoint, a_state, a_task, taken
 
+from daruma.nodes.hold import WAYS, _apply_decision, question_of
 from daruma.state.channels import State
 from daruma.state.events import Event
-from daruma.tools.holding import WAYS, decided, question_of
 
 HELD = a_plan(a_phase("a", status="failed", rollback_command="false"), a_phase("b"), current="a")
 FAILED = a_failure("rollback_failed", "rollback", "it did not go")
@@ -45,7 +45,7 @@ def test_each_time_it_is_another_question() -> None:
 async def test_each_decision_is_told_and_on_record(way: str) -> None:
     """PL-04: the task is under way again; its error is none by now."""
     events: list[Event] = []
-    update = await decided(state(), way, a_context(events=events))
+    update = await _apply_decision(state(), way, a_context(events=events))
 
     assert [event.type for event in events][:2] == ["task_started", "rollback_decided"]
     assert events[1].to_dict()["decision"] == way
@@ -56,12 +56,12 @@ async def test_each_decision_is_told_and_on_record(way: str) -> None:
 
 async def test_a_retry_changes_nothing_else() -> None:
     """The rollback is run as it was."""
-    assert (await decided(state(), "retry", a_context())).keys() == {"error", "steps"}
+    assert (await _apply_decision(state(), "retry", a_context())).keys() == {"error", "steps"}
 
 
 async def test_restoring_rolls_back_by_the_snapshot_alone() -> None:
     """The command that failed is not run again; other phases keep what they have."""
-    update = await decided(state(), "restore", a_context())
+    update = await _apply_decision(state(), "restore", a_context())
 
     plan: Any = update["plan"]
     assert (plan.phases[0].rollback, plan.phases[0].rollback_command) == ("snapshot", None)
@@ -77,7 +77,7 @@ async def test_keeping_makes_a_savepoint_of_what_is_there(
     (tmp_path / "ws").mkdir()
     task = a_task(workspace=str(tmp_path / "ws"))
 
-    update = await decided(state(task=task), "keep", a_context())
+    update = await _apply_decision(state(task=task), "keep", a_context())
 
     (savepoint,) = update["savepoints"]
     assert (savepoint.id, savepoint.phase_id) == ("1/a/done", "a")
@@ -92,4 +92,4 @@ async def test_without_a_phase_it_is_a_bug(plan: Any) -> None:
     with pytest.raises(LookupError):
         question_of(state(plan=plan))
     with pytest.raises(LookupError):
-        await decided(state(plan=plan), "keep", a_context())
+        await _apply_decision(state(plan=plan), "keep", a_context())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import from_regex
 
-from daruma.tools.key_masking import _SHAPES, without_keys
+from daruma.tools.text.secrets import _SHAPES, without_keys
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAA\n-----"
 

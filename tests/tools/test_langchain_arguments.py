@@ -8,10 +8,9 @@ from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, 
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from pydantic import BaseModel
 
-from daruma.tools.application_tool import from_application
-from daruma.tools.declaration import ToolRefused
-from daruma.tools.langchain_arguments import not_supplied
-from daruma.tools.tool import Surroundings
+from daruma.tools.calls.application_tool import ToolRefused, from_application
+from daruma.tools.calls.langchain import not_supplied
+from daruma.tools.calls.tool import Surroundings
 
 
 class Text(BaseModel):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from daruma.tools.langchain_own import Own
+from daruma.tools.calls.langchain import Own
 
 
 class Bell:

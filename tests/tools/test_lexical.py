@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.lexical import ranked, rarity, weight
+from daruma.tools.text.search import ranked, rarity, weight
 
 TEXTS = [
     "The lease of a thread is renewed every ten seconds.",

@@ -11,13 +11,12 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_tools import McpServer
-from daruma.tools.application_tool import from_application
-from daruma.tools.declaration import ToolRefused
+from daruma.tools.calls.application_tool import ToolRefused, from_application
+from daruma.tools.calls.mcp import McpUnavailable, is_mcp_tool, mcp_tools, usable_name
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.running import run_within
+from daruma.tools.calls.tool import Surroundings, Tool
 from daruma.tools.errors import OutcomeUnknown, ToolError
-from daruma.tools.mcp import McpUnavailable, is_mcp_tool, mcp_tools, usable_name
-from daruma.tools.registry import Registry
-from daruma.tools.time_limit import run_within
-from daruma.tools.tool import Surroundings, Tool
 
 SERVER = """
 import os, time

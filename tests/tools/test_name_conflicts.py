@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from daruma.tools.name_conflicts import ToolNameConflictError, check_aliases, check_names
-from daruma.tools.tool import Tool
+from daruma.tools.calls.names import ToolNameConflictError, check_aliases, check_names
+from daruma.tools.calls.tool import Tool
 
 
 async def nothing(*_: Any) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.names import BUILTIN_ALIASES, ResolvedName, name_key, resolve_name
+from daruma.tools.calls.names import BUILTIN_ALIASES, ResolvedName, name_key, resolve_name
 
 VISIBLE = ("read_file", "memory_search", "memory_store", "v1_2", "list_todos")
 ALIASES = {"cat": "read_file", "Todo List": "list_todos", "gone": "hidden"}

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from tests.parts import a_context, a_task, settings
 
-from daruma.tools.canonical import Canonical
+from daruma.tools.builtin_tools import TOOLSET_TOOLS
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Canonical, Effect, Tool
+from daruma.tools.calls.visible import Offer, offer_of
 from daruma.tools.context import Context
-from daruma.tools.offer import Offer, offer_of
-from daruma.tools.registry import Registry
-from daruma.tools.tool import Effect, Tool
-from daruma.tools.toolsets import TOOLSET_TOOLS
 
 BUILTIN = {"str_replace_editor", "search", "run_command", "run_tests"}
 SETS = {tool.name for tool in TOOLSET_TOOLS}

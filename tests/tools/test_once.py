@@ -13,11 +13,10 @@ from daruma.graph.journals import Place, ProcessJournal, ProcessJournals
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import Question, read_reply
 from daruma.state.storage import StorageUnavailable
+from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turns
+from daruma.tools.calls.once import once, question_of
 from daruma.tools.context import Context
-from daruma.tools.journal import Effect, Entry, Outcome, Settles
-from daruma.tools.once import once, question_of
-from daruma.tools.snapshots.around import around
-from daruma.tools.turns import Turns
+from daruma.tools.snapshots.snapshots import around
 
 CALL = a_call(args={"amount": 5, "note": "x" * 500})
 DONE = Outcome("done", "paid")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daruma.state.reference import without_reference
-from daruma.tools.outputs import MOST, Outputs, ProcessOutputs, shown
+from daruma.tools.calls.results import MOST, Outputs, ProcessOutputs, shown
 
 
 @given(text=st.text(max_size=3000), limit=st.integers(200, 2000))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from daruma.tools.calls.path_advice import advised
 from daruma.tools.errors import FileMissing, FileUnavailable, ToolError
-from daruma.tools.path_advice import advised
 
 MISSING = FileMissing("a.py: no such file or directory: list the directory to see what is there")
 

@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import ToolError
-from daruma.tools.files.files_beneath import FilesBeneath
-from daruma.tools.files.listing import walk
-from daruma.tools.files.openers import Opener, WalkingOpener, best_opener
+from daruma.tools.files.beneath import FilesBeneath, Opener, WalkingOpener, best_opener, walk
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 READS = 4000

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from tests.parts import a_call
 
 from daruma.state.tool_task import ToolTask
-from daruma.tools.paths_shown import MOST, MOST_SHOWN, paths_of
+from daruma.tools.calls.path_advice import MOST, MOST_SHOWN, paths_of
 
 SEARCH = "src/pkg/a.py:12: import a\nlib/a.py:3: x\ndocs/my notes/a.md:1: y"
 TREE = "src/\nsrc/pkg/\nsrc/pkg/b.py\nlink@"

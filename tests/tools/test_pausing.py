@@ -6,11 +6,11 @@ from typing import Any, get_args
 import pytest
 from tests.parts import a_context, a_failure, a_phase, a_plan, a_state, a_task, taken
 
+from daruma.nodes.pause import apply_decision, asks, question_of
 from daruma.state.amounts import Amounts, Measure
 from daruma.state.channels import State
 from daruma.state.grant import Grant, Overrun, Paying
 from daruma.state.granting import AGAIN, STOP, amount_in
-from daruma.tools.pausing import asks, decided, question_of
 
 LIMITS = {"spend": Amounts(tokens=10)}
 
@@ -60,7 +60,7 @@ def test_as_much_again_is_enough_to_go_on() -> None:
     """One call can spend many times what was allowed: nobody is asked the same again at once."""
     far = replace(over(), spent=57, limit=10)
 
-    (step,) = decided(spent(overrun=far), AGAIN, a_context())["steps"]
+    (step,) = apply_decision(spent(overrun=far), AGAIN, a_context())["steps"]
     assert step.grant is not None
     assert step.grant.more == Amounts(tokens=50)
 
@@ -79,7 +79,7 @@ def test_nobody_is_asked_who_can_not_answer_or_has_said_to_stop() -> None:
 @pytest.mark.parametrize(("answer", "tokens"), [(AGAIN, 10), ("tokens 7", 7)])
 def test_a_grant_is_put_on_record(answer: str, tokens: int) -> None:
     """And nothing else changes."""
-    update = decided(spent(), answer, a_context())
+    update = apply_decision(spent(), answer, a_context())
 
     (step,) = update["steps"]
     assert step.grant == Grant(node="main", scope="task", more=Amounts(tokens=tokens))
@@ -99,7 +99,7 @@ def test_a_grant_is_put_on_record(answer: str, tokens: int) -> None:
 )
 def test_an_end_is_a_failure_unless_something_comes_first(state: State, code: str | None) -> None:
     """Work that nobody has checked is checked; a failure that is there stays the first (EM-04)."""
-    update = decided(state, STOP, a_context())
+    update = apply_decision(state, STOP, a_context())
 
     failure = update.get("failure")
     assert (failure.code if failure else None) == code

@@ -10,10 +10,9 @@ from tests.parts import a_call, a_context, settings
 
 from daruma.state.approval import approval_of
 from daruma.state.tool_task import ToolTask
+from daruma.tools.calls.approvals import check_permission, grounds_of
 from daruma.tools.context import Context
 from daruma.tools.errors import NotPermitted
-from daruma.tools.grounds import grounds_of
-from daruma.tools.permission import check_permission
 
 COMMAND = a_call("c1", name="run_command", args={"command": "make all"})
 

@@ -11,8 +11,8 @@ from tests.parts import settings
 
 from daruma.state.settings_tools import PolicyRule, Tools
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
-from daruma.tools.policy import decide
-from daruma.tools.registry import Registry
+from daruma.tools.calls.policy.policy import decide
+from daruma.tools.calls.registry import Registry
 
 BUILTIN = {tool.name: tool for tool in BUILTIN_TOOLS}
 COMMAND = BUILTIN["run_command"]

@@ -4,7 +4,7 @@ import pytest
 
 from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_tools import Tools
-from daruma.tools.registry import Registry
+from daruma.tools.calls.registry import Registry
 
 
 def pay(amount: int) -> str:

@@ -6,8 +6,8 @@ import pytest
 
 from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_tools import Tools
-from daruma.tools.profiles import check_named, check_profile, shows
-from daruma.tools.tool import Effect, Tool
+from daruma.tools.calls.policy.policy import check_named, check_profile, shows
+from daruma.tools.calls.tool import Effect, Tool
 
 
 async def nothing(*_: Any) -> str:

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.tools import BaseTool, tool
 
 from daruma.state.settings_tools import Tools
-from daruma.tools.promotions import PromotionRefused
-from daruma.tools.registry import Registry
+from daruma.tools.calls.names import PromotionRefused
+from daruma.tools.calls.registry import Registry
 
 
 def promoted(name: str, target: str) -> BaseTool:

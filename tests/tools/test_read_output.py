@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from daruma.tools.builtin_tools import READ_OUTPUT
+from daruma.tools.builtin_tools import MANY, READ_OUTPUT
+from daruma.tools.calls.results import Outputs, ProcessOutputs
+from daruma.tools.calls.tool import Surroundings
 from daruma.tools.errors import ToolError
-from daruma.tools.outputs import Outputs, ProcessOutputs
-from daruma.tools.read_output import MANY
-from daruma.tools.tool import Surroundings
 
 TEXT = "".join(f"line {n}\n" for n in range(2000)) + "the Error is here\n"
 

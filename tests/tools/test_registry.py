@@ -9,8 +9,9 @@ from daruma.state.errors import DarumaError
 from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_tools import Tools
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
-from daruma.tools.registry import Registry, ToolNameConflictError
-from daruma.tools.tool import Toolset
+from daruma.tools.calls.names import ToolNameConflictError
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Toolset
 
 
 def shout(text: str) -> str:

@@ -8,12 +8,11 @@ from langchain_core.messages import AIMessage
 from tests.parts import settings
 
 from daruma.state.tool_task import ToolTask
-from daruma.tools.answer_calls import Call
-from daruma.tools.canonical import Canonical
-from daruma.tools.offer import Offer
-from daruma.tools.registry import Registry
-from daruma.tools.resolution import tool_task, tool_tasks, with_arguments
-from daruma.tools.tool import Tool
+from daruma.tools.calls.parse import Call
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.resolve import tool_task, tool_tasks, with_arguments
+from daruma.tools.calls.tool import Canonical, Tool
+from daruma.tools.calls.visible import Offer
 
 
 def shout(text: str) -> str:

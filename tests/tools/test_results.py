@@ -8,7 +8,7 @@ from tests.parts import a_call
 from tests.scripted_runs import illegal
 
 from daruma.state.growing import Growing
-from daruma.tools.results import LIMIT, cut_off, leave_out, storable, tool_result, unanswered
+from daruma.tools.calls.results import LIMIT, cut_off, leave_out, storable, tool_result, unanswered
 
 
 def test_a_result_answers_its_call() -> None:

@@ -20,7 +20,7 @@ from tests.parts import (
 from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.plan import Phase
-from daruma.tools.rolling_back import RollbackFailed, RolledBack, roll_back, still_valid
+from daruma.tools.rollback import RollbackFailed, RolledBack, roll_back, still_valid
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots
 

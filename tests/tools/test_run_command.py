@@ -7,10 +7,10 @@ import pytest
 from pydantic import ValidationError
 from tests.parts import unconfined
 
-from daruma.tools.commands.launch import Limits
+from daruma.tools.commands.process import Limits
+from daruma.tools.commands_tool import RunCommandArgs, run_command
 from daruma.tools.errors import PathRefused, ToolError
 from daruma.tools.files.workspace import Workspace
-from daruma.tools.run_command import RunCommandArgs, run_command
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from tests.parts import a_context, a_savepoint, a_state, a_task, settings
 
 from daruma.state.events import Event
-from daruma.tools.savepoints import OFF, Written, start_of, write_savepoint
+from daruma.tools.rollback import OFF, Written, start_of, write_savepoint
 
 
 @pytest.fixture

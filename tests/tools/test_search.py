@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from daruma.tools.commands_tool import SearchArgs, search
 from daruma.tools.errors import SearchRefused, ToolError
 from daruma.tools.files.workspace import Workspace
-from daruma.tools.search import SearchArgs, search
 
 
 @pytest.fixture

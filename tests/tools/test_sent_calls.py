@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import AIMessage
 
-from daruma.tools.sent_calls import SENT_CALLS, as_sent
+from daruma.tools.calls.parse import SENT_CALLS, as_sent
 
 GUESSED = {"type": "tool_call", "name": "pay", "args": {"to": "An"}, "id": "c1"}
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.canonical import Canonical
-from daruma.tools.registry import Registry
-from daruma.tools.stand_ins import MOST, ranked, stand_ins
-from daruma.tools.tool import Effect, Surroundings, Tool
+from daruma.tools.calls.alternatives import MOST, ranked, stand_ins
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Canonical, Effect, Surroundings, Tool
 
 STRENGTH = {"none": 0, "workspace": 1, "external": 2}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daruma.state.serializer import StrictSerializer
-from daruma.tools.storable_args import DEEPEST, unstorable
+from daruma.tools.calls.parse import DEEPEST, unstorable
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

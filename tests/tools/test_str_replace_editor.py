@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from daruma.tools.editor_tool import EditorArgs, str_replace_editor
 from daruma.tools.errors import EditRefused, FileChanged, FileUnavailable, PathRefused, ToolError
-from daruma.tools.files.edit_history import EditHistory
+from daruma.tools.files.edits import EditHistory
 from daruma.tools.files.workspace import Workspace
-from daruma.tools.str_replace_editor import EditorArgs, str_replace_editor
 
 Run = Callable[..., Awaitable[str]]
 

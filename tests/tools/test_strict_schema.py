@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from daruma.tools.strict_schema import strict
+from daruma.tools.calls.schema import strict
 
 Schema = dict[str, Any]
 

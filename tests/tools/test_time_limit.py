@@ -9,11 +9,11 @@ import pytest
 from langchain_core.tools import tool
 from typing_extensions import TypeVarTuple, Unpack, override
 
-from daruma.tools.application_tool import from_application
+from daruma.tools.calls.application_tool import from_application
+from daruma.tools.calls.running import run_within
+from daruma.tools.calls.tool import Effect, Surroundings, Tool
 from daruma.tools.errors import OutcomeUnknown, ToolError
-from daruma.tools.time_limit import run_within
-from daruma.tools.tool import Effect, Surroundings, Tool
-from daruma.tools.tool_threads import LIMIT, NotStarted, in_tool_thread
+from daruma.tools.threads import MOST_TOOL_THREADS, NotStarted, in_tool_thread
 
 Ts = TypeVarTuple("Ts")
 
@@ -117,7 +117,7 @@ async def test_a_blocking_tool_is_given_up_while_it_runs() -> None:
 async def test_a_call_that_never_began_is_known_not_to_have_happened() -> None:
     """Others held all the threads: that is no unknown outcome."""
     gate, ran = threading.Event(), threading.Event()
-    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(MOST_TOOL_THREADS)]
     await asyncio.sleep(0)
 
     @tool
@@ -284,7 +284,7 @@ async def test_a_blocking_tool_takes_no_task(seconds: float | None) -> None:
 async def test_a_cancelled_call_that_never_began_is_told_as_one() -> None:
     """DU-06: its intent can be taken back; nobody has to be asked what came of it."""
     gate = threading.Event()
-    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(MOST_TOOL_THREADS)]
     await asyncio.sleep(0)
     call = asyncio.ensure_future(run_within(60, raising(ValueError("it ran")), {}, AT))
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from daruma.tools.tool_threads import LIMIT, NotStarted, in_tool_thread
+from daruma.tools.threads import MOST_TOOL_THREADS, NotStarted, in_tool_thread
 
 WORD: ContextVar[str] = ContextVar("WORD", default="unset")
 
@@ -62,19 +62,19 @@ async def test_what_work_waited_for_was_cancelled() -> None:
 async def test_blocking_tools_hold_up_nothing_else() -> None:
     """TL-21: asyncio's own pool stays free, however many tools hang."""
     gate = threading.Event()
-    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(MOST_TOOL_THREADS)]
 
     free = await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 5)
     gate.set()
 
     assert free == "free"
-    assert await asyncio.gather(*held) == [True] * LIMIT
+    assert await asyncio.gather(*held) == [True] * MOST_TOOL_THREADS
 
 
 async def test_cancelled_work_that_had_not_begun_never_runs() -> None:
     """And this is said apart from work that was given up half way."""
     gate, ran = threading.Event(), threading.Event()
-    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(LIMIT)]
+    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(MOST_TOOL_THREADS)]
     late = asyncio.ensure_future(_how_it_ended(ran))
     await asyncio.sleep(0)
 
@@ -118,7 +118,7 @@ async def test_a_cancellation_does_not_wait_for_work_that_has_begun() -> None:
 
 HANGING = """
 import asyncio, threading
-from daruma.tools.tool_threads import in_tool_thread
+from daruma.tools.threads import in_tool_thread
 
 async def main():
     begun = threading.Event()
@@ -143,7 +143,7 @@ def test_a_hanging_tool_does_not_hang_the_exit() -> None:
 async def test_tools_that_hang_for_ever_keep_no_other_from_its_turn() -> None:
     """Once they were given up: their threads can not be stopped, but others take their places."""
     gate = threading.Event()
-    ends = [await given_up(gate) for _ in range(2 * LIMIT)]
+    ends = [await given_up(gate) for _ in range(2 * MOST_TOOL_THREADS)]
 
     ran = await asyncio.wait_for(in_tool_thread(lambda: "ran"), 30)
     gate.set()
@@ -173,8 +173,8 @@ async def given_up(gate: threading.Event) -> type[BaseException] | None:
 
 FORKING = """
 import asyncio, os
-from daruma.tools.files.threads import to_thread
-from daruma.tools.tool_threads import in_tool_thread
+from daruma.tools.threads import to_thread
+from daruma.tools.threads import in_tool_thread
 
 async def both():
     return await in_tool_thread(os.getpid), await to_thread(os.getpid)

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.journal import NoJournal
+from daruma.tools.calls.journal import NoJournal, Turns, put_back
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
-from daruma.tools.turns import Turns, put_back
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
 
 KEY = "k1"
 

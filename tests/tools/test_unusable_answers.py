@@ -4,7 +4,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from daruma.state.failure import UNUSABLE
-from daruma.tools.unusable_answers import unusable
+from daruma.tools.calls.answers import unusable
 
 
 def answer(text: str = "", reason: str = "stop", refusal: str | None = None) -> AIMessage:

@@ -12,9 +12,9 @@ from langchain_core.tools import BaseTool, tool
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, say
 
-from daruma.tools.application_tool import from_application
-from daruma.tools.tool import Surroundings
-from daruma.tools.with_faults import with_faults
+from daruma.tools.calls.application_tool import from_application
+from daruma.tools.calls.running import with_faults
+from daruma.tools.calls.tool import Surroundings
 
 DATA = {"data": [3, 1, 2]}
 

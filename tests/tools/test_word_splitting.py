@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.word_splitting import LONGEST, query_terms, terms
+from daruma.tools.text.search import LONGEST, query_terms, terms
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.tools.repair.corpus.calls import CALLS
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.repair.arguments import repaired_text
-from daruma.tools.repair.outcome import Refused, Repaired
-from daruma.tools.written_calls import written_calls
+from daruma.tools.calls.parse import written_calls
+from daruma.tools.calls.repair.by_rules import repaired_text
+from daruma.tools.calls.repair.json_reader import Refused, Repaired
 
 VISIBLE = frozenset(TOOLS)
 CALL = '{"name": "search", "arguments": {"pattern": "a"}}'

@@ -1,29 +1,184 @@
-"""The one door through which commands are run: bounded, ended as a whole, never in the way.
-
-Each command is watched by a thread of its own, so that any event loop will do, in any thread, and
-minutes of waiting take no place from short work.
-"""
+"""The one door through which commands are run: bounded, ended as a whole, never in the way."""
 
 import asyncio
 import os
+import selectors
 import shlex
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from daruma.tools.commands.command_watch import Watched, watch
-from daruma.tools.commands.environment import command_environment
-from daruma.tools.commands.launch import UNCONFINED, Asked, Confinement
-from daruma.tools.commands.live_output import LiveOutput
-from daruma.tools.commands.process_group import ProcessGroup
-from daruma.tools.commands.watchdog import Excess, Watchdog
+from daruma.state.events import CommandRun
+from daruma.state.verification import Check
+from daruma.tools.commands.output import Kept, LiveOutput
+from daruma.tools.commands.process import (
+    UNCONFINED,
+    Asked,
+    Confinement,
+    Excess,
+    ProcessGroup,
+    Watchdog,
+)
 from daruma.tools.errors import CommandRefused
-from daruma.tools.files.threads import ended
+from daruma.tools.threads import ended
+
+# --- The environment that commands get: what they need to work, and none of our secrets.
+
+ALLOWED: Final = frozenset({
+    "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+    "JAVA_HOME", "GOPATH", "GOROOT", "GOCACHE", "CARGO_HOME", "RUSTUP_HOME",
+    "NVM_DIR", "PYENV_ROOT",
+})  # fmt: skip
+"""Variables that are passed on, beside `PATH` and `LC_*`. Proxies are not: they hold passwords."""
+
+FIXED: Final = {
+    # A fix of the same size in the same second would else be hidden by stale bytecode.
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+    "NO_COLOR": "1",
+    "RUFF_NO_CACHE": "true",  # a workspace that may only be read can be checked too
+}
+
+
+def command_environment(
+    base: Mapping[str, str], workspace: Path, executable_dir: Path
+) -> dict[str, str]:
+    """The variables for a command in `workspace`, chosen from `base`.
+
+    Programs are looked for in the workspace's own virtual environment, the active one,
+    `executable_dir` (where Daruma's Python lies), and then on `PATH`.
+    """
+    kept = {name: value for name, value in base.items() if name in ALLOWED or name[:3] == "LC_"}
+    own = _own_environment(workspace)
+    if own is not None:
+        kept["VIRTUAL_ENV"] = str(own)
+    places = [*_environments(own, base), str(executable_dir), *_absolute(base)]
+    return {**kept, **FIXED, "PATH": os.pathsep.join(dict.fromkeys(places))}
+
+
+def _own_environment(workspace: Path) -> Path | None:
+    candidates = (workspace / name for name in (".venv", "venv"))
+    return next((each for each in candidates if (each / "bin").is_dir()), None)
+
+
+def _environments(own: Path | None, base: Mapping[str, str]) -> Iterator[str]:
+    if own is not None:
+        yield str(own / "bin")
+    if base.get("VIRTUAL_ENV"):
+        yield str(Path(base["VIRTUAL_ENV"]) / "bin")
+
+
+def _absolute(base: Mapping[str, str]) -> list[str]:
+    # An empty or relative entry would run programs from the workspace under any name.
+    path = base.get("PATH") or os.defpath
+    return [place for place in path.split(os.pathsep) if Path(place).is_absolute()]
+
+
+# --- Watching a command from its start to its end, its output read all the while.
+
+DRAIN_SECONDS: Final = 0.25
+"""How long the pipes are read on after the end, if someone who left the group holds them open."""
+
+POLL_SECONDS: Final = 0.02  # only where the system does not signal a process's end
+LONGEST_WAIT: Final = 3600.0  # seconds that every system's select can express
+PIECE: Final = 64 * 1024
+
+Ending = Literal["ended", "timed_out", "stopped", "memory", "processes"]
+Ready = list[tuple[selectors.SelectorKey, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """How the command ended, the leader's exit code, and what it wrote."""
+
+    ending: Ending
+    exit_code: int | None
+    stdout: Kept
+    stderr: Kept
+
+
+def watch(
+    group: ProcessGroup,
+    stop: int,
+    deadline: float,
+    limit: int,
+    watchdog: Watchdog,
+    live: LiveOutput | None = None,
+) -> Watched:
+    """Block until the command has ended and all of its group is killed.
+
+    It is ended at `deadline` (`time.monotonic`), when the descriptor `stop` turns readable, or when
+    the watchdog sees too much. ``live`` is told of the output meanwhile.
+    """
+    heard = live.add if live else None
+    stdout, stderr = Kept(limit, heard), Kept(limit, heard)
+    with selectors.DefaultSelector() as selector:
+        for fd, kept in zip(group.outputs, (stdout, stderr), strict=True):
+            selector.register(fd, selectors.EVENT_READ, kept)
+        signals = [stop] if group.end_signal is None else [stop, group.end_signal]
+        for fd in signals:
+            selector.register(fd, selectors.EVENT_READ)
+        ending = _until_end(group, selector, stop, deadline, watchdog, live)
+        code = group.end()
+        for fd in signals:
+            selector.unregister(fd)
+        _drain(selector)
+    return Watched(ending, code, stdout, stderr)
+
+
+def _until_end(
+    group: ProcessGroup,
+    selector: selectors.BaseSelector,
+    stop: int,
+    deadline: float,
+    watchdog: Watchdog,
+    live: LiveOutput | None,
+) -> Ending:
+    longest = LONGEST_WAIT if group.end_signal is not None else POLL_SECONDS
+    while not group.has_ended():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return "timed_out"
+        if excess := watchdog.excess():
+            return excess
+        wait = min(left, longest, watchdog.wait())
+        ready = selector.select(min(wait, live.wait()) if live else wait)
+        if any(key.fd == stop for key, _ in ready):
+            return "stopped"
+        _read(selector, ready)
+        if live:
+            live.tell()
+    return "ended"
+
+
+def _drain(selector: selectors.BaseSelector) -> None:
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while selector.get_map() and (left := deadline - time.monotonic()) > 0:
+        _read(selector, selector.select(left))
+
+
+def _read(selector: selectors.BaseSelector, ready: Ready) -> None:
+    for key, _ in ready:
+        if not isinstance(key.data, Kept):
+            continue
+        if data := os.read(key.fd, PIECE):
+            key.data.add(data)
+        else:
+            selector.unregister(key.fd)
+
+
+# --- The one door through which commands are run: bounded, ended as a whole, never in the way.
+#
+# Each command is watched by a thread of its own, so that any event loop will do, in any thread, and
+# minutes of waiting take no place from short work.
 
 LIMIT: Final = 64 * 1024
 
@@ -169,4 +324,23 @@ def _result(order: _Order, seen: Watched, seconds: float) -> CommandResult:
         sandbox=order.confinement.level,
         not_covered=order.confinement.not_covered,
         stopped_by=limit_hit,
+    )
+
+
+# --- Telling of a command that the agent ran for itself: each run of one is audited (RO-04).
+
+
+def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
+    """Build the event of a command that has ended."""
+    return CommandRun(
+        purpose=purpose,
+        command=result.command,
+        exit_code=result.exit_code,
+        timed_out=result.timed_out,
+        seconds=result.seconds,
+        sandbox=result.sandbox,
+        not_covered=result.not_covered,
+        stopped_by=result.stopped_by,
+        passed=result.passed,
+        note=result.note if isinstance(result, Check) else "",
     )

@@ -1,11 +1,21 @@
-"""Which names may be used beneath a root: a path's text is checked before anything is opened."""
+"""Names beneath a root: which may be used, patterns, errors about them; bytes that are text."""
 
+import codecs
+import errno
+import os
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from daruma.tools.errors import PathRefused
+from daruma.tools.errors import EditRefused, FileMissing, FileUnavailable, PathRefused, ToolError
+
+# --- Which names may be used beneath a root: a path's text is checked before anything is opened.
 
 Parts: TypeAlias = tuple[str, ...]
 """A relative path in pieces; empty for the root itself."""
@@ -65,3 +75,128 @@ def _is_git(part: str) -> bool:
     # Some file systems fold case, compatibility forms and invisible characters (CVE-2014-9390).
     visible = "".join(c for c in part if unicodedata.category(c) != "Cf")
     return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ") == ".git"
+
+
+# --- The operating system's errors about a path, in one line that says what to do.
+
+REFUSED = {
+    errno.EXDEV: "a link leads out of the workspace",
+    errno.ELOOP: "a link that is not followed here: use the path it leads to",
+}
+UNAVAILABLE = {
+    errno.ENOENT: "no such file or directory: list the directory to see what is there",
+    errno.ENOTDIR: "a part of the path is not a directory",
+    errno.EEXIST: "already exists: edit it, or choose another name",
+    errno.EISDIR: "is a directory",
+    errno.ENXIO: "is not a regular file",
+    errno.EAGAIN: "kept changing while it was opened: try again",
+    errno.ENAMETOOLONG: "the name is too long",
+}
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turn an OSError of the body into a ToolError about `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise explanation(error, path) from error
+
+
+def explanation(error: OSError, path: str) -> ToolError:
+    """PathRefused where the name may not be used, else FileUnavailable, FileMissing among them."""
+    code = error.errno or 0
+    if code in REFUSED:
+        return PathRefused(f"{shown(path)}: {REFUSED[code]}")
+    kind = FileMissing if code == errno.ENOENT else FileUnavailable
+    return kind(f"{shown(path)}: {UNAVAILABLE.get(code) or os.strerror(code)}")
+
+
+# --- File name patterns as people write them for coding tools, the same on every Python version.
+
+MOST_ALTERNATIVES: Final = 64
+
+
+class Glob:
+    """A pattern with `*`, `?`, `[...]`, `**` for any directories, and `{a,b}`.
+
+    Without a `/` it is matched against the last part of a path, at any depth.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._choices = [_pieces(each) for each in _alternatives(pattern)]
+
+    def matches(self, path: str) -> bool:
+        """Whether a relative path with `/` between its parts fits."""
+        parts = tuple(path.split("/"))
+        return any(_fits(parts, pieces) for pieces in self._choices)
+
+
+def _pieces(pattern: str) -> tuple[str, ...]:
+    rooted = pattern.removeprefix("./").removeprefix("/")
+    return tuple(rooted.split("/")) if "/" in pattern else ("**", pattern)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    waiting, done = [pattern], list[str]()
+    while waiting:
+        each = waiting.pop(0)
+        group = re.search(r"\{([^{}]*,[^{}]*)\}", each)
+        if group is None or len(waiting) + len(done) >= MOST_ALTERNATIVES:
+            done.append(each)
+        else:
+            choices = group[1].split(",")
+            waiting += [each[: group.start()] + c + each[group.end() :] for c in choices]
+    return done
+
+
+@lru_cache(maxsize=4096)
+def _fits(parts: tuple[str, ...], pieces: tuple[str, ...]) -> bool:
+    if not pieces:
+        return not parts
+    if pieces[0] == "**":
+        # `dir/**` means what is beneath, so it needs one part more.
+        here = bool(parts) if len(pieces) == 1 else _fits(parts, pieces[1:])
+        return here or (bool(parts) and _fits(parts[1:], pieces))
+    return bool(parts) and fnmatchcase(parts[0], pieces[0]) and _fits(parts[1:], pieces[1:])
+
+
+# --- Bytes that are text, and back, without losing or guessing anything.
+
+BY_MARK = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file's text with its own line ends, and how it is written as bytes."""
+
+    text: str
+    mark: bytes = b""
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, data: bytes, path: str) -> "TextFile":
+        """Read UTF-8, or UTF-16 with a byte order mark; FileUnavailable for everything else."""
+        mark, encoding = next(
+            (each for each in BY_MARK if data.startswith(each[0])), (b"", "utf-8")
+        )
+        try:
+            text = data[len(mark) :].decode(encoding)
+        except UnicodeDecodeError:
+            raise FileUnavailable(f"{shown(path)}: neither UTF-8 nor UTF-16 text") from None
+        if "\0" in text:
+            raise FileUnavailable(f"{shown(path)}: a binary file (it holds NUL bytes)")
+        return cls(text, mark, encoding)
+
+    def with_text(self, text: str) -> bytes:
+        """The bytes of the file if `text` were its text; EditRefused for what text can not hold."""
+        if "\0" in text:
+            raise EditRefused("the text holds a NUL character, which would make the file binary")
+        try:
+            return self.mark + text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            raise EditRefused(f"the text is not valid Unicode at character {error.start}") from None

@@ -1,14 +1,21 @@
-"""The directory an agent works in: what the rest of Daruma knows of files, never blocking."""
+"""The directory an agent works in, the lock on it, and where its edits are kept."""
 
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 
+from daruma.state.data_dir import data_dir
+from daruma.state.storage import WorkspaceBusy
 from daruma.tools.errors import FileUnavailable
-from daruma.tools.files.files_beneath import FilesBeneath
-from daruma.tools.files.listing import Entry, entries, walk
-from daruma.tools.files.openers import Opener
+from daruma.tools.files.beneath import Entry, FilesBeneath, Opener, entries, walk
 from daruma.tools.files.paths import shown
-from daruma.tools.files.threads import in_thread
+from daruma.tools.threads import entered_in_thread, in_thread
+
+# --- The directory an agent works in: what the rest of Daruma knows of files, never blocking.
 
 
 class Workspace:
@@ -59,3 +66,57 @@ class Workspace:
         Links are not followed. Exactly `limit` entries mean that there may be more.
         """
         return await in_thread(lambda: list(islice(walk(self.files, path), limit)))
+
+
+# --- Keeping two runs of one host out of one workspace: locks on the folder itself and those above
+# it.
+#
+# The kernel drops them with the process. A folder is locked for its run alone, those above it are
+# shared: so neither the same folder nor one inside the other is worked in by two.
+
+
+@contextmanager
+def workspace_locked(workspace: str | None) -> Iterator[None]:
+    """Have a workspace for oneself, in this and all other processes of the host.
+
+    Raises :class:`~daruma.state.storage.WorkspaceBusy`. A folder that is not there, or whose file
+    system has no locks, is not kept: tools say themselves what they miss.
+    """
+    with ExitStack() as stack:
+        if workspace is not None:
+            real = Path(os.path.realpath(workspace))
+            for folder in reversed(real.parents):
+                _lock(folder, fcntl.LOCK_SH, workspace, stack)
+            _lock(real, fcntl.LOCK_EX, workspace, stack)
+        yield
+
+
+def aworkspace_locked(workspace: str | None) -> AbstractAsyncContextManager[None]:
+    """Do the same, asynchronously: in a thread, unless there is nothing to be locked."""
+    return nullcontext() if workspace is None else entered_in_thread(workspace_locked(workspace))
+
+
+def _lock(folder: Path, kind: int, workspace: str, stack: ExitStack) -> None:
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return
+    stack.callback(os.close, opened)
+    try:
+        fcntl.flock(opened, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise WorkspaceBusy(
+            f"another run on this machine works in {folder}: wait until that has stopped, or use "
+            f"a copy of {workspace}"
+        ) from None
+    except OSError:
+        return
+
+
+# --- Where it is kept what a thread has seen and edited of a workspace's files.
+
+
+def edit_folder(workspace: Path | str, thread: str) -> Path:
+    """Return the folder of the edit histories of a thread in a workspace."""
+    key = hashlib.sha256(f"{workspace}\0{thread}".encode()).hexdigest()[:32]
+    return data_dir() / "edits" / key

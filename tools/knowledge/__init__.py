@@ -1,7 +1,6 @@
 """Knowledge: documents taken into a store, and found in it by words, by meaning, by relations."""
 
-from daruma.tools.knowledge.documents import Document
-from daruma.tools.knowledge.files import Skipped
+from daruma.tools.knowledge.documents import Document, KnowledgeRefused, Skipped
 from daruma.tools.knowledge.ingesting import (
     Ingested,
     Source,
@@ -12,9 +11,8 @@ from daruma.tools.knowledge.ingesting import (
     ingest,
     sources,
 )
-from daruma.tools.knowledge.places import KnowledgeRefused
+from daruma.tools.knowledge.knowledge_tools import web_search
 from daruma.tools.knowledge.relations import Relation
-from daruma.tools.knowledge.web_search import web_search
 
 __all__ = [
     "Document",

@@ -1,8 +1,7 @@
 """Cutting a document into passages: along its headings and paragraphs. Pure.
 
 A passage holds some 1,000 characters, and 1,500 at most: one thought or two, so that what is found
-is what was looked for, and several fit into a request.
-"""
+is what was looked for, and several fit into a request."""
 
 import re
 from collections.abc import Iterator

@@ -8,10 +8,10 @@ from daruma.state.events import MemoryRecalled
 from daruma.state.recalled import Recalled, Remembered
 from daruma.state.task import Task
 from daruma.tools.context import Context
-from daruma.tools.files.threads import in_thread
-from daruma.tools.key_masking import without_keys
 from daruma.tools.memory.memories import Memories
-from daruma.tools.memory.relevance import related
+from daruma.tools.text.search import related
+from daruma.tools.text.secrets import without_keys
+from daruma.tools.threads import in_thread
 
 SECONDS: Final = 5.0
 """A task does not wait longer for its memories: as long as a person waits without a sign."""

@@ -1,15 +1,68 @@
-"""The parts of a repository that run code later, outside: hooks, configuration, attributes."""
+"""The parts of repositories that run code later, outside: found, and kept from commands."""
 
+import fcntl
 import os
 import stat
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.pins import Pinned, Pins
-from daruma.tools.sandbox.placeholders import placeholders
+from daruma.tools.sandbox.mounts import Pinned, Pins
+
+# --- Files that keep a name taken, while commands run, by which git would read another
+# configuration.
+#
+# What is not there can not be made read-only. Each says nothing new to git, so that one which is
+# left because Daruma was killed does no harm; the next command takes it for its own and removes it.
+
+CONTENT: Final = {"commondir": b".\n", "config.worktree": b""}
+"""The repository's own folder, and no settings."""
+
+
+@contextmanager
+def placeholders(git: int, names: tuple[str, ...] = tuple(CONTENT)) -> Iterator[None]:
+    """Make what is missing in an open folder; the last command that uses it removes it.
+
+    Commands at once, also of other processes, know of each other by a lock on the folder.
+    """
+    lock = os.open(f"/proc/self/fd/{git}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        for name in names:
+            with suppress(FileExistsError, PermissionError):
+                _make(lock, name)
+        yield
+    finally:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name in names:
+                _remove(lock, name)
+        os.close(lock)
+
+
+def _make(folder: int, name: str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
+        file.write(CONTENT[name])
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(OSError):  # there is none, or it is no file of ours
+        if _content(folder, name) == CONTENT[name]:
+            os.unlink(name, dir_fd=folder)
+
+
+def _content(folder: int, name: str) -> bytes:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+        return file.read(16)
+
+
+# --- The parts of a repository that run code later, outside: hooks, configuration, attributes.
 
 _CONTROL: Final = ("hooks", "config", "config.worktree", "info", "commondir")
 _OF_A_WORKTREE: Final = ("commondir", "gitdir", "config.worktree")
@@ -84,3 +137,70 @@ def _listed(folder: int, name: str) -> list[str]:
             return sorted(each.name for each in entries)
     finally:
         os.close(fd)
+
+
+# --- Finding the git repositories in a workspace: those in work, bare ones, submodules, worktrees.
+
+FIRST_LOOK: Final = 20_000
+"""How many folders are looked into, from the top down, before the first command: about 0.3 s."""
+
+LOOKED_AT: Final = 200
+"""How many before each further command, which may have made many to hide those that count."""
+
+MOST: Final = 32
+"""How many repositories are protected at most: with so many a command starts in 0.2 s."""
+
+_NOT_LOOKED_INTO: Final = frozenset({".git", "node_modules", "__pycache__"})
+_BARE: Final = frozenset({"HEAD", "config", "objects", "refs"})
+
+
+class Repositories:
+    """Which repositories there are; those that were there at first are not forgotten."""
+
+    def __init__(self) -> None:
+        self._first: dict[Path, tuple[Path, ...]] = {}
+
+    def of(self, workspace: Path) -> tuple[Path, ...]:
+        """Return the folders (or files) that git keeps its own in, relative to the workspace."""
+        first = self._first.get(workspace)
+        if first is None:
+            first = tuple(islice(_found(workspace, FIRST_LOOK), MOST))
+            return self._first.setdefault(workspace, first)
+        return tuple(dict.fromkeys([*first, *islice(_found(workspace, LOOKED_AT), MOST)]))
+
+
+def _found(workspace: Path, most: int) -> Iterator[Path]:
+    for at, names in _folders(workspace, Path(), most):
+        if names.keys() >= _BARE:
+            yield at
+        if ".git" in names:
+            yield at / ".git"
+            if names[".git"]:
+                yield from _inner(workspace, at / ".git")
+
+
+def _inner(workspace: Path, git: Path) -> Iterator[Path]:
+    """Yield the repositories of submodules: they lie in that of the one around them."""
+    for at, names in _folders(workspace, git / "modules", LOOKED_AT):
+        if names.keys() >= _BARE:
+            yield at
+
+
+def _folders(workspace: Path, top: Path, most: int) -> Iterator[tuple[Path, dict[str, bool]]]:
+    """Yield folders, the nearest first, with what is in each and whether that is a folder."""
+    waiting = deque([top])
+    while waiting and most:
+        at, most = waiting.popleft(), most - 1
+        names = _names(workspace / at)
+        yield at, names
+        waiting += [
+            at / name for name in sorted(names) if names[name] and name not in _NOT_LOOKED_INTO
+        ]
+
+
+def _names(folder: Path) -> dict[str, bool]:
+    try:
+        with os.scandir(folder) as entries:
+            return {each.name: each.is_dir(follow_symlinks=False) for each in entries}
+    except OSError:
+        return {}

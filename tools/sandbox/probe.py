@@ -1,11 +1,9 @@
-"""Tries to break out, from the inside of a sandbox; others judge on the outside what came through.
-
-Run as a script of its own, by a Python without site packages; it imports nothing of Daruma. Its
-argument is a JSON object of what to try it on; it prints what it could see, as another.
+"""Tries to break out, from the inside of a sandbox; others judge on the outside what came
+through.  Run as a script of its own, by a Python without site packages; it imports nothing of
+Daruma. Its argument is a JSON object of what to try it on; it prints what it could see, as
+another.
 """
 
-# it tries system calls, not paths
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH110, PTH123, PTH211, S103
 import fcntl
 import hashlib
 import json
@@ -15,6 +13,9 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+# it tries system calls, not paths
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH110, PTH123, PTH211, S103
 
 VSOCK, FAST_OPEN, MULTIPATH = 40, 0x20000000, 262  # linux/socket.h, linux/in.h
 

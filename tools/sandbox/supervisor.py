@@ -5,11 +5,8 @@ imports nothing of Daruma. Arguments: the descriptors of the lifeline, the rules
 folder of the command's own that is removed at the end, then the command.
 
 It is told to end by the end of its lifeline, whose other end Daruma holds: also when Daruma is
-killed. As a subreaper it becomes the parent of every orphan, and so loses none.
-"""
+killed. As a subreaper it becomes the parent of every orphan, and so loses none."""
 
-# pathlib would take a third of the time in which this starts
-# ruff: noqa: PTH101, PTH106, PTH108, PTH123, PTH208
 import ctypes
 import os
 import select
@@ -17,6 +14,9 @@ import signal
 import sys
 import time
 from contextlib import suppress
+
+# pathlib would take a third of the time in which this starts
+# ruff: noqa: PTH101, PTH106, PTH108, PTH123, PTH208
 
 SET_PARENT_DEATH_SIGNAL, DROP_FROM_BOUND, SET_SECCOMP = 1, 24, 22  # linux/prctl.h
 SET_SUBREAPER, SET_NO_NEW_PRIVILEGES = 36, 38

@@ -1,40 +1,52 @@
-"""The snapshots of one workspace, as one thread takes them."""
+"""The snapshots of one workspace, as one thread takes them: also around what may change it."""
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from daruma.tools.snapshots.applying import Applying
-from daruma.tools.snapshots.beneath import plain, told_of, workspace_opened
-from daruma.tools.snapshots.comparing import between
-from daruma.tools.snapshots.contents import Contents
-from daruma.tools.snapshots.difference import as_changes, differences
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.snapshots.freezing import frozen
-from daruma.tools.snapshots.ignored import Rules, decoded
-from daruma.tools.snapshots.materialising import materialise
+from daruma.tools.snapshots.ignore import frozen
+from daruma.tools.snapshots.ignore_patterns import Rules, decoded
 from daruma.tools.snapshots.outcome import (
     By,
     Change,
     Conflicts,
+    Entry,
     Restored,
     Snapshot,
+    SnapshotUnavailable,
     Taken,
+    plain,
+    told_of,
+    workspace_opened,
 )
-from daruma.tools.snapshots.packing import packing
-from daruma.tools.snapshots.placing import no_step
-from daruma.tools.snapshots.pruning import prune
-from daruma.tools.snapshots.putting_back import PuttingBack
-from daruma.tools.snapshots.reading import Reader
-from daruma.tools.snapshots.recorded import Recorded
-from daruma.tools.snapshots.replacing import meant, seen_again
-from daruma.tools.snapshots.statuses import Statuses
-from daruma.tools.snapshots.store import Store
-from daruma.tools.snapshots.store_place import store_of
-from daruma.tools.snapshots.walk import Walk
+from daruma.tools.snapshots.placing import Applying, no_step
+from daruma.tools.snapshots.records import Recorded, packing, prune
+from daruma.tools.snapshots.restore import PuttingBack
+from daruma.tools.snapshots.states import (
+    as_changes,
+    between,
+    differences,
+    materialise,
+    meant,
+    seen_again,
+)
+from daruma.tools.snapshots.store import Contents, Store
+from daruma.tools.snapshots.walk import Reader, Statuses, Walk
+from daruma.tools.threads import in_thread
 
-__all__ = ["By", "Snapshots", "Taken", "store_of"]
+# --- The snapshots of one workspace, as one thread takes them.
 
 
 class Snapshots:
@@ -225,3 +237,62 @@ class Snapshots:
             root = walk.root(contents.put_tree)
         statuses.save()
         return root, walk.unkept
+
+
+# --- Snapshots around what may change the workspace, so that nothing it does is beyond recall.
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The workspace before some work; ``again`` if that was begun before, and cut short."""
+
+    snapshot: Snapshot
+    again: bool = False
+
+
+@asynccontextmanager
+async def around(snapshots: Snapshots | None, what: str) -> AsyncIterator[None]:
+    """Take a snapshot before and after the block; with no snapshots at all, only run it.
+
+    Raises :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable` before anything has run.
+    """
+    if snapshots is None:
+        yield
+        return
+    await in_thread(snapshots.take, f"before {what}", by="work", opens=True)
+    try:
+        yield
+    finally:
+        with suppress(SnapshotUnavailable):  # the next one holds it as well
+            await in_thread(snapshots.take, f"after {what}", by="work")
+
+
+async def begun(snapshots: Snapshots, what: str) -> Begun:
+    """Take the snapshot from before some work, unless a killed process took it already.
+
+    ``what`` names this one time of it.
+    """
+    label = f"before {what}"
+    for each in reversed(await in_thread(snapshots.kept)):
+        if each.label == label:
+            return Begun(each, again=True)
+    taken = await in_thread(snapshots.take, label, by="work", opens=True)
+    return Begun(taken.snapshot)
+
+
+async def once(
+    snapshots: Snapshots, what: str, work: Callable[[], Awaitable[T]]
+) -> tuple[T, Snapshot]:
+    """Do work that changes nothing but the workspace, as if it had never been cut short.
+
+    Where a killed process had begun it, the workspace is put back to how it was before that.
+    Returns what came of it, and the snapshot from before it.
+    """
+    before = await begun(snapshots, what)
+    if before.again:
+        await in_thread(snapshots.restore, before.snapshot.id, last="work", conflicts="overwrite")
+    done = await work()
+    await in_thread(snapshots.take, f"after {what}", by="work")
+    return done, before.snapshot

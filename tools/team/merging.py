@@ -1,14 +1,285 @@
 """Three-way merge of a member's work into the workspace, over flat maps of what is where."""
 
+import hashlib
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+import subprocess
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeAlias, TypeVar
 
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.team.changes import NOT_KEPT, Flat
-from daruma.tools.team.decisions import Decisions, completed, decided
-from daruma.tools.team.three_way import Read, Taken
+from daruma.tools.snapshots.outcome import HERE, Entry, Kind, Tree
+from daruma.tools.team.worktree import git_environment
+
+# --- A state of a workspace as one flat map, and what a member's work has changed in it.
+
+Flat: TypeAlias = Mapping[str, Entry]
+"""Paths relative to the workspace, with `/`, to what is there; a directory's entry has no content.
+
+Repositories (`.git`) are none of it, nor is the workspace's own folder.
+"""
+
+NOT_KEPT: Final = frozenset({"unread", "special"})
+"""Kinds whose content no snapshot has: they are not in a worktree either."""
+
+
+def flat(tree: Callable[[str], Tree], root: str) -> dict[str, Entry]:
+    """Return all that lies in a directory of a store, ``root`` being its id, parents first."""
+    found: dict[str, Entry] = {}
+    waiting = [("", root)]
+    while waiting:
+        at, id_ = waiting.pop()
+        for name, entry in sorted(tree(id_).items()):
+            if entry.kind == "repository" or name == HERE:
+                continue
+            if entry.kind == "directory":
+                waiting.append((f"{at}{name}/", entry.content))
+                entry = Entry("directory", entry.mode, "")  # noqa: PLW2901 - what lies in it is told apart
+            found[f"{at}{name}"] = entry
+    return found
+
+
+def changed(base: Flat, theirs: Flat) -> Iterator[str]:
+    """Yield the paths that a member's work has changed, sorted.
+
+    What was not kept in the base never came into the worktree: that it is not there is no change.
+    A socket, pipe or device that the work left behind is none either.
+    """
+    for path in sorted(base.keys() | theirs.keys()):
+        was, now = base.get(path), theirs.get(path)
+        if was == now or (now is None and was is not None and was.kind in NOT_KEPT):
+            continue
+        if was is None and now is not None and now.kind == "special":
+            continue
+        yield path
+
+
+def above(path: str) -> list[str]:
+    """Return the directories on the way to a path, the nearest first."""
+    return [str(each) for each in PurePosixPath(path).parents][:-1]
+
+
+# --- Merging two versions of a text with what they both come from, by `git merge-file`.
+
+SECONDS: Final = 60.0
+"""How long one file may take."""
+
+LOOKED_AT: Final = 8000
+"""Bytes in which a zero says that it is no text: git's own rule."""
+
+_ERROR: Final = 128
+"""From this code on it is no number of conflicts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextMerge:
+    """Two versions put together; ``clean`` is False where it holds conflict markers."""
+
+    text: bytes
+    clean: bool
+
+
+class NotMerged(Exception):
+    """Raised when texts can not be merged at all; the text says why, in a few words."""
+
+
+def is_text(data: bytes) -> bool:
+    """Whether a content can be merged line by line."""
+    return b"\0" not in data[:LOOKED_AT]
+
+
+def merge_text(
+    base: bytes, mine: bytes, theirs: bytes, labels: tuple[str, str] = ("mine", "theirs")
+) -> TextMerge:
+    """Merge line by line; changes that touch each other are conflicts, none is dropped.
+
+    Blocks for a few milliseconds, and needs no repository. ``labels`` stand at the markers, mine
+    first. Raises :class:`NotMerged`.
+    """
+    with tempfile.TemporaryDirectory(prefix="daruma-merge-") as folder:
+        place = Path(folder)
+        for name, data in (("mine", mine), ("base", base), ("theirs", theirs)):
+            (place / name).write_bytes(data)
+        marks = (item for label in (labels[0], "before", labels[1]) for item in ("-L", label))
+        done = _run(["git", "merge-file", "-p", *marks, "mine", "base", "theirs"], place)
+    if not 0 <= done.returncode < _ERROR:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it failed"]
+        raise NotMerged(f"git merge-file: {said[-1][:200]}")
+    return TextMerge(done.stdout, clean=done.returncode == 0)
+
+
+def _run(argv: list[str], folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    try:
+        return subprocess.run(
+            argv,
+            cwd=folder,
+            env=git_environment(folder),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise NotMerged("git is not installed, which merges texts") from None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NotMerged(f"git merge-file can not be run: {error}") from None
+
+
+# --- Merging what two sides made of one path.
+
+T = TypeVar("T")
+
+Read: TypeAlias = Callable[[str], bytes]
+"""Returns a content by its SHA-256."""
+
+NAMES: Final[dict[Kind, str]] = {
+    "file": "a file",
+    "link": "a link",
+    "directory": "a folder",
+    "special": "no file but a socket, pipe or device",
+    "unread": "too large, or may not be read",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """One path before, in the workspace by now, and in the member's worktree; None for nothing."""
+
+    base: Entry | None
+    mine: Entry | None
+    theirs: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What is to be at the path; ``text`` is its content where that is a new one."""
+
+    entry: Entry | None
+    text: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Two sides that can not be put together. ``marked`` shows both, where that is a text."""
+
+    why: str
+    marked: Taken | None = None
+
+
+def three_way(of: Versions, read: Read, labels: tuple[str, str]) -> Taken | Clash:
+    """Merge one path; ``labels`` name the two sides where lines of a text meet.
+
+    Call it for what the member has changed. Equal changes of both sides are none.
+    """
+    base, mine, theirs = of.base, of.mine, of.theirs
+    for side in (theirs, mine):
+        if side is not None and side.kind in NOT_KEPT and mine != theirs:
+            return Clash(f"it can not be merged: it is {NAMES[side.kind]}")
+    if mine in (base, theirs):
+        return Taken(theirs)
+    if mine is None or theirs is None:
+        gone, changed = (
+            ("the workspace", "the phase") if mine is None else ("the phase", "the workspace")
+        )
+        return Clash(f"{gone} has deleted what {changed} has changed")
+    if mine.kind != theirs.kind:
+        return Clash(f"{NAMES[mine.kind]} in the workspace, {NAMES[theirs.kind]} in the phase")
+    return _same_kind(base, mine, theirs, read, labels)
+
+
+def _same_kind(
+    base: Entry | None, mine: Entry, theirs: Entry, read: Read, labels: tuple[str, str]
+) -> Taken | Clash:
+    mode = _either(base.mode if base else None, mine.mode, theirs.mode)
+    if mode is None:
+        return Clash(
+            f"two permissions: {mine.mode:o} in the workspace, {theirs.mode:o} in the phase"
+        )
+    content = _either(base.content if base else None, mine.content, theirs.content)
+    if content is not None:
+        return Taken(Entry(mine.kind, mode, content))
+    if mine.kind != "file":
+        return Clash("a link to two places")
+    return _texts(base, replace(mine, mode=mode), theirs, read, labels)
+
+
+def _either(base: T | None, mine: T, theirs: T) -> T | None:
+    """Return the side that has changed; None if both have, differently."""
+    if theirs in (base, mine):
+        return mine
+    return theirs if mine == base else None
+
+
+def _texts(
+    base: Entry | None, mine: Entry, theirs: Entry, read: Read, labels: tuple[str, str]
+) -> Taken | Clash:
+    before = read(base.content) if base and base.kind == "file" else b""
+    versions = (before, read(mine.content), read(theirs.content))
+    if not all(map(is_text, versions)):
+        return Clash("both have changed it, and it is no text")
+    try:
+        merged = merge_text(*versions, labels)
+    except NotMerged as error:
+        return Clash(f"both have changed it; {error}")
+    taken = Taken(replace(mine, content=hashlib.sha256(merged.text).hexdigest()), merged.text)
+    return taken if merged.clean else Clash("both have changed the same lines", taken)
+
+
+# --- What becomes of every path that a member's work has changed.
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The paths that can be taken over, and those that can not."""
+
+    taken: dict[str, Taken]
+    clashes: dict[str, Clash]
+
+
+def decided(base: Flat, mine: Flat, theirs: Flat, read: Read, labels: tuple[str, str]) -> Decisions:
+    """Merge path by path, then see to it that everything still lies in a folder."""
+    taken: dict[str, Taken] = {}
+    clashes: dict[str, Clash] = {}
+    for path in changed(base, theirs):
+        of = Versions(base.get(path), mine.get(path), theirs.get(path))
+        done = three_way(of, read, labels)
+        if isinstance(done, Clash):
+            clashes[path] = done
+        elif done.entry != of.mine:
+            taken[path] = done
+    goal = completed({path: each.entry for path, each in taken.items()}, mine, theirs)
+    wanted = goal | {path: theirs[path] for path in clashes if path in theirs}
+    for path, why in _in_the_way(after(mine, wanted)):
+        clashes.setdefault(path, Clash(why))
+    return Decisions({p: taken.get(p) or Taken(entry) for p, entry in goal.items()}, clashes)
+
+
+def after(mine: Flat, goal: Mapping[str, Entry | None]) -> dict[str, Entry]:
+    """Return what is there once a goal is reached."""
+    return {path: entry for path, entry in {**mine, **goal}.items() if entry is not None}
+
+
+def completed(
+    goal: Mapping[str, Entry | None], mine: Flat, theirs: Flat
+) -> dict[str, Entry | None]:
+    """Keep a folder that one side has removed if the other has put something into it."""
+    held = {folder for path in after(mine, goal) for folder in above(path)}
+    kept = {path: entry for path, entry in goal.items() if entry is not None or path not in held}
+    for folder in sorted(held - mine.keys() - kept.keys()):
+        if folder in theirs:
+            kept[folder] = theirs[folder]
+    return kept
+
+
+def _in_the_way(there: Flat) -> Iterator[tuple[str, str]]:
+    for folder in sorted({folder for path in there for folder in above(path)}):
+        entry = there.get(folder)
+        if entry is not None and entry.kind != "directory":
+            yield folder, f"{NAMES[entry.kind]} on one side, a folder on the other"
+
+
+# --- Three-way merge of a member's work into the workspace, over flat maps of what is where.
 
 Goal: TypeAlias = Mapping[str, Entry | None]
 """What is to be where, None for nothing; only of paths that are to change."""

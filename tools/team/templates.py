@@ -1,16 +1,128 @@
-"""The teams there are: those that come with Daruma, and files of one's own."""
+"""Teams: their experts, the files they are read from, and the settings of an expert."""
 
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from daruma.state.errors import DarumaError
+from daruma.state.settings import Settings
 from daruma.state.settings_errors import SettingsError
 from daruma.state.settings_team import Team
 from daruma.state.settings_tools import Tools
-from daruma.tools.profiles import check_named
-from daruma.tools.team.template import Template
-from daruma.tools.team.template_file import TemplateRefused, read_template
+from daruma.state.task import Task
+from daruma.tools.calls.policy.policy import check_named
+from daruma.tools.threads import in_thread
+
+# --- What a team is: its experts, and what each is there for.
+
+
+class Expert(BaseModel):
+    """One member of a team.
+
+    ``prompt`` is what the member is told of its part; ``model`` a model's name or alias, None for
+    the main one; ``profile`` one of the tool profiles, None for that of the settings.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
+    about: str = Field(min_length=1, description="What it is for, in a line: planning reads it.")
+    prompt: str = ""
+    model: str | None = None
+    profile: str | None = None
+
+
+class Template(BaseModel):
+    """A team that a task can be given to, as ``@team:NAME``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str = ""
+    experts: tuple[Expert, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        names = [each.name for each in self.experts]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"experts there are twice: {', '.join(twice)}")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its experts."""
+        return tuple(each.name for each in self.experts)
+
+    def expert(self, name: str | None) -> Expert | None:
+        """Return the expert of a name."""
+        return next((each for each in self.experts if each.name == name), None)
+
+
+# --- Reading a team template from its file; what is wrong with one is said in a line.
+
+LARGEST: Final = 256 * 1024
+"""Bytes; a template of some experts and their prompts has a few thousand."""
+
+
+class TemplateRefused(DarumaError):
+    """Raised for a team template that is not there, or whose file can not be used; says why."""
+
+
+def read_template(file: Path) -> Template:
+    """Read a template, which has the name of its file.
+
+    Raises :class:`TemplateRefused`, naming the file and the first key that is wrong.
+    """
+    import yaml  # only where there is one to read
+
+    try:
+        content = yaml.safe_load(_text(file))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise TemplateRefused(f"{file} can not be read: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise TemplateRefused(f"{file} has to hold keys and values: about, experts")
+    if "name" in content:
+        raise TemplateRefused(f"{file}: key 'name': leave it out, the file's name is the team's")
+    try:
+        return Template.model_validate({"name": file.stem, **content})
+    except ValidationError as error:
+        raise TemplateRefused(f"{file}: {_explained(error.errors(include_url=False))}") from None
+
+
+def _text(file: Path) -> str:
+    """Return what a file holds. Raises OSError, TemplateRefused, and UnicodeDecodeError."""
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise TemplateRefused(f"{file} can not be read: it is no plain file")
+    if status.st_size > LARGEST:
+        raise TemplateRefused(f"{file} can not be read: it is larger than {LARGEST} bytes")
+    return file.read_text(encoding="utf-8")
+
+
+def _explained(problems: Sequence[ErrorDetails]) -> str:
+    unknown = [each for each in problems if each["type"] == "extra_forbidden"]
+    first = (unknown or problems)[0]
+    key = ".".join(map(str, first["loc"])) or "experts"
+    if unknown:
+        return f"unknown key {key!r}{_nearest(first['loc'])}"
+    if first["type"] == "missing":
+        return f"key {key!r} is missing"
+    return f"key {key!r}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def _nearest(path: tuple[int | str, ...]) -> str:
+    fields = {*(Expert if len(path) > 1 else Template).model_fields}
+    known = sorted(fields - {"name"} if len(path) == 1 else fields)
+    close = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(known)}"
+
+
+# --- The teams there are: those that come with Daruma, and files of one's own.
 
 BUILT_IN: Final = Path(__file__).with_name("templates")
 
@@ -75,3 +187,31 @@ def _check_profiles(template: Template, file: Path, tools: Tools) -> None:
         except SettingsError as error:
             key = f"experts.{number}.profile"
             raise TemplateRefused(f"{file}: key {key!r}: {error}") from None
+
+
+# --- The team that a task was given to.
+
+
+async def team_of(task: Task | None, settings: Settings) -> Template | None:
+    """Return the team of a task in ``team_collab``, None in other modes.
+
+    Raises :class:`~daruma.tools.team.templates.TemplateRefused`: files may have changed.
+    """
+    if task is None or task.mode != "team_collab":
+        return None
+    return await in_thread(template_named, task.template, settings.team, settings.tools)
+
+
+# --- What an expert changes of the settings that a task runs under.
+
+
+def settings_of(expert: Expert | None, settings: Settings) -> Settings:
+    """Return the settings that a member runs under: with its own model and tool profile."""
+    if expert is None:
+        return settings
+    llm, tools = settings.llm, settings.tools
+    if expert.model:
+        llm = llm.model_copy(update={"model": expert.model})
+    if expert.profile:
+        tools = tools.model_copy(update={"profile": expert.profile})
+    return settings.model_copy(update={"llm": llm, "tools": tools})

@@ -14,7 +14,7 @@ from daruma.graph.storage.items.filters import is_plain
 from daruma.graph.storage.items.names import prefixes, stored_namespace
 from daruma.graph.storage.sealing import Sealing
 from daruma.state.digest import digest
-from daruma.tools.word_splitting import query_terms, terms
+from daruma.tools.text.search import query_terms, terms
 
 _ROOM: Final = 700_000
 """Bytes of an item's words; Postgres has room for 1 MB, and breaks off a put beyond it."""

@@ -19,7 +19,7 @@ from daruma.graph.storage.items.rows import Row
 from daruma.graph.storage.items.texts import text_of
 from daruma.graph.storage.items.values import ValueRefused, sealed_value
 from daruma.state.digest import digest
-from daruma.tools.files.threads import to_thread
+from daruma.tools.threads import to_thread
 
 _LONGEST_NAME: Final = 2000
 """Characters of namespace and key as they are stored; an index of Postgres takes little more."""

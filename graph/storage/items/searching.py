@@ -14,8 +14,7 @@ from daruma.graph.storage.items.rows import item_of, listing, read_scored
 from daruma.graph.storage.items.word_counts import CANDIDATES
 from daruma.graph.storage.items.word_search import BY_INDEX, Ranked, best_by_words
 from daruma.graph.storage.pool import Connection
-from daruma.tools.finding import Way
-from daruma.tools.fusion import BY_CHANCE, fused
+from daruma.tools.text.search import BY_CHANCE, Way, fused
 
 _AT_ONCE: Final = 1000
 """Rows that are read in one piece, where a filter decides how many are needed."""

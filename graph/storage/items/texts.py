@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from langgraph.store.base import get_text_at_path, tokenize_path
 
-from daruma.tools.value_texts import texts_in
+from daruma.tools.text.search import texts_in
 
 Fields = Sequence[str] | Literal[False] | None
 """Which fields a value is found by: those, none of them, or all texts and numbers in it."""

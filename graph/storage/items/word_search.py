@@ -10,7 +10,7 @@ from typing import Any, Final
 from daruma.graph.storage.items.index_words import IndexWords, all_of, either, quoted
 from daruma.graph.storage.items.word_counts import CANDIDATES, beneath, having_each
 from daruma.graph.storage.pool import Connection
-from daruma.tools.lexical import K1, B, rarity
+from daruma.tools.text.search import K1, B, rarity
 
 _FOUND: Final = """
 WITH candidates AS MATERIALIZED (

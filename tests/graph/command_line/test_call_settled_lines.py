@@ -10,8 +10,8 @@ from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.paper import Paper
 from daruma.graph.command_line.progress import Progress
 from daruma.state.events import CallSettled
-from daruma.tools.journal import Settles
-from daruma.tools.once import WAYS
+from daruma.tools.calls.journal import Settles
+from daruma.tools.calls.once import WAYS
 
 
 def settled(how: str, undo: str | None = None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from daruma.graph.command_line.demo import (
 )
 from daruma.graph.command_line.diagnosis import program_path
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.tools.commands.checks import commands_for
+from daruma.tools.checks import commands_for
 
 NAMES = ["fix", "gives-up", "rollback", "seven-falls"]
 

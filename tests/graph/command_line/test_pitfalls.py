@@ -21,12 +21,11 @@ from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.experience import Experience, Setback, Tried
 from daruma.state.lessons import KnownPitfall, Lessons
 from daruma.state.pitfall import Pitfall
-from daruma.tools.evolution.confidence import HALF_LIFE
+from daruma.tools.evolution.evidence import HALF_LIFE
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.recovery_patterns import learn_recoveries
-from daruma.tools.evolution.variant import Variant
-from daruma.tools.evolution.variants import Variants
+from daruma.tools.evolution.recoveries import learn_recoveries
+from daruma.tools.evolution.variants import Variant, Variants
 
 GOAL = "Fix the rounding of the invoices"
 

@@ -8,7 +8,7 @@ from tests.daruma_command import DONE, Daruma, Said
 
 from daruma.graph.held import thread_held
 from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.workspace import workspace_locked
 
 
 def editing(command: str, **args: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, ca
 from daruma.graph.middleware import RepairLadder
 from daruma.graph.models.errors import ScriptExhausted
 from daruma.state.settings_tools import Tools
-from daruma.tools.registry import ToolNameConflictError
+from daruma.tools.calls.names import ToolNameConflictError
 
 ALIASED = Tools(name_aliases={"cat": "read_file"})
 

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
 from daruma.graph.models.heard_calls import HeardCalls
-from daruma.tools.sent_calls import SENT_CALLS
+from daruma.tools.calls.parse import SENT_CALLS
 
 
 def part(args: str | None, index: int | None, name: str | None = None) -> Any:

@@ -3,7 +3,7 @@
 import pytest
 
 from daruma.graph.models.tokenizers import encoding_of, tokenizer, tokens_of
-from daruma.tools.context_window.tokens import ESTIMATE
+from daruma.tools.window.tokens import ESTIMATE
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 from daruma.graph.storage.pool import display_url
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.storage import StorageUnavailable
-from daruma.tools.files.threads import entered_in_thread
+from daruma.tools.threads import entered_in_thread
 
 SECRET = "s3cret"
 

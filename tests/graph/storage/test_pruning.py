@@ -18,8 +18,8 @@ from daruma.graph.storage.schema import GOING_WITH_A_THREAD
 from daruma.graph.storage.space import vacuum
 from daruma.graph.storage.thread_rows import TABLES
 from daruma.state.data_dir import data_dir
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
 
 YEAR = 365 * 86_400
 ASK = [calls("shout"), say()]

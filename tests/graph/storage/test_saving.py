@@ -22,7 +22,7 @@ from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgre
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.state.settings import Settings
 from daruma.state.storage import HoldLost
-from daruma.tools.journal import Effect, Entry, Outcome
+from daruma.tools.calls.journal import Effect, Entry, Outcome
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 GONE = Hold("t", 99, "gone")

@@ -27,7 +27,7 @@ from daruma.graph.reopening import NothingToReopen
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.wholeness import NotThinned
 from daruma.state.storage import ThreadBusy
-from daruma.tools.journal import Effect, Outcome
+from daruma.tools.calls.journal import Effect, Outcome
 
 NUMBERS = count()
 

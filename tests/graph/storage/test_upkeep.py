@@ -19,7 +19,7 @@ from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgre
 from daruma.graph.storage.thread_rows import TABLES, ThreadTaken
 from daruma.graph.workers.submit import asubmit
 from daruma.state.storage import DamagedState, HoldLost
-from daruma.tools.journal import Effect, Outcome
+from daruma.tools.calls.journal import Effect, Outcome
 
 
 def rows(url: str, thread: str) -> dict[str, int]:

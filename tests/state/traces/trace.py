@@ -15,7 +15,7 @@ from daruma.state.mode import Mode
 from daruma.state.observed import observed
 from daruma.state.recording import record_step
 from daruma.state.tool_task import ToolTask
-from daruma.tools.results import tool_result
+from daruma.tools.calls.results import tool_result
 
 
 class Call(NamedTuple):

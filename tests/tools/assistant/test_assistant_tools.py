@@ -7,10 +7,10 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from tests.parts import settings
 
-from daruma.tools.assistant.items import KINDS, items, place
+from daruma.tools.assistant import KINDS, items, place
+from daruma.tools.builtin_tools import TOOLSET_TOOLS
+from daruma.tools.calls.tool import Surroundings
 from daruma.tools.errors import ToolError
-from daruma.tools.tool import Surroundings
-from daruma.tools.toolsets import TOOLSET_TOOLS
 
 TOOLS = {tool.name: tool for tool in TOOLSET_TOOLS if tool.toolset == "assistant"}
 TITLE = {"title": "Milk"}

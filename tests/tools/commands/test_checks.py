@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.parts import unconfined
 
-from daruma.tools.commands.checks import commands_for, recognised_commands, run_checks
+from daruma.tools.checks import commands_for, recognised_commands, run_checks
 
 PYTHON = ("pytest -x -q", "ruff check")
 

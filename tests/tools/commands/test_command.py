@@ -248,7 +248,7 @@ def test_commands_die_with_a_killed_process(tmp_path: Path, life: Life) -> None:
     command = f"exec 3> life; echo up >&3; {LONG} & {LONG}"
     script = (
         "import sys; from pathlib import Path\n"
-        "from daruma.tools.commands.process_group import ProcessGroup\n"
+        "from daruma.tools.commands.process import ProcessGroup\n"
         f"group = ProcessGroup(['/bin/sh', '-c', '{command}'], Path.cwd(), {{}})\n"
         "print('guarded', flush=True); sys.stdin.read()"
     )

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daruma.tools.commands.command_output import Kept
+from daruma.tools.commands.output import Kept
 
 
 @settings(deadline=None)

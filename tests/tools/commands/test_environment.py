@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daruma.tools.commands.environment import ALLOWED, FIXED, command_environment
+from daruma.tools.commands.command import ALLOWED, FIXED, command_environment
 
 HERE = Path("/opt/daruma/bin")
 NOWHERE = Path("/nowhere")

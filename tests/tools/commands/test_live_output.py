@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from daruma.state.events import CommandOutput, Event, unheard
 from daruma.tools.commands.command import run_in_group
-from daruma.tools.commands.live_output import (
-    EVERY,
-    LINES,
-    LONGEST,
-    LiveOutput,
-    last_lines,
-    live_output,
-)
+from daruma.tools.commands.output import EVERY, LINES, LONGEST, LiveOutput, last_lines, live_output
 
 KEY = "sk-" + "a1b2c3d4" * 4
 

@@ -12,7 +12,7 @@ from daruma.state.compaction import Compaction, Crowded
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Role, Usage
 from daruma.tools.context import Answer, Context
-from daruma.tools.context_window.compacting import Compacted, compacted
+from daruma.tools.window.compaction import Compacted, compacted
 
 Says = Callable[[Sequence[BaseMessage]], AIMessage | str]
 T = TypeVar("T")

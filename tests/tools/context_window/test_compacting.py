@@ -20,10 +20,10 @@ from tests.tools.context_window.histories import HISTORIES, rounds, working
 
 from daruma.state.compaction import Compaction, Crowded
 from daruma.state.phases import message_id
-from daruma.tools.context_window.compacting import compacted
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.context_window.view import SUMMARY_ID, view
-from daruma.tools.sendable import sendable
+from daruma.tools.window.compaction import compacted
+from daruma.tools.window.provider_messages import sendable
+from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.window.view import SUMMARY_ID, view
 
 
 def weight(messages: list[AnyMessage], compaction: Compaction, fixed: int = 300) -> int:

@@ -16,9 +16,9 @@ from daruma.state.failure import Failure, ModelFailed, TooLong
 from daruma.state.step import Step
 from daruma.state.usage import Usage
 from daruma.tools.context import Context
-from daruma.tools.context_window.draft import Draft, factor_of, refused, unasked, weighed
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.memory.memory_tools import MEMORY_TOOLS as TOOLS
+from daruma.tools.memory.memories import MEMORY_TOOLS as TOOLS
+from daruma.tools.window.draft import Draft, factor_of, refused, unasked, weighed
+from daruma.tools.window.tokens import ESTIMATE
 
 HISTORY = working(20)
 DRAFT = Draft("main", [SystemMessage("Work.")], HISTORY)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from daruma.graph.models.tokenizers import tokenizer
-from daruma.tools.context_window.estimate import Weights, estimate
+from daruma.tools.window.tokens import Weights, estimate
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"

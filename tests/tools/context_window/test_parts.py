@@ -4,8 +4,8 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from tests.tools.context_window.histories import rounds, working
 
-from daruma.tools.context_window.parts import latest, starts
-from daruma.tools.context_window.tokens import Tokens
+from daruma.tools.window.tokens import Tokens
+from daruma.tools.window.view import latest, starts
 
 BY_LENGTH = Tokens(len)
 ROUND = rounds(1, "I look.", ["out", "put"], False)

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AnyMessage, HumanMessage
 from tests.tools.context_window.histories import HISTORIES, rounds
 
-from daruma.tools.context_window.rules_summary import bounded, by_rules
-from daruma.tools.context_window.tokens import ESTIMATE
+from daruma.tools.window.summary import bounded, by_rules
+from daruma.tools.window.tokens import ESTIMATE
 
 
 def test_it_names_requests_answers_files_errors_and_calls() -> None:

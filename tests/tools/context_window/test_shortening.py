@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from tests.tools.context_window.histories import HISTORIES, IMAGE
 
 from daruma.state.reference import REFERENCE
-from daruma.tools.context_window.shortening import PRUNED, SHRUNK, ends, pruned, shortened
-from daruma.tools.context_window.transcript import TEXTS
+from daruma.tools.window.summary import TEXTS
+from daruma.tools.window.view import PRUNED, SHRUNK, ends, pruned, shortened
 
 
 @given(st.text(max_size=900), st.integers(100, 500))

@@ -5,9 +5,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from tests.tools.context_window.asked_models import SAYS, Models, context_of, driven
 from tests.tools.context_window.histories import working
 
-from daruma.tools.context_window.summarising import Job, Role, Summariser, request
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.context_window.transcript import MOST_PIECES, pieces
+from daruma.tools.window.summary import MOST_PIECES, Job, Role, Summariser, pieces, request
+from daruma.tools.window.tokens import ESTIMATE
 
 UNUSABLE = ["fails", "blank", "refuses", "is cut off", "calls"]
 HISTORY = working(20)

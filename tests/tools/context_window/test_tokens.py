@@ -7,9 +7,9 @@ from tests.scripted_runs import shout
 from tests.tools.context_window.histories import HISTORIES
 
 from daruma.state.growing import Growing
-from daruma.tools.context_window.tokens import CALL, MESSAGE, PART, Tokens
-from daruma.tools.registry import Registry
-from daruma.tools.sendable import sendable
+from daruma.tools.calls.registry import Registry
+from daruma.tools.window.provider_messages import sendable
+from daruma.tools.window.tokens import CALL, MESSAGE, PART, Tokens
 
 WORDS = Tokens(lambda text: len(text.split()))
 LETTERS = Tokens(len)

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from tests.tools.context_window.histories import HISTORIES, working
 
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.context_window.transcript import MOST_PIECES, TEXTS, pieces, spoken
+from daruma.tools.window.summary import MOST_PIECES, TEXTS, pieces, spoken
+from daruma.tools.window.tokens import ESTIMATE
 
 CALLING = AIMessage("I look.", tool_calls=[{"name": "look", "args": {"at": "a.py"}, "id": "c"}])
 FAILED = ToolMessage("gone", tool_call_id="c", name="look", status="error")

@@ -11,9 +11,9 @@ from tests.tools.context_window.histories import HISTORIES, working
 
 from daruma.state.compaction import Compaction
 from daruma.state.growing import Growing
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.context_window.view import SUMMARY_ID, after, view
-from daruma.tools.sendable import sendable
+from daruma.tools.window.provider_messages import sendable
+from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.window.view import SUMMARY_ID, after, view
 
 HISTORY = working(6)
 THIRD = str(HISTORY[6].id)

@@ -8,10 +8,9 @@ from langchain_core.messages import AIMessage
 from tests.parts import settings
 
 from daruma.state.clarification import Clarification
-from daruma.tools.continuity.filling import filled
-from daruma.tools.offer import Offer
-from daruma.tools.registry import Registry
-from daruma.tools.resolution import tool_tasks
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.resolve import filled, tool_tasks
+from daruma.tools.calls.visible import Offer
 
 MILK = Clarification(
     call_id="m:1",

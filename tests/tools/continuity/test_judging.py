@@ -6,7 +6,7 @@ from tests.tools.continuity.next_messages import DATE
 
 from daruma.state.failure import ModelFailed
 from daruma.tools.context import EXACT
-from daruma.tools.continuity.judging import MOST_SHOWN, judged, says_yes
+from daruma.tools.continuity.continuation import MOST_SHOWN, judged, says_yes
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from langchain_core.tools import tool
 from tests.parts import settings
 
 from daruma.state.tool_task import ToolTask
-from daruma.tools.offer import Offer
-from daruma.tools.registry import Registry
-from daruma.tools.resolution import tool_tasks, with_arguments
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.resolve import tool_tasks, with_arguments
+from daruma.tools.calls.visible import Offer
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 

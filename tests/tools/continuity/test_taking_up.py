@@ -7,7 +7,7 @@ import pytest
 from tests.tools.continuity.next_messages import DATE, TITLE
 
 from daruma.state.clarification import Clarification, each_of
-from daruma.tools.continuity.taking_up import with_said
+from daruma.tools.continuity.clarification import with_said
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 TIME = replace(DATE, partial_args={"title": "Call"}, missing_fields=("start_time",))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from daruma.tools.dates.machine_zone import local_time
+from daruma.tools.calls.visible import local_time
 
 WINTER, SUMMER = 1796040000.0, 1783080000.0
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.dates.moments import has_day, moment_in
+from daruma.tools.dates import has_day, moment_in
 
 NOW = datetime(2026, 11, 22, 15, 0, 30, tzinfo=timezone(timedelta(hours=1)))
 """A Sunday."""

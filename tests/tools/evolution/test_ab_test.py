@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.ab_test import (
-    LOOKS,
-    Arm,
-    Outcome,
-    arm_of,
-    decision,
-    setback_in_use,
-)
+from daruma.tools.evolution.variants import LOOKS, Arm, Outcome, arm_of, decision, setback_in_use
 
 
 def outcomes(arm: Arm, wins: int, losses: int, *, seconds: float = 1.0) -> list[Outcome]:

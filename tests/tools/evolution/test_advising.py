@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.tools.evolution.ended_tasks import a_setback, an_experience
 
-from daruma.tools.evolution.advising import advised
+from daruma.tools.evolution.learning import advised
 
 FALLEN = a_setback("one", text="red <b>")
 OVERCOME = a_setback("two", ended=False)

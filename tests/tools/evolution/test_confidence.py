@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.confidence import HALF_LIFE, confidence, level_of
+from daruma.tools.evolution.evidence import HALF_LIFE, confidence, level_of
 
 COUNTS = st.integers(0, 10_000)
 SHARES = st.floats(0, 1)

@@ -20,11 +20,9 @@ from typing_extensions import override
 
 from daruma.state.experience import Experience
 from daruma.state.pitfall import Pitfall
-from daruma.tools.evolution.detecting import detect
-from daruma.tools.evolution.evidence import Evidence, group_of
-from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.summing_up import summed_up
+from daruma.tools.evolution.evidence import Evidence, group_of, summed_up
+from daruma.tools.evolution.pitfalls import Pitfalls, detect
+from daruma.tools.evolution.shelf import shelf
 
 LEAST = 0.5
 MET = (a_setback(),)

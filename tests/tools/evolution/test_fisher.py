@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.fisher import chance_of_better
+from daruma.tools.evolution.variants import chance_of_better
 
 
 def by_counting(wins: int, of: int, other_wins: int, other_of: int) -> float:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from daruma.tools.evolution.in_time import GaveUp, in_time
+from daruma.tools.evolution.lessons import GaveUp, in_time
 
 
 async def after(event: asyncio.Event) -> int:

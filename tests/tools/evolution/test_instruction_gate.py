@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.instruction_gate import LONGEST, gated, refusal
+from daruma.tools.evolution.text import LONGEST_INSTRUCTION, gated, refusal
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_advice_on_how_to_work_passes(advice: str) -> None:
     [
         ("", "it is empty"),
         (" \t ", "it is empty"),
-        ("a" * (LONGEST + 1), "it is longer than 400 characters"),
+        ("a" * (LONGEST_INSTRUCTION + 1), "it is longer than 400 characters"),
         ("One line.\nSystem prompt", "it is not one printable line"),
         ("Zero\u200bwidth", "it is not one printable line"),
         ("Turn\u202e around", "it is not one printable line"),
@@ -89,7 +89,7 @@ def test_what_passes_is_one_short_line_that_passes_again(text: str) -> None:
     """Whatever comes: no control characters, no markup, and nothing to be cut."""
     found = gated(text)
 
-    assert len(found) <= LONGEST
+    assert len(found) <= LONGEST_INSTRUCTION
     assert found.isprintable()
     assert not set(found) & set("<>{}[]`|\\$;&\n")
     assert gated(found) == found

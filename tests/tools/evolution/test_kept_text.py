@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.kept_text import LONGEST, kept_line
+from daruma.tools.evolution.text import LONGEST_KEPT, kept_line
 
 
 @given(st.text())
@@ -12,7 +12,7 @@ def test_any_text_becomes_one_line(text: str) -> None:
     """Nothing in it controls a terminal or hides."""
     line = kept_line(text)
 
-    assert len(line) <= LONGEST
+    assert len(line) <= LONGEST_KEPT
     assert line.isprintable()
     assert kept_line(line) == line
 

@@ -7,10 +7,8 @@ from tests.parts import settings
 from tests.tools.evolution.ended_tasks import a_setback, an_experience
 from tests.variant_parts import a_variant, an_ended, given_to
 
-from daruma.tools.evolution.experience_items import put_experience
-from daruma.tools.evolution.learning import Learning, learn
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.retention import DAY
+from daruma.tools.evolution.learning import DAY, Learning, learn
+from daruma.tools.evolution.shelf import put_experience, shelf
 from daruma.tools.evolution.variants import Variants
 
 ADVICE = "Read the file before editing it."

@@ -8,7 +8,7 @@ from tests.tools.evolution.ended_tasks import ROUNDING, a_setback, an_experience
 
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.shelf import shelf
 
 FAILED = an_experience(setbacks=(a_setback(),))
 

@@ -18,7 +18,7 @@ from daruma.state.events import Event, LessonsGiven
 from daruma.state.experience import Experience, Setback
 from daruma.state.lessons import Lessons
 from daruma.state.mode import Mode
-from daruma.tools.evolution.lessons_for import SECONDS, lessons_for, told
+from daruma.tools.evolution.lessons import SECONDS, lessons_for, told
 from daruma.tools.evolution.pitfalls import Pitfalls
 
 GOAL = "Fix the rounding of the invoices in split.py"

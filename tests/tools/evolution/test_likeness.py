@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.likeness import SAME_KIND, likeness, likeness_to_any, needed
+from daruma.tools.text.search import SAME_KIND, likeness, likeness_to_any, needed
 
 FIX = "Fix the rounding of invoices in bill/split.py"
 

@@ -17,11 +17,9 @@ from tests.variant_parts import a_variant, an_ended
 from daruma.state.experience import Setback
 from daruma.state.pitfall import Pitfall
 from daruma.state.settings_evolution import Evolution
-from daruma.tools.evolution.detecting import detect
 from daruma.tools.evolution.optimiser import PROMPT, alike, candidate, optimise
-from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.variant import Variant
-from daruma.tools.evolution.variants import Variants
+from daruma.tools.evolution.pitfalls import Pitfalls, detect
+from daruma.tools.evolution.variants import Variant, Variants
 
 ON = Evolution(observe_only=False)
 ADVICE = "Read the file before editing it."

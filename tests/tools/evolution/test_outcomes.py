@@ -13,11 +13,9 @@ from tests.interleaved_store import InterleavedStore
 from tests.variant_parts import a_variant, an_ended, given_to
 
 from daruma.state.experience import Experience, Setback
-from daruma.tools.evolution.ab_test import LOOKS
-from daruma.tools.evolution.outcomes import count_outcomes, decide
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.variant import Variant
-from daruma.tools.evolution.variants import Variants
+from daruma.tools.evolution.optimiser import count_outcomes, decide
+from daruma.tools.evolution.shelf import shelf
+from daruma.tools.evolution.variants import LOOKS, Variant, Variants
 
 
 def ended(arm: str, number: int, *, ok: bool = True, **changes: Any) -> Experience:

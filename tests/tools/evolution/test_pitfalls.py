@@ -25,7 +25,7 @@ from daruma.graph.storage.postgres import open_postgres
 from daruma.state.pitfall import Pitfall
 from daruma.tools.evolution.evidence import EVIDENCE, seen_in
 from daruma.tools.evolution.pitfalls import MOST_FACTS, Pitfalls
-from daruma.tools.evolution.places import shelf
+from daruma.tools.evolution.shelf import shelf
 
 LEAST = 0.5
 OTHER = "Fix how invoices are rounded in bill/split.py"

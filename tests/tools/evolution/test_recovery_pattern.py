@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from daruma.state.experience import Experience, Tried
 from daruma.state.recovery import Strategy
 from daruma.state.status import Status
-from daruma.tools.evolution.recovery_pattern import (
+from daruma.tools.evolution.recoveries import (
     Attempts,
     KnownAction,
     attempts_in,

@@ -17,16 +17,16 @@ from tests.parts import settings
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.experience import Experience, Tried
 from daruma.state.recovery import RecoveryAction
-from daruma.tools.evolution.known_recoveries import KnownRecoveries
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.recovery_patterns import (
+from daruma.tools.evolution.recoveries import (
     KEPT,
+    KnownRecoveries,
     Met,
     learn_recoveries,
     learned_action,
     name_of,
     would_recover,
 )
+from daruma.tools.evolution.shelf import shelf
 
 MET = Met("o", "main", "main:timeout:#")
 SETTINGS = settings()

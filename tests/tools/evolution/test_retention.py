@@ -3,10 +3,9 @@
 from langgraph.store.memory import InMemoryStore
 from tests.tools.evolution.ended_tasks import PARSER, a_setback, an_experience, on_record
 
-from daruma.tools.evolution.experience_items import put_experience
+from daruma.tools.evolution.learning import DAY, MOST, let_go
 from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.retention import DAY, MOST, let_go
+from daruma.tools.evolution.shelf import put_experience, shelf
 
 LEAST = 0.5
 PLACE = shelf("o", "experiences")

@@ -10,7 +10,7 @@ from daruma.state.experience import Experience, Tried
 from daruma.state.lessons import Instruction, KnownPitfall, Lessons
 from daruma.state.recovery import ChosenBy
 from daruma.state.status import Status
-from daruma.tools.evolution.sampling import is_sampled
+from daruma.tools.evolution.reflector import is_sampled
 
 WENT_WELL = Experience(
     task_id="t/1", owner="o", mode="react", status="completed", goal="Do it", at=1.0

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from daruma.tools.evolution.skills_about import skills_about
+from daruma.tools.evolution.text import skills_about
 
 
 def skill(folder: Path, name: str, about: str) -> None:

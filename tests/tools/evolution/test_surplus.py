@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience
 
-from daruma.tools.evolution.evidence import Evidence, seen_in
-from daruma.tools.evolution.summing_up import summed_up
-from daruma.tools.evolution.surplus import surplus
+from daruma.tools.evolution.evidence import Evidence, seen_in, summed_up, surplus
 
 GOALS = (ROUNDING, PARSER, "Translate the menu into Danish")
 

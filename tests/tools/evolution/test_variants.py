@@ -8,10 +8,15 @@ from langgraph.store.memory import InMemoryStore
 from tests.variant_parts import a_variant
 
 from daruma.state.lessons import Instruction
-from daruma.tools.evolution.ab_test import arm_of
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.variant import Variant
-from daruma.tools.evolution.variants import MOST_IN_USE, Variants, instructions_of, ops
+from daruma.tools.evolution.shelf import shelf
+from daruma.tools.evolution.variants import (
+    MOST_IN_USE,
+    Variant,
+    Variants,
+    arm_of,
+    instructions_of,
+    ops,
+)
 
 
 async def kept(*variants: Variant) -> InMemoryStore:

@@ -10,11 +10,10 @@ from tests.parts import settings
 
 from daruma.state.experience import Experience, Setback, Tried
 from daruma.tools.evolution.learning import Learning, learn
+from daruma.tools.evolution.lessons import in_words, would_have_been
 from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.places import shelf
-from daruma.tools.evolution.variant import Variant
-from daruma.tools.evolution.variants import Variants
-from daruma.tools.evolution.would_have import in_words, would_have_been
+from daruma.tools.evolution.shelf import shelf
+from daruma.tools.evolution.variants import Variant, Variants
 
 FELL = Setback(kind="check", actor="main", signature="s", text="assert 3 == 4", ended=True)
 

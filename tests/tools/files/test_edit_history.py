@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import EditRefused, FileChanged
-from daruma.tools.files.edit_history import EditHistory
-from daruma.tools.files.file_history import MOST_BYTES, MOST_EDITS
+from daruma.tools.files.edits import MOST_BYTES, MOST_EDITS, EditHistory
 
 ROOT = Path("/work")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.files.file_hashes import SETTLED, FileHashes
+from daruma.tools.files.tree import SETTLED, FileHashes
 
 
 @pytest.fixture

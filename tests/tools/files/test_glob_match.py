@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.tools.files.glob_match import Glob
+from daruma.tools.files.paths import Glob
 
 
 @pytest.mark.parametrize(

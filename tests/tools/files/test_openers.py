@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.files.openers import DIRECTORY, KernelOpener, Opener, WalkingOpener, best_opener
+from daruma.tools.files.beneath import DIRECTORY, KernelOpener, Opener, WalkingOpener, best_opener
 
 WALKING = WalkingOpener()
 OPENERS: list[Opener] = [WALKING, best_opener()]

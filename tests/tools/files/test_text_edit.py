@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from daruma.tools.errors import EditRefused
-from daruma.tools.files.text_edit import insert_after, lines_of, plain, replace_once
-from daruma.tools.files.text_file import TextFile
+from daruma.tools.files.edits import insert_after, lines_of, plain, replace_once
+from daruma.tools.files.paths import TextFile
 
 LINE = st.text("ab é\U0001f600\t\u2028", max_size=4)
 END = st.sampled_from(["\n", "\r\n"])

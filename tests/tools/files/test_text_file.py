@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daruma.tools.errors import EditRefused, FileUnavailable
-from daruma.tools.files.text_file import TextFile
+from daruma.tools.files.paths import TextFile
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 ENCODINGS = [

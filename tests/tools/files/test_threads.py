@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from daruma.tools.files import threads
-from daruma.tools.files.threads import in_thread
+from daruma.tools import threads
+from daruma.tools.threads import in_thread
 
 
 async def test_a_result_and_an_error_come_back() -> None:
@@ -52,7 +52,7 @@ class Full(ThreadPoolExecutor):
 async def test_work_that_may_be_queued_is_not_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """It could be done twice."""
     done: list[int] = []
-    monkeypatch.setattr(threads, "_threads", Full)
+    monkeypatch.setattr(threads, "_file_threads", Full)
 
     with pytest.raises(RuntimeError, match="start new thread"):
         await in_thread(done.append, 1)
@@ -62,7 +62,7 @@ async def test_work_that_may_be_queued_is_not_done_here(monkeypatch: pytest.Monk
 
 AT_EXIT = """
 import asyncio, atexit
-from daruma.tools.files.threads import in_thread
+from daruma.tools.threads import in_thread
 atexit.register(lambda: print(asyncio.run(in_thread(max, 1, 2))))
 asyncio.run(in_thread(max, 1, 2))
 """

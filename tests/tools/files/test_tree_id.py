@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daruma.tools.errors import FileUnavailable
-from daruma.tools.files.file_hashes import FileHashes
-from daruma.tools.files.openers import WalkingOpener
+from daruma.tools.files.beneath import WalkingOpener
 from daruma.tools.files.paths import Parts
-from daruma.tools.files.tree_id import LARGEST, tree_id
+from daruma.tools.files.tree import LARGEST, FileHashes, tree_id
 
 
 @pytest.fixture

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
-from daruma.tools.files.files_beneath import LARGEST_FILE
-from daruma.tools.files.listing import Entry
-from daruma.tools.files.openers import KernelOpener, Opener, WalkingOpener, best_opener
+from daruma.tools.files.beneath import (
+    LARGEST_FILE,
+    Entry,
+    KernelOpener,
+    Opener,
+    WalkingOpener,
+    best_opener,
+)
 from daruma.tools.files.workspace import Workspace
 
 

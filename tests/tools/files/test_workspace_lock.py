@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from daruma.state.storage import WorkspaceBusy
-from daruma.tools.files.workspace_lock import aworkspace_locked, workspace_locked
+from daruma.tools.files.workspace import aworkspace_locked, workspace_locked
 
 HOLDER = """
 import sys
-from daruma.tools.files.workspace_lock import workspace_locked
+from daruma.tools.files.workspace import workspace_locked
 with workspace_locked(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.readline()

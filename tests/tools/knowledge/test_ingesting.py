@@ -23,7 +23,7 @@ from daruma.tools.knowledge import (
     ingest,
     sources,
 )
-from daruma.tools.knowledge.places import place
+from daruma.tools.knowledge.documents import place
 
 PASSAGES = place("default", "passages")
 

@@ -18,12 +18,11 @@ from typing_extensions import override
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import open_postgres
+from daruma.tools.calls.tool import Surroundings
 from daruma.tools.errors import ToolError
-from daruma.tools.finding import WORDS_ONLY
 from daruma.tools.knowledge import Relation, aingest, ingest, web_search
-from daruma.tools.knowledge.knowledge_tools import KNOWLEDGE_TOOLS
-from daruma.tools.knowledge.search_tools import AS_DATA, SHOWN
-from daruma.tools.tool import Surroundings
+from daruma.tools.knowledge.knowledge_tools import FROM_DOCUMENTS, KNOWLEDGE_TOOLS, SHOWN
+from daruma.tools.text.search import WORDS_ONLY
 
 TOOLS = {tool.name: tool for tool in KNOWLEDGE_TOOLS}
 DOCS = """# Cars
@@ -58,7 +57,7 @@ async def test_passages_come_with_their_source(store: BaseStore, tmp_path: Path)
     answer = await told(store, "search_knowledge", query="Turin")
 
     head, cited, passage = answer.split("\n", 2)[0], *answer.split("\n")[2:4]
-    assert head == AS_DATA
+    assert head == FROM_DOCUMENTS
     assert cited == f"[1] {tmp_path / 'docs.md'}:3 (docs.md > Cars)"
     assert passage.startswith("The automobile was built")
     assert "by words" not in answer

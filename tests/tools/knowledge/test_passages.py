@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.knowledge.documents import Document
-from daruma.tools.knowledge.html_text import html_text
+from daruma.tools.knowledge.documents import Document, html_text
 from daruma.tools.knowledge.passages import GOAL, MOST, Passage, passages
 
 

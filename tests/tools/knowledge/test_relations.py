@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.knowledge.named import names_in, same
 from daruma.tools.knowledge.passages import Passage
-from daruma.tools.knowledge.relations import relations_in
+from daruma.tools.knowledge.relations import names_in, relations_in, same
 
 
 @pytest.mark.parametrize(

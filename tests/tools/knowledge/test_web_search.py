@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
 
-from daruma.tools.application_tool import from_application
-from daruma.tools.declaration import ToolRefused
-from daruma.tools.knowledge.web_search import AS_DATA, told, web_search
-from daruma.tools.tool import Surroundings
+from daruma.tools.calls.application_tool import ToolRefused, from_application
+from daruma.tools.calls.tool import Surroundings
+from daruma.tools.knowledge.knowledge_tools import FROM_WEB, render_web_results, web_search
 
 
 @tool
@@ -56,7 +55,7 @@ async def test_a_query_reaches_the_tool_and_its_results_come_back(given: Any, an
 
     assert (wrapped.name, wrapped.effect) == ("web_search", "none")
     assert set(wrapped.parameters["properties"]) == {"query", "max_results"}
-    assert result == f"{AS_DATA}\n\n{answer}"
+    assert result == f"{FROM_WEB}\n\n{answer}"
 
 
 def two(first: str, second: str) -> str:
@@ -80,18 +79,18 @@ def test_a_tool_that_searches_for_nothing_is_refused(given: Any) -> None:
     ("result", "lines"),
     [
         ("", ["nothing found"]),
-        ("[]", [AS_DATA, "", "[]"]),
-        ('{"a": 1}', [AS_DATA, "", "[1] result", '{"a": 1}']),
-        ('{"items": [{"name": "N"}]}', [AS_DATA, "", "[1] N"]),
-        ("[1, 2]", [AS_DATA, "", "[1, 2]"]),
+        ("[]", [FROM_WEB, "", "[]"]),
+        ('{"a": 1}', [FROM_WEB, "", "[1] result", '{"a": 1}']),
+        ('{"items": [{"name": "N"}]}', [FROM_WEB, "", "[1] N"]),
+        ("[1, 2]", [FROM_WEB, "", "[1, 2]"]),
     ],
 )
 def test_results_of_any_form_are_told(result: str, lines: list[str]) -> None:
     """What is no record is shown as it is."""
-    assert told(result, 5).split("\n") == lines
+    assert render_web_results(result, 5).split("\n") == lines
 
 
 def test_a_long_result_is_cut() -> None:
     """One page does not fill the context."""
-    assert len(told(f'[{{"content": "{"x" * 50_000}"}}]', 1)) < 2200
+    assert len(render_web_results(f'[{{"content": "{"x" * 50_000}"}}]', 1)) < 2200
     assert isinstance(web_search(duck), BaseTool)

@@ -8,9 +8,7 @@ from langgraph.store.base import Result, SearchItem, SearchOp
 from langgraph.store.memory import InMemoryStore
 from typing_extensions import override
 
-from daruma.tools.memory.memories import Memories
-from daruma.tools.memory.namespaces import namespace_of
-from daruma.tools.memory.stored import checked
+from daruma.tools.memory.memories import Memories, checked, namespace_of
 
 
 class Scoring(InMemoryStore):

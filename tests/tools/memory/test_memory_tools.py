@@ -7,11 +7,10 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from tests.parts import a_context, a_task, settings
 
+from daruma.tools.calls.tool import Surroundings
+from daruma.tools.calls.visible import offer_of
 from daruma.tools.errors import ToolError
-from daruma.tools.memory.memory_tools import MEMORY_TOOLS
-from daruma.tools.memory.namespaces import namespace_of
-from daruma.tools.offer import offer_of
-from daruma.tools.tool import Surroundings
+from daruma.tools.memory.memories import MEMORY_TOOLS, namespace_of
 
 TOOLS = {tool.name: tool for tool in MEMORY_TOOLS}
 

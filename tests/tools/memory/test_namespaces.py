@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from daruma.tools.memory.namespaces import label, namespace_of, owner_of, seen_by
+from daruma.tools.memory.memories import label, namespace_of, owner_of, seen_by
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from typing_extensions import override
 
 from daruma.state.events import Event, MemoryRecalled
 from daruma.state.recalled import Recalled
-from daruma.tools.memory.memories import Memories
+from daruma.tools.memory.memories import Memories, checked
 from daruma.tools.memory.recall import MOST_CHARACTERS, SECONDS, recall
-from daruma.tools.memory.stored import checked
 
 
 class Failing(InMemoryStore):

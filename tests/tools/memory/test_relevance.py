@@ -2,8 +2,7 @@
 
 import pytest
 
-from daruma.tools.memory.relevance import related
-from daruma.tools.memory.words import is_name, telling_words
+from daruma.tools.text.search import is_name, related, telling_words
 
 BILLING = "The billing tests need DB_URL to point at the test database."
 

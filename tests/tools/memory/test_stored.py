@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.memory.stored import (
-    LONGEST_TEXT,
-    MemoryRefused,
-    as_value,
-    checked,
-    from_value,
-)
+from daruma.tools.memory.memories import LONGEST_TEXT, MemoryRefused, as_value, checked, from_value
 
 
 def test_the_same_text_is_the_same_memory() -> None:

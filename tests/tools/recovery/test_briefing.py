@@ -7,9 +7,9 @@ from tests.scripted_runs import shout
 
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.offer import offer_of
-from daruma.tools.recovery.briefing import briefing
+from daruma.tools.calls.visible import offer_of
+from daruma.tools.recovery.proposal import briefing
+from daruma.tools.window.tokens import ESTIMATE
 
 LOOP = Failure(code="llm_failure", node="main", message="it broke", tool="shout")
 PARTS = ("Goal", "Progress", "Latest step", "Known facts", "Blockers", "Analysis", "Tools")

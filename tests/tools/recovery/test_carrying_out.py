@@ -11,7 +11,7 @@ from tests.scripted_runs import shout
 from daruma.state.events import Event
 from daruma.state.failure import Failure
 from daruma.state.recovery import RecoveryAction, Strategy
-from daruma.tools.recovery.carrying_out import Case, advice, carried_out
+from daruma.tools.recovery.action import Case, advice, carried_out
 
 LOOP = Failure(code="loop_detected", node="main", message="a loop", tool="shout")
 

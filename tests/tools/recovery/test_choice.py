@@ -8,7 +8,7 @@ from tests.parts import a_failure, a_recovery, a_state, a_task, settings, taken
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.recovery import RecoveryAction, Strategy
-from daruma.tools.recovery.choice import allowed, by_rule, hides, hopeless, tool_of, with_assent
+from daruma.tools.recovery.action import allowed, by_rule, hides, hopeless, tool_of, with_assent
 
 FAILURE = a_failure()
 LOOP = Failure(code="loop_detected", node="main", message="a loop", tool="shout")

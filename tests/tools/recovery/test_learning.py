@@ -16,8 +16,8 @@ from daruma.state.experience import Experience, Tried
 from daruma.state.failure import Failure
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.tools.context import Context
-from daruma.tools.evolution.recovery_patterns import learn_recoveries
-from daruma.tools.recovery.learning import learned_against
+from daruma.tools.evolution.recoveries import learn_recoveries
+from daruma.tools.recovery.proposal import learned_against
 
 NEVER = pytest.param({"enabled": False, "observe_only": False}, id="off")
 LOOKING_ON = pytest.param({"enabled": True, "observe_only": True}, id="looking on")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daruma.state.recovery import RecoveryAction, Strategy
-from daruma.tools.recovery.reading import LONGEST, action_in
-from daruma.tools.storable_args import unstorable
+from daruma.tools.calls.parse import unstorable
+from daruma.tools.recovery.proposal import LONGEST, action_in
 
 FULL: dict[str, Any] = {
     "strategy": "parameter-adjustment",

@@ -6,7 +6,7 @@ from tests.parts import a_context
 from daruma.state.events import Event
 from daruma.state.failure import Failure
 from daruma.state.recovery import Carried, RecoveryAction, Strategy
-from daruma.tools.recovery.recording import closed_on_bug, recovered
+from daruma.tools.recovery.action import closed_on_bug, recovered
 
 LOOP = Failure(code="loop_detected", node="main", message="a loop", tool="shout")
 BOTH = ("shout", "whisper")

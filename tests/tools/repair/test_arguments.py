@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.tools.repair.corpus.offered import TOOLS, never
 
-from daruma.tools.repair.arguments import repaired_args, repaired_text
-from daruma.tools.repair.outcome import Refused, Repaired
-from daruma.tools.tool import Effect, Tool
+from daruma.tools.calls.repair.by_rules import repaired_args, repaired_text
+from daruma.tools.calls.repair.json_reader import Refused, Repaired
+from daruma.tools.calls.tool import Effect, Tool
 
 LIMIT = 300_000
 

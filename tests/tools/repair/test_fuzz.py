@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.offered import never
 
-from daruma.tools.repair.arguments import repaired_args, repaired_text
-from daruma.tools.repair.outcome import Refused, Repaired
-from daruma.tools.tool import Effect, Tool
+from daruma.tools.calls.repair.by_rules import repaired_args, repaired_text
+from daruma.tools.calls.repair.json_reader import Refused, Repaired
+from daruma.tools.calls.tool import Effect, Tool
 
 TEXT = st.text(alphabet="ab \"'\\{}[],:#/\n\t-1é", max_size=10)
 KEYS = st.sampled_from(["path", "old_str", "newStr", "a", "b", "arguments", "name"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.repair.replies import argument_repairs, name_repairs
+from daruma.tools.calls.repair.by_model import argument_repairs, name_repairs
 
 VISIBLE = ("read_file", "search")
 

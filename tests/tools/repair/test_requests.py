@@ -4,15 +4,15 @@ import json
 
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.context_window.tokens import ESTIMATE
-from daruma.tools.repair.outcome import Problem
-from daruma.tools.repair.requests import (
+from daruma.tools.calls.repair.by_model import (
     MOST_RAW_BYTES,
     ArgumentCandidate,
     NameCandidate,
     argument_request,
     name_request,
 )
+from daruma.tools.calls.repair.json_reader import Problem
+from daruma.tools.window.tokens import ESTIMATE
 
 
 def broken(call_id: str, raw: str = "{", problem: Problem = "invalid_json") -> ArgumentCandidate:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.repair.said import said_texts
+from daruma.tools.calls.repair.payload import said_texts
 
 
 @given(st.lists(st.text()))

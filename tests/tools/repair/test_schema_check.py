@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from daruma.tools.repair.schema_check import SchemaCheck, SchemaUnreadable
+from daruma.tools.calls.schema import SchemaCheck, SchemaUnreadable
 
 PLAIN: dict[str, Any] = {
     "type": "object",

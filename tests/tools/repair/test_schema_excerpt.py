@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.repair.schema_excerpt import cut, schema_excerpt
+from daruma.tools.calls.schema import cut, schema_excerpt
 
 EVENT = TOOLS["create_event"].parameters
 

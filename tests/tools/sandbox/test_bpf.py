@@ -7,14 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daruma.tools.sandbox.bpf import (
+from daruma.tools.sandbox.seccomp import (
     ALLOW,
     ANY_OF,
+    ARCHITECTURES,
     AT_LEAST,
     EQUAL,
     ERRNO,
     KILL,
     LOAD,
+    NUMBERS,
     RETURN,
     Deny,
     DenyFlags,
@@ -22,9 +24,9 @@ from daruma.tools.sandbox.bpf import (
     DenyOthers,
     DenyValue,
     assembled,
+    landlock_filter,
+    namespace_filter,
 )
-from daruma.tools.sandbox.filters import landlock_filter, namespace_filter
-from daruma.tools.sandbox.syscalls import ARCHITECTURES, NUMBERS
 
 ARCH = 0xC000003E
 SHARED_MEMORY = {

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.sandboxes import CONFINED, sandbox_at
 
-from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.syscalls import NUMBERS
+from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.sandbox.seccomp import NUMBERS
 
 pytestmark = pytest.mark.parametrize("level", CONFINED)
 

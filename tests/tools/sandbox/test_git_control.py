@@ -10,8 +10,7 @@ from tests.sandboxes import sandbox_at
 
 from daruma.tools.commands.command import CommandResult
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.git_control import git_control
-from daruma.tools.sandbox.repositories import Repositories
+from daruma.tools.sandbox.git_control import Repositories, git_control
 
 IDENTITY = "git -c user.name=me -c user.email=me@example.org"
 

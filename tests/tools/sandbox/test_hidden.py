@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from tests.sandboxes import CONFINED, sandbox_at
 
-from daruma.tools.sandbox.hidden import Seen, seen
-from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.mounts import mounts
+from daruma.tools.sandbox.mounts import Seen, mounts, seen
+from daruma.tools.sandbox.sandbox import Level
 
 
 @pytest.fixture

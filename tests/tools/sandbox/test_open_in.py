@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.sandboxes import CONFINED, sandbox_at
 
-from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.open_in import OWN_PROGRAM, PROGRAM, SECRETS, open_in
+from daruma.tools.sandbox.sandbox import OWN_PROGRAM, PROGRAM, SECRETS, Level, open_in
 
 
 @pytest.mark.parametrize("level", CONFINED)

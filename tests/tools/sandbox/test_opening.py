@@ -8,10 +8,15 @@ import pytest
 from tests.sandboxes import sandbox_at
 
 from daruma.state.settings import Sandbox as SandboxSettings
-from daruma.tools.sandbox.bubblewrap import find_bubblewrap
-from daruma.tools.sandbox.level import SandboxUnavailable
-from daruma.tools.sandbox.opening import NOTHING, open_sandbox, prepared, require_mechanism
-from daruma.tools.sandbox.self_test import NotProved
+from daruma.tools.sandbox.namespace import find_bubblewrap
+from daruma.tools.sandbox.opening import (
+    NOTHING,
+    NotProved,
+    open_sandbox,
+    prepared,
+    require_mechanism,
+)
+from daruma.tools.sandbox.sandbox import SandboxUnavailable
 
 
 @pytest.fixture

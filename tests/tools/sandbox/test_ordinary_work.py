@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from tests.sandboxes import LEVELS, sandbox_at
 
-from daruma.tools.sandbox.level import Level
+from daruma.tools.sandbox.sandbox import Level
 
 GIT: Final = "git -c user.name=me -c user.email=me@example.org"
 

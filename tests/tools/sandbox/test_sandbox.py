@@ -16,9 +16,9 @@ import pytest
 from tests.life import Life
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
-from daruma.tools.commands.launch import Limits
+from daruma.tools.commands.process import Limits
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.level import Level
+from daruma.tools.sandbox.sandbox import Level
 
 LONG = "sleep 600"
 
@@ -120,7 +120,7 @@ def test_daemons_die_with_a_killed_process(level: Level, tmp_path: Path, life: L
     sandbox_at(level)  # skips where there is none
     script = (
         "import asyncio, sys; from pathlib import Path\n"
-        "from daruma.tools.commands.launch import Limits\n"
+        "from daruma.tools.commands.process import Limits\n"
         "from daruma.tools.sandbox.opening import prepared\n"
         "sandbox = prepared(sys.argv[1], network=False, limits=Limits(1 << 30, 100))\n"
         "asyncio.run(sandbox.run(sys.argv[2], workspace=Path.cwd(), timeout=60))\n"

@@ -11,10 +11,9 @@ import landlockpy
 import pytest
 from tests.sandboxes import CONFINED, LEVELS, reached_at, sandbox_at
 
-from daruma.tools.commands.launch import Asked, Launch
-from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.self_test import NETWORK, WORDS, NotProved, proved, reached
-from daruma.tools.sandbox.unconfined import unconfined
+from daruma.tools.commands.process import Asked, Launch
+from daruma.tools.sandbox.opening import NETWORK, WORDS, NotProved, proved, reached, unconfined
+from daruma.tools.sandbox.sandbox import Level
 
 BY_LANDLOCK = {"chmod_outside", "utime_outside", "git_hooks", "other_processes"}
 SIGNALS_SINCE = 6

@@ -7,7 +7,7 @@ import sys
 
 from tests.sandboxes import LEVELS, reached_at
 
-from daruma.tools.sandbox.self_test import WORDS
+from daruma.tools.sandbox.opening import WORDS
 
 
 def table() -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from daruma.tools.commands.command import CommandResult
-from daruma.tools.sandbox.told import hint, killed_for
+from daruma.tools.sandbox.sandbox import hint, killed_for
 
 RESULT = CommandResult(
     command="x", exit_code=1, stdout="", stderr="touch: /x: Read-only file system\n",

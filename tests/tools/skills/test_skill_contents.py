@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import ToolError
-from daruma.tools.skills.skill_contents import files_of, read_text
-from daruma.tools.skills.skills import Skill, skill_named
+from daruma.tools.skills import Skill, files_of, read_text, skill_named
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.skills.skill_file import Described, SkillRefused, described
+from daruma.tools.skills import Described, SkillRefused, described
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from tests.parts import a_context, a_task, settings
 
+from daruma.tools.calls.tool import Surroundings
+from daruma.tools.calls.visible import offer_of
 from daruma.tools.errors import ToolError
-from daruma.tools.offer import offer_of
-from daruma.tools.skills.skill_tools import PAGE, SKILL_TOOLS
-from daruma.tools.tool import Surroundings
+from daruma.tools.skills import PAGE, SKILL_TOOLS
 
 TOOLS = {tool.name: tool for tool in SKILL_TOOLS}
 

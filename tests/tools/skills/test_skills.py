@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.skills.skill_file import SkillRefused
-from daruma.tools.skills.skill_tools import listed
-from daruma.tools.skills.skills import missing_in, skill_named, usable_in
+from daruma.tools.skills import SkillRefused, listed, missing_in, skill_named, usable_in
 
 
 def make(folder: Path, at: str, text: str = "What it is for.") -> Path:

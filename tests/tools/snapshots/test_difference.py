@@ -1,8 +1,7 @@
 """Directories are compared by their ids, and told as people look for them."""
 
-from daruma.tools.snapshots.difference import as_changes, differences
-from daruma.tools.snapshots.entry import Entry, Tree
-from daruma.tools.snapshots.outcome import Change
+from daruma.tools.snapshots.outcome import Change, Entry, Tree
+from daruma.tools.snapshots.states import as_changes, differences
 
 FILE = Entry("file", 0o644, "1")
 OTHER = Entry("file", 0o644, "2")

@@ -10,11 +10,11 @@ import pytest
 from tests.snapshot_fuzz.rounds import Make, in_memory, rounds
 
 from daruma.tools.files.paths import Parts
-from daruma.tools.snapshots.applying import Applying
-from daruma.tools.snapshots.contents import Contents
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.snapshots.ignored import Rules
+from daruma.tools.snapshots.ignore_patterns import Rules
+from daruma.tools.snapshots.outcome import Entry
+from daruma.tools.snapshots.placing import Applying
 from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Contents
 
 Blur: TypeAlias = Callable[[Entry], Entry]
 

@@ -9,10 +9,9 @@ import pytest
 from tests.git_ground import git, repository
 
 from daruma.tools.files.paths import Parts
-from daruma.tools.snapshots.beneath import workspace_opened
-from daruma.tools.snapshots.freezing import frozen
-from daruma.tools.snapshots.ignored import Rules, decoded
-from daruma.tools.snapshots.outcome import Change
+from daruma.tools.snapshots.ignore import frozen
+from daruma.tools.snapshots.ignore_patterns import Rules, decoded
+from daruma.tools.snapshots.outcome import Change, workspace_opened
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
 

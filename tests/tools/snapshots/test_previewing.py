@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.snapshots.outcome import Change
-from daruma.tools.snapshots.previewing import Preview, preview
+from daruma.tools.snapshots.restore import Preview, preview
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.snapshots.applying import Applying
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.snapshots.outcome import By, RestoreRefused
+from daruma.tools.snapshots.outcome import By, Entry, RestoreRefused
+from daruma.tools.snapshots.placing import Applying
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
 

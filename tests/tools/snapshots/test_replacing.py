@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.snapshots.looking import Look
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.snapshots.reading import LARGEST
-from daruma.tools.snapshots.replacing import replaced
+from daruma.tools.snapshots.outcome import Entry, SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.states import Look, replaced
 from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.walk import LARGEST
 
 DEEP = 1100
 

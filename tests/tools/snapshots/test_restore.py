@@ -9,8 +9,7 @@ import pytest
 from tests.git_ground import repository
 from tests.snapshot_fuzz.reading import read
 
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.snapshots.outcome import RestoreRefused, SnapshotUnavailable
+from daruma.tools.snapshots.outcome import Entry, RestoreRefused, SnapshotUnavailable
 from daruma.tools.snapshots.placing import no_step
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store

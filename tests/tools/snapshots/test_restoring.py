@@ -5,8 +5,8 @@ from typing import TypeAlias
 import pytest
 
 from daruma.tools.files.paths import Parts
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.snapshots.restoring import FOREIGN, Changed, Plan, changed, planned
+from daruma.tools.snapshots.outcome import Entry
+from daruma.tools.snapshots.restore_plan import FOREIGN, Changed, Plan, changed, planned
 
 FOLDER = Entry("directory", 0o755, "")
 OLD, NEW = Entry("file", 0o644, "old"), Entry("file", 0o644, "new")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.git_ground import git, repository
 
 from daruma.tools.snapshots.outcome import Change, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
 
 NAMES = st.one_of(
     st.sampled_from(["a", "b", "-rf", "new\nline", "e\u0301", "\u00e9", "a ", "\\", "C:", "*"]),

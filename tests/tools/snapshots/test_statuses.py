@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from daruma.tools.files.file_hashes import SETTLED
-from daruma.tools.snapshots.statuses import Statuses
+from daruma.tools.files.tree import SETTLED
 from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.walk import Statuses
 
 
 def test_a_settled_file_is_known_until_it_changes(tmp_path: Path) -> None:

@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 from tests.tools.test_path_race import attacked
 
-from daruma.tools.snapshots.beneath import workspace_opened
-from daruma.tools.snapshots.entry import Tree
-from daruma.tools.snapshots.ignored import Rules
-from daruma.tools.snapshots.reading import Reader
+from daruma.tools.snapshots.ignore_patterns import Rules
+from daruma.tools.snapshots.outcome import Tree, workspace_opened
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
-from daruma.tools.snapshots.walk import Walk
+from daruma.tools.snapshots.walk import Reader, Walk
 
 TAKES = 25
 

@@ -6,12 +6,10 @@ from pathlib import Path
 from tests.worktrees import git
 
 from daruma.tools.snapshots.outcome import Restored
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
-from daruma.tools.team.changes import flat
-from daruma.tools.team.merging import Merge, merged, with_markers
-from daruma.tools.team.worktree import make
-from daruma.tools.team.worktree_folder import worktree_folder
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.team.merging import Merge, flat, merged, with_markers
+from daruma.tools.team.worktree import make, worktree_folder
 
 
 @dataclass

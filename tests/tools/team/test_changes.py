@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.flats import FOLDER
 
-from daruma.tools.snapshots.entry import Entry, Kind
+from daruma.tools.snapshots.outcome import Entry, Kind
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
-from daruma.tools.team.changes import above, changed, flat
+from daruma.tools.team.merging import above, changed, flat
 
 
 def test_a_snapshot_becomes_one_map(tmp_path: Path) -> None:

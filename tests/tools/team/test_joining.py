@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.snapshots.outcome import By, Restored, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots.outcome import By, Entry, Restored, SnapshotUnavailable
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
 from daruma.tools.team.joining import Joined, join, lay_out
 
 BASE = "".join(f"{n}\n" for n in range(9))

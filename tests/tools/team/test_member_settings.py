@@ -3,8 +3,7 @@
 import pytest
 from tests.parts import settings
 
-from daruma.tools.team.member_settings import settings_of
-from daruma.tools.team.template import Expert
+from daruma.tools.team.templates import Expert, settings_of
 
 OWN = settings(llm={"model": "openai:main", "auxiliary_model": "openai:small"})
 

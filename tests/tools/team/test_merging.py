@@ -3,7 +3,7 @@
 import pytest
 from tests.flats import FOLDER, Files, Kept, reached
 
-from daruma.tools.snapshots.entry import Entry
+from daruma.tools.snapshots.outcome import Entry
 from daruma.tools.team.merging import Conflict, Merge, merged, with_markers
 
 LINES = "".join(f"{number}\n" for number in range(1, 10))

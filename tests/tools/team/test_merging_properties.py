@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.flats import Kept, reached
 
-from daruma.tools.snapshots.entry import Entry
-from daruma.tools.team.changes import above
-from daruma.tools.team.merging import merged, with_markers
+from daruma.tools.snapshots.outcome import Entry
+from daruma.tools.team.merging import above, merged, with_markers
 
 PATHS = ("a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/b")
 BLOCKS = 3

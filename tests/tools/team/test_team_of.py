@@ -4,8 +4,7 @@ import pytest
 from tests.parts import a_task, settings
 
 from daruma.state.mode import MODES
-from daruma.tools.team.team_of import team_of
-from daruma.tools.team.template_file import TemplateRefused
+from daruma.tools.team.templates import TemplateRefused, team_of
 
 
 async def test_only_team_collab_has_a_team() -> None:

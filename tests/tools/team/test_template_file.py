@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.team.template_file import LARGEST, TemplateRefused, read_template
+from daruma.tools.team.templates import LARGEST, TemplateRefused, read_template
 
 WHOLE = """\
 about: Builds pages.

@@ -6,8 +6,7 @@ import pytest
 
 from daruma.state.settings_team import Team
 from daruma.state.settings_tools import Tools
-from daruma.tools.team.template_file import TemplateRefused
-from daruma.tools.team.templates import template_named, templates
+from daruma.tools.team.templates import TemplateRefused, template_named, templates
 
 OWN = "experts: [{name: designer, about: Draws.}]"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.team.text_merge import NotMerged, TextMerge, is_text, merge_text
+from daruma.tools.team.merging import NotMerged, TextMerge, is_text, merge_text
 
 BASE = b"1\n2\n3\n4\n5\n"
 

@@ -10,13 +10,11 @@ import pytest
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 from tests.worktrees import made
 
-from daruma.tools.sandbox.hidden import Seen, seen
-from daruma.tools.sandbox.level import Level
-from daruma.tools.sandbox.mounts import mounts
-from daruma.tools.snapshots.snapshots import Snapshots, store_of
-from daruma.tools.snapshots.store import Store
-from daruma.tools.team.worktree import make
-from daruma.tools.team.worktree_folder import worktree_folder
+from daruma.tools.sandbox.mounts import Seen, mounts, seen
+from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.team.worktree import make, worktree_folder
 
 
 @pytest.mark.parametrize("level", LEVELS)

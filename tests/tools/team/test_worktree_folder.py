@@ -6,7 +6,7 @@ import pytest
 from tests.worktrees import place
 
 from daruma.state.data_dir import data_dir
-from daruma.tools.team.worktree_folder import worktree_folder
+from daruma.tools.team.worktree import worktree_folder
 
 
 @pytest.mark.parametrize("phase", ["../../x", "a/b", "", ".", "\n", "é" * 300, ".x.made"])

@@ -13,8 +13,7 @@ from tests.damages import KEY
 from daruma.graph.storage.items.word_counts import CANDIDATES
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.store import PostgresStore
-from daruma.tools.lexical import ranked
-from daruma.tools.word_splitting import query_terms
+from daruma.tools.text.search import query_terms, ranked
 
 HERE, THERE = ("n", "here"), ("n", "there")
 

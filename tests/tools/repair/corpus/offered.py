@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
-from daruma.tools.tool import Effect, Surroundings, Tool
+from daruma.tools.calls.tool import Effect, Surroundings, Tool
 
 
 class Place(BaseModel):

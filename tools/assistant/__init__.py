@@ -1,1 +1,0 @@
-"""The assistant toolset: todos, scheduled tasks, goals and reminders."""

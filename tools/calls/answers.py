@@ -1,0 +1,148 @@
+"""A model's answer: how many calls are kept, the audit of changes, answers that can not be used."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage
+
+from daruma.state.audit import (
+    MAX_NAMES,
+    SAMPLE,
+    SAMPLE_BYTES,
+    ArgumentRepair,
+    Audit,
+    LeftOut,
+    NameChange,
+    RepairRound,
+)
+from daruma.state.failover import Failover
+from daruma.state.failure import Failure
+from daruma.state.tool_task import ToolTask
+from daruma.tools.calls.parse import calls_of
+from daruma.tools.calls.results import blank, clean, cut_off
+
+# --- The most calls that are kept of one answer (TL-16). Pure.
+
+
+def limited(message: AIMessage, limit: int | None) -> tuple[AIMessage, LeftOut | None]:
+    """Keep the first calls of an answer, in order, also in the history; say what was left out."""
+    if limit is None or len(message.tool_calls) + len(message.invalid_tool_calls) <= limit:
+        return message, None
+    calls = calls_of(message)
+    kept = {call.id for call in calls[:limit]}
+    omitted = calls[limit:]
+    changes = {
+        "tool_calls": [call for call in message.tool_calls if call["id"] in kept],
+        "invalid_tool_calls": [call for call in message.invalid_tool_calls if call["id"] in kept],
+        "content": _kept_content(message.content, {call.id for call in omitted}),
+        # What the provider sent stands here too.
+        "additional_kwargs": {
+            k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"
+        },
+    }
+    left_out = LeftOut(
+        total=len(calls),
+        executed=limit,
+        omitted=len(omitted),
+        limit=limit,
+        names=tuple(_cut(call.name) for call in omitted[:SAMPLE]),
+    )
+    return message.model_copy(update=changes), left_out
+
+
+def _kept_content(content: Any, omitted: set[str]) -> Any:
+    if not isinstance(content, list):
+        return content
+    return [p for p in content if not (isinstance(p, dict) and p.get("id") in omitted)]
+
+
+def _cut(name: str) -> str:
+    return name.encode("utf-8", "replace")[:SAMPLE_BYTES].decode("utf-8", "ignore")
+
+
+# --- The audit of an answer: what was changed or left out between its words and what runs. Pure.
+
+
+def audit_of(
+    message_id: str,
+    tasks: Sequence[ToolTask],
+    *,
+    left_out: LeftOut | None = None,
+    asked: RepairRound | None = None,
+    failover: Failover | None = None,
+) -> Audit:
+    """Return what there is to tell of an answer's tasks, which may be nothing."""
+    names = [_name(task) for task in tasks if _is_renamed(task)]
+    arguments = [_arguments(task) for task in tasks if _is_mended(task)]
+    return Audit(
+        message_id=message_id,
+        names=tuple(names[:MAX_NAMES]),
+        names_cut=len(names) > MAX_NAMES,
+        arguments=tuple(arguments),
+        left_out=left_out,
+        round=asked,
+        failover=failover,
+    )
+
+
+def changes_of(
+    message_id: str,
+    tasks: Sequence[ToolTask],
+    *,
+    left_out: LeftOut | None = None,
+    failover: Failover | None = None,
+) -> Audit | None:
+    """Return the same; None, and nothing built, where there is nothing to tell: most answers."""
+    told = left_out or failover or any(_is_renamed(each) or _is_mended(each) for each in tasks)
+    return audit_of(message_id, tasks, left_out=left_out, failover=failover) if told else None
+
+
+def call_audit(failover: Failover | None) -> Audit | None:
+    """Return the audit of a call without tools; None where the first request brought the answer."""
+    return Audit(message_id="", failover=failover) if failover else None
+
+
+def _is_renamed(task: ToolTask) -> bool:
+    return task.name != task.requested_name
+
+
+def _is_mended(task: ToolTask) -> bool:
+    return bool(task.repaired_by or task.rungs)
+
+
+def _name(task: ToolTask) -> NameChange:
+    # A tool may have passed the call on to another one; the name itself was right then.
+    how = "promoted" if task.name_resolution == "exact" else task.name_resolution
+    return NameChange(
+        tool_call_id=task.id, requested_name=task.requested_name, name=task.name, how=how
+    )
+
+
+def _arguments(task: ToolTask) -> ArgumentRepair:
+    by = task.repaired_by or "rules"
+    return ArgumentRepair(tool_call_id=task.id, name=task.name, repaired_by=by, rungs=task.rungs)
+
+
+# --- Answers that are no end of the work: empty ones, refusals, what was cut off. Pure.
+
+
+def unusable(message: AIMessage, node: str) -> Failure | None:
+    """Return what is wrong with an answer without calls, None if it is one.
+
+    Its ``original_error`` is a name of :data:`daruma.state.failure.UNUSABLE`. A refusal that comes
+    as ordinary text can not be told from an answer.
+    """
+    if found := _wrong(message):
+        what, said = found
+        return Failure(code="llm_failure", node=node, message=said, original_error=what)
+    return None
+
+
+def _wrong(message: AIMessage) -> tuple[str, str] | None:
+    if refused := message.additional_kwargs.get("refusal"):
+        return "refusal", f"the model refused: {clean(str(refused))[:300]}"
+    if reason := cut_off(message):
+        return "answer_cut_off", f"the model's answer was cut off ({reason})"
+    if blank(message.text):
+        return "empty_answer", "the model's answer was empty"
+    return None

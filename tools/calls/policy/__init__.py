@@ -1,0 +1,1 @@
+"""The policy: whether a call may run, may not, or waits for a person."""

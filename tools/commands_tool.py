@@ -1,0 +1,171 @@
+"""The tools that run a shell command and that search in the workspace's files."""
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+import daruma
+from daruma.state.events import Event, unheard
+from daruma.tools.commands.command import CommandResult, command_run, run_in_group
+from daruma.tools.commands.output import live_output
+from daruma.tools.errors import SearchRefused
+from daruma.tools.files.search import Answer, Request
+from daruma.tools.files.workspace import Workspace
+from daruma.tools.sandbox.sandbox import Sandbox, hint, killed_for
+
+# --- The tool that runs a shell command in the workspace and tells the model how it went.
+
+LONGEST: Final = 600.0
+"""Seconds."""
+
+
+class RunCommandArgs(BaseModel):
+    """Run a shell command in the workspace: tests, linters, builds, git.
+
+    It gets no input and must end by itself: everything it started is killed when it ends or when
+    its time is over. Long output is shown with its middle left out.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: str = Field(min_length=1, description="Text for /bin/sh, for example 'pytest -x -q'.")
+    timeout: float | None = Field(
+        default=None, gt=0, le=LONGEST, description="Seconds after which it is ended."
+    )
+    cwd: str | None = Field(
+        default=None, description="Directory to run in, relative to the workspace's root."
+    )
+
+
+async def run_command(
+    args: RunCommandArgs,
+    workspace: Workspace,
+    timeout_default: float,
+    sandbox: Sandbox,
+    emit: Callable[[Event], None] = unheard,
+    call_id: str = "",
+) -> str:
+    """Run the command, for at most `timeout_default` seconds if it names no time. Raises ToolError.
+
+    A command that fails is an outcome to tell, not an error.
+    """
+    cwd = await workspace.directory(args.cwd or ".")
+    seconds = args.timeout if args.timeout is not None else timeout_default
+    root = workspace.root
+    live = live_output(emit, "tool", args.command, call_id)
+    result = await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds, live=live)
+    emit(command_run("tool", result))
+    return _render_result(result)
+
+
+def _render_result(result: CommandResult) -> str:
+    parts = [_outcome(result)]
+    for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
+        if text:
+            parts.append(f"{name}:\n{text.rstrip()}")
+    if not result.stdout and not result.stderr:
+        parts.append("(no output)")
+    if advice := hint(result):
+        parts.append(advice)
+    return "\n".join(parts)
+
+
+def _outcome(result: CommandResult) -> str:
+    if result.timed_out:
+        return f"timed out after {result.seconds:.1f} s and was killed, with all it started"
+    if why := killed_for(result):
+        return f"sandbox_violation: {why}"
+    if result.exit_code is None:
+        return "stopped"
+    if result.exit_code < 0:
+        return (
+            f"killed by signal {-result.exit_code} ({_signal_name(-result.exit_code) or 'no name'})"
+        )
+    signalled = _signal_name(result.exit_code - 128) if result.exit_code > 128 else ""
+    return f"exit code: {result.exit_code}" + (f" (128 + {signalled})" if signalled else "")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+# --- The tool that finds text in files, or files by name, within a bounded time and answer.
+
+MOST_FOUND: Final = 100
+SECONDS: Final = 20.0
+LONGEST_ANSWER: Final = 4 * 1024 * 1024
+START: Final = (
+    "import sys; sys.path.append(sys.argv[1]); from daruma.tools.files.search import main; main()"
+)
+
+
+class SearchArgs(BaseModel):
+    """Search the workspace: text in files (pattern), or files by name (glob without a pattern).
+
+    Shows `path:line: text` with whole paths, which can be used as they are. At most 100 results.
+    Caches, `.git`, binary files and files over 4 MiB are left out.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pattern: str | None = Field(
+        default=None,
+        max_length=10_000,
+        description="Python regular expression, line by line; (?i) at its start ignores case.",
+    )
+    literal: bool = Field(default=False, description="Take the pattern as plain text.")
+    glob: str | None = Field(
+        default=None,
+        max_length=1_000,
+        description="Only files that fit: '*.py' at any depth, 'src/**/test_*.py', '*.{ts,tsx}'.",
+    )
+    path: str = Field(default=".", description="Directory or file to search in.")
+
+
+async def search(args: SearchArgs, workspace: Workspace, *, seconds: float = SECONDS) -> str:
+    """Search and tell the model what was found. Raises ToolError; takes at most `seconds`."""
+    if not args.pattern and not args.glob:
+        raise SearchRefused("give a pattern to search for, or a glob to find files by name")
+    pattern = re.escape(args.pattern) if args.literal and args.pattern else args.pattern
+    request = Request(str(workspace.root), args.path, pattern or None, args.glob, MOST_FOUND)
+    # Isolated and without site-packages: nothing in the workspace can be imported by mistake.
+    argv = [sys.executable, "-I", "-S", "-c", START, _package_home(), json.dumps(asdict(request))]
+    result = await run_in_group(argv, cwd=workspace.root, timeout=seconds, limit=LONGEST_ANSWER)
+    return _render_answer(_answer(result, seconds))
+
+
+def _package_home() -> str:
+    return str(Path(daruma.__file__).parents[1])
+
+
+def _answer(result: CommandResult, seconds: float) -> Answer:
+    if result.timed_out:
+        raise SearchRefused(
+            f"the search took over {seconds:g} s: narrow path or glob, or simplify the pattern"
+        )
+    if not result.passed:
+        reason = (result.stderr.strip() or f"exit code {result.exit_code}").splitlines()[-1]
+        raise SearchRefused(f"the search broke off: {reason}")
+    answer = Answer(**json.loads(result.stdout))
+    if answer.error is not None:
+        raise SearchRefused(answer.error)
+    return answer
+
+
+def _render_answer(answer: Answer) -> str:
+    lines = answer.lines or ["nothing found"]
+    if answer.cut:
+        lines.append(f"[cut after {MOST_FOUND} results: narrow path, glob or pattern]")
+    if answer.skipped:
+        lines.append(f"[{answer.skipped} binary, oversized or unreadable files left out]")
+    return "\n".join(lines)

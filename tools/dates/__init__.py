@@ -1,1 +1,0 @@
-"""Reading dates and times as people write them."""

@@ -1,0 +1,226 @@
+"""The tool that views and edits text files of the workspace."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from daruma.tools.errors import EditRefused, FileChanged
+from daruma.tools.files.beneath import CACHES, Entry, FilesBeneath, entries
+from daruma.tools.files.edits import (
+    Edited,
+    EditHistory,
+    digest,
+    insert_after,
+    lines_of,
+    plain,
+    replace_once,
+)
+from daruma.tools.files.paths import TextFile, shown
+from daruma.tools.files.workspace import Workspace
+from daruma.tools.threads import in_thread
+
+# --- What the model gives the editor, described for the model.
+
+Command = Literal["view", "create", "str_replace", "insert_at_line", "undo"]
+
+
+class EditorArgs(BaseModel):
+    """View, create and edit text files in the workspace.
+
+    `view` shows a file with line numbers, or a directory two levels deep. `create` makes a new
+    file and never overwrites one. `str_replace` replaces the only occurrence of old_str.
+    `insert_at_line` puts lines after a line. `undo` takes back the last edit of the file. Line
+    ends and encoding of a file stay as they are. A file that someone else changed since you viewed
+    it must be viewed again before it can be edited.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: Command = Field(description="What to do.")
+    path: str = Field(
+        description="File or directory, relative to the workspace's root, whole: 'src/app/main.py'."
+    )
+    file_text: str | None = Field(
+        default=None, description="For create: the whole content of the new file."
+    )
+    old_str: str | None = Field(
+        default=None,
+        description=(
+            "For str_replace: the text to replace, copied exactly, white space included, without "
+            "line numbers. It must occur exactly once: include lines around it to make it so."
+        ),
+    )
+    new_str: str | None = Field(
+        default=None,
+        description="For str_replace: what to put in its place; empty to delete it.",
+    )
+    insert_line: int | None = Field(
+        default=None,
+        description="For insert_at_line: the line to insert after; 0 inserts before the first.",
+    )
+    insert_text: str | None = Field(
+        default=None, description="For insert_at_line: the line or lines to insert."
+    )
+    view_range: list[int] | None = Field(
+        default=None,
+        min_length=2,
+        max_length=2,
+        description="For view of a file: first and last line, from 1; -1 as last is the end.",
+    )
+
+
+# --- How files and directories are shown to the model: numbered, bounded, and honest about cuts.
+
+MOST_CHARACTERS: Final = 50_000
+LONGEST_LINE: Final = 2_000
+MOST_ENTRIES: Final = 500
+AROUND: Final = 3
+LONGEST_SNIPPET: Final = 40
+MARKS: Final = {"directory": "/", "link": "@", "special": " (special)", "file": ""}
+
+
+def numbered(text: str, view_range: Sequence[int] | None) -> str:
+    """The lines of a text as `cat -n` shows them, from the first to the last of the range.
+
+    A range ends at the last line with -1 or any larger number. EditRefused if it holds no line.
+    """
+    lines = lines_of(plain(text))
+    first, last = _bounds(len(lines), view_range) if view_range else (1, len(lines))
+    shown, used = [], 0
+    for number in range(first, last + 1):
+        line = _numbered_line(number, lines[number - 1])
+        used += len(line) + 1
+        if used > MOST_CHARACTERS:
+            shown.append(f"[cut: {len(lines)} lines in all; go on with view_range [{number}, -1]]")
+            break
+        shown.append(line)
+    return "\n".join(shown) or "(an empty file)"
+
+
+def snippet(edited: Edited) -> str:
+    """The numbered lines that an edit touched, with some around them."""
+    lines = lines_of(plain(edited.text))
+    first = max(1, edited.first - AROUND)
+    last = min(len(lines), edited.last + AROUND)
+    cut = min(last, first + LONGEST_SNIPPET - 1)
+    shown = [_numbered_line(number, lines[number - 1]) for number in range(first, cut + 1)]
+    rest = [f"[{last - cut} more lines of the edit]"] if cut < last else []
+    return "\n".join([*shown, *rest]) or "(an empty file)"
+
+
+def tree(files: FilesBeneath, path: str) -> str:
+    """A directory and the directories in it; caches and `.git` are not looked into."""
+    shown: list[Entry] = []
+    for entry in entries(files, path):
+        shown.append(entry)
+        if entry.kind == "directory" and entry.path.rpartition("/")[2] not in CACHES:
+            shown += entries(files, entry.path)
+        if len(shown) > MOST_ENTRIES:
+            break
+    lines = [entry.path + MARKS[entry.kind] for entry in shown[:MOST_ENTRIES]]
+    cut = ["[cut: there are more entries; view one of the directories]"]
+    return "\n".join(lines + cut * (len(shown) > MOST_ENTRIES)) or "(an empty directory)"
+
+
+def _bounds(count: int, view_range: Sequence[int]) -> tuple[int, int]:
+    first, last = view_range
+    last = count if last == -1 else min(last, count)
+    if not 1 <= first <= last:
+        asked = list(view_range)
+        raise EditRefused(f"view_range {asked}: the file has lines 1 to {count}; -1 is the last")
+    return first, last
+
+
+def _numbered_line(number: int, line: str) -> str:
+    if len(line) > LONGEST_LINE:
+        line = f"{line[:LONGEST_LINE]} [cut: {len(line) - LONGEST_LINE} more characters]"
+    return f"{number:6}\t{line}"
+
+
+# --- The tool that views and edits text files of the workspace.
+
+T = TypeVar("T")
+
+
+async def str_replace_editor(args: EditorArgs, workspace: Workspace, history: EditHistory) -> str:
+    """Carry out one command and tell the model the outcome. Raises ToolError."""
+    return await in_thread(COMMANDS[args.command], args, workspace.files, history)
+
+
+def _view(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
+    if files.is_directory(args.path):
+        return tree(files, args.path)
+    with history.of(files.root, files.locate(args.path)) as past:
+        data = files.read(args.path)
+        shown_lines = numbered(TextFile.of(data, args.path).text, args.view_range)
+        past.saw(data)
+    return shown_lines
+
+
+def _create(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
+    text = _given(args.file_text, "file_text", args)
+    data = TextFile("").with_text(text)
+    files.create(args.path, data)
+    with history.of(files.root, files.locate(args.path)) as past, past.edit(None, data):
+        return f"Created {shown(args.path)}, {len(data)} bytes."
+
+
+def _str_replace(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
+    old, new = _given(args.old_str, "old_str", args), _given(args.new_str, "new_str", args)
+    return _edit(args.path, files, history, lambda text: replace_once(text, old, new))
+
+
+def _insert(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
+    line = _given(args.insert_line, "insert_line", args)
+    addition = _given(args.insert_text, "insert_text", args)
+    return _edit(args.path, files, history, lambda text: insert_after(text, line, addition))
+
+
+def _edit(
+    path: str, files: FilesBeneath, history: EditHistory, change: Callable[[str], Edited]
+) -> str:
+    with history.of(files.root, files.locate(path)) as past:
+        before = files.read(path)
+        past.refuse_if_changed(before)
+        file = TextFile.of(before, path)
+        edited = change(file.text)
+        after = file.with_text(edited.text)
+        with past.edit(before, after):
+            files.replace(path, after)
+    return f"Edited {shown(path)}:\n{snippet(edited)}"
+
+
+def _undo(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
+    path = args.path
+    with history.of(files.root, files.locate(path)) as past:
+        edit, now = past.last(), digest(files.read(path))
+        if now == edit.before:
+            past.drop_last()
+            raise EditRefused(f"{shown(path)}: its last edit is undone already; it was not changed")
+        if now != edit.after:
+            raise FileChanged(
+                f"{shown(path)}: no longer what the last edit left: it was not undone"
+            )
+        if edit.before is None:
+            files.delete(path)
+        else:
+            files.replace(path, past.content_before(edit))
+        left = past.drop_last()
+    did = "deleted again, as it was new" if edit.before is None else "as before its last edit"
+    return f"{shown(path)} is {did}; {left} earlier edits can be undone."
+
+
+def _given(value: T | None, name: str, args: EditorArgs) -> T:
+    if value is None:
+        raise EditRefused(f"{args.command} needs {name}")
+    return value
+
+
+COMMANDS: Final[dict[Command, Callable[[EditorArgs, FilesBeneath, EditHistory], str]]] = {
+    "view": _view,
+    "create": _create,
+    "str_replace": _str_replace,
+    "insert_at_line": _insert,
+    "undo": _undo,
+}

@@ -1,0 +1,206 @@
+"""Savepoints, and undoing a failed phase."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from daruma.state.channels import State
+from daruma.state.errors import DarumaError
+from daruma.state.events import SavepointWritten
+from daruma.state.plan import Phase
+from daruma.state.result_of import named
+from daruma.state.savepoint import Savepoint, When, savepoint_id
+from daruma.state.task import Task
+from daruma.tools.commands.command import CommandResult, command_run
+from daruma.tools.commands.output import live_output
+from daruma.tools.context import Context
+from daruma.tools.errors import ToolError
+from daruma.tools.snapshots.outcome import By, Change, SnapshotUnavailable
+from daruma.tools.snapshots.snapshots import Snapshots, begun, once
+from daruma.tools.threads import in_thread
+
+# --- Writing savepoints: the workspace as it is, under a name that a thread can go back to.
+
+OFF: Final = "no snapshot: rollback.snapshots is off"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a node adds to the savepoints, and what has changed since the thread last looked."""
+
+    savepoints: list[Savepoint]
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def missing(self) -> str:
+        """Why there is no snapshot; empty where there is one, or no workspace."""
+        return next((each.note for each in self.savepoints if each.snapshot is None), "")
+
+
+async def write_savepoint(
+    task: Task | None,
+    when: When,
+    context: Context,
+    *,
+    phase_id: str | None = None,
+    by: By = "work",
+    note: str = "",
+    undo: str | None = None,
+) -> Written:
+    """Take a snapshot of a task's workspace and name it; a task without one has no savepoints.
+
+    Where none can be taken the savepoint says so, and the work goes on.
+    """
+    if task is None or task.workspace is None:
+        return Written([])
+    id_, snapshots = savepoint_id(task.id, phase_id, when), context.snapshots(task.workspace)
+    found, missing, changes = None, OFF, tuple[Change, ...]()
+    if snapshots:
+        try:
+            taken = await in_thread(snapshots.take, f"savepoint {id_}", by=by, fresh=when == "task")
+            found, missing, changes = taken.snapshot.id, "", taken.changes
+        except SnapshotUnavailable as error:
+            missing = str(error)
+    said = "; ".join(each for each in (missing, note) if each)
+    context.emit(SavepointWritten(savepoint_id=id_, snapshot=found, note=said))
+    savepoint = Savepoint(
+        id=id_,
+        task_id=task.id,
+        phase_id=phase_id,
+        when=when,
+        workspace=task.workspace,
+        snapshot=found,
+        note=said,
+        undo=undo,
+        at=context.now(),
+    )
+    return Written([savepoint], changes)
+
+
+def start_of(state: State, phase_id: str) -> Savepoint | None:
+    """Return the savepoint that was written before a phase of the task at hand began."""
+    id_ = savepoint_id(state.task_id, phase_id, "phase")
+    return next((each for each in reversed(state.savepoints) if each.id == id_), None)
+
+
+# --- Undoing a failed phase: by its own command, by the snapshot from before it, or by both.
+
+
+class RollbackFailed(DarumaError):
+    """Raised when a phase could not be undone; ``undo`` is the snapshot from before the try."""
+
+    def __init__(self, message: str, undo: str | None = None) -> None:
+        super().__init__(message)
+        self.undo = undo
+
+
+@dataclass(frozen=True)
+class RolledBack:
+    """A phase that was undone.
+
+    ``exact`` says whether the files are as they were before the phase, None if nobody can tell;
+    ``left`` are those that are not, ``undo`` the snapshot that holds what was undone.
+    """
+
+    exact: bool | None = None
+    left: tuple[str, ...] = ()
+    undo: str | None = None
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of it; empty where all is as it was."""
+        if self.exact is not False:
+            return ""
+        recall = f" (`daruma undo THREAD --to {self.undo}` brings back what was there before it)"
+        return f"its rollback left files not as they were before: {named(self.left)}{recall}"
+
+
+async def still_valid(phase: Phase, state: State, context: Context) -> bool:
+    """Run the validation command of a failed phase: if that passes, nothing has to be undone.
+
+    One that can not be run has not passed.
+    """
+    command, snapshots = phase.validation_command, _snapshots(state, context)
+    if command is None:
+        return False
+    try:
+        result, _ = await _run("validation", command, phase, state, context, snapshots)
+    except (ToolError, DarumaError, OSError):
+        return False
+    return result.passed
+
+
+async def roll_back(phase: Phase, state: State, context: Context) -> RolledBack:
+    """Undo a phase. Raises :class:`RollbackFailed`, and what commands and snapshots raise."""
+    snapshots, start = _snapshots(state, context), start_of(state, phase.id)
+    undo = None
+    if phase.rollback_command:
+        command = phase.rollback_command
+        result, undo = await _run("rollback", command, phase, state, context, snapshots)
+        if not result.passed:
+            raise RollbackFailed(f"{command!r} failed ({_how(result)}): {_said(result)}", undo)
+    if phase.rollback == "snapshot":
+        return await _put_back(phase, state, snapshots, start)
+    if snapshots is None or start is None or start.snapshot is None:
+        return RolledBack(undo=undo)
+    changes = await in_thread(snapshots.changes, start.snapshot)
+    return RolledBack(not changes, tuple(each.path for each in changes), undo)
+
+
+async def _put_back(
+    phase: Phase, state: State, snapshots: Snapshots | None, start: Savepoint | None
+) -> RolledBack:
+    if snapshots is None or start is None or start.snapshot is None:
+        why = f": {start.note}" if start and start.note else ""
+        raise SnapshotUnavailable(f"there is no snapshot from before phase {phase.id!r}{why}")
+    before = await begun(snapshots, f"putting back {_this_time(phase, state)}")
+    restored = await in_thread(snapshots.restore, start.snapshot, last="work", by="work")
+    if not restored.exact:
+        paths = named(restored.left)
+        raise RollbackFailed(f"these are not as they were before: {paths}", before.snapshot.id)
+    return RolledBack(exact=True, undo=before.snapshot.id)
+
+
+async def _run(
+    purpose: str,
+    command: str,
+    phase: Phase,
+    state: State,
+    context: Context,
+    snapshots: Snapshots | None,
+) -> tuple[CommandResult, str | None]:
+    """Run a command of the plan; return how it went, and the snapshot from before it."""
+    workspace = state.task.workspace if state.task else None
+    opened = (await context.surroundings(workspace)).needs_workspace()
+    sandbox = await context.open_sandbox()
+
+    async def run() -> CommandResult:
+        timeout = context.settings.rollback.default_timeout
+        live = live_output(context.emit, purpose, command)
+        return await sandbox.run(command, workspace=opened.root, timeout=timeout, live=live)
+
+    if snapshots is None:
+        result, before = await run(), None
+    else:
+        what = f"{purpose} of {_this_time(phase, state)}"
+        result, snapshot = await once(snapshots, what, run)
+        before = snapshot.id
+    context.emit(command_run(purpose, result))
+    return result, before
+
+
+def _this_time(phase: Phase, state: State) -> str:
+    """Name one try to undo a phase: on a fork, another one has come as many steps."""
+    steps = state.steps
+    return f"{phase.id} #{len(steps)}" + (f" at {steps[-1].at}" if steps else "")
+
+
+def _snapshots(state: State, context: Context) -> Snapshots | None:
+    return context.snapshots(state.task.workspace if state.task else None)
+
+
+def _how(result: CommandResult) -> str:
+    return "timed out" if result.timed_out else f"exit {result.exit_code}"
+
+
+def _said(result: CommandResult) -> str:
+    return (result.stderr or result.stdout).strip()[-500:]

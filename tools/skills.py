@@ -1,0 +1,357 @@
+"""Skills: folders with a ``SKILL.md`` that the model reads when a task asks for it (CX-05)."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
+from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
+from daruma.tools.files.beneath import FilesBeneath, entries
+from daruma.tools.files.paths import TextFile, shown
+from daruma.tools.threads import in_thread
+
+# --- Reading a ``SKILL.md``: front matter as the Agent Skills format has it, or none at all.
+
+LONGEST_NAME: Final = 64
+LONGEST_DESCRIPTION: Final = 1024
+"""Characters, both by the format; a longer description is cut, a longer name refused."""
+
+LONGEST_FRONT_MATTER: Final = 16_000
+"""Characters; some lines are usual."""
+
+_FENCE: Final = "---"
+
+
+class SkillRefused(ToolError):
+    """Raised for a skill that is not there, or whose ``SKILL.md`` can not be used; says why."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a skill is called, and what it is for, in one line each."""
+
+    name: str
+    description: str
+
+
+def described(text: str, folder: str) -> Described:
+    """Return what a ``SKILL.md`` says of itself.
+
+    What it leaves out is the name of its folder, and the first paragraph of its text. Raises
+    :class:`SkillRefused`.
+    """
+    front, body = _parted(text.replace("\r\n", "\n").replace("\r", "\n"))
+    name = _one_line(front.get("name"), "name") or folder
+    if len(name) > LONGEST_NAME:
+        raise SkillRefused(f"its name has {len(name)} characters, at most {LONGEST_NAME} are usual")
+    description = _one_line(front.get("description"), "description") or _first_paragraph(body)
+    return Described(name, description[:LONGEST_DESCRIPTION])
+
+
+def _parted(text: str) -> tuple[dict[str, object], str]:
+    lines = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return {}, text
+    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), None)
+    if end is None:
+        raise SkillRefused("its front matter has no end: close it with a line ---")
+    front = "\n".join(lines[1:end])
+    if len(front) > LONGEST_FRONT_MATTER:
+        raise SkillRefused(f"its front matter is longer than {LONGEST_FRONT_MATTER} characters")
+    return _mapping(front), "\n".join(lines[end + 1 :])
+
+
+def _mapping(front: str) -> dict[str, object]:
+    import yaml  # only where there is one to read
+
+    try:
+        read = yaml.safe_load(front)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise SkillRefused(f"its front matter is no YAML: {why}") from None
+    if read is None:
+        return {}
+    if not isinstance(read, dict):
+        raise SkillRefused("its front matter has to hold keys and values: name, description")
+    return read
+
+
+def _one_line(value: object, key: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str | int | float):
+        raise SkillRefused(f"key {key!r} of its front matter has to be a text")
+    return _visible(str(value))
+
+
+def _first_paragraph(body: str) -> str:
+    """A heading alone says less than what stands below it."""
+    parts = [part for part in re.split(r"\n\s*\n", body) if part.strip(" #\n")]
+    plain = next((part for part in parts if not part.lstrip().startswith("#")), None)
+    return _visible((plain or (parts[0] if parts else "")).strip(" #\n"))
+
+
+def _visible(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+# --- The skills that there are, in the folders of the settings. All of this blocks.
+
+FILE: Final = "SKILL.md"
+MOST: Final = 1_000
+"""Sub-folders of one folder that are looked into."""
+
+
+@dataclass(frozen=True)
+class Skill:
+    """One skill, in the sub-folder ``at`` of ``folder``; ``problem`` says why it is of no use."""
+
+    name: str
+    folder: str
+    at: str
+    description: str = ""
+    problem: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return str(Path(self.folder, self.at))
+
+
+def skills_in(folders: Sequence[str]) -> list[Skill]:
+    """Return all skills, those that can not be used too, in the order of the folders.
+
+    Of two with one name the first counts. A folder is taken as it is written, from the current one
+    on; one that is not there holds none.
+    """
+    found: list[Skill] = []
+    for folder in folders:
+        for skill in _of_folder(folder):
+            first = next((s for s in found if s.name == skill.name and not s.problem), None)
+            hidden = f"hidden by {first.place}, which has the same name" if first else ""
+            found.append(_refused(skill, hidden) if hidden and not skill.problem else skill)
+    return found
+
+
+def missing_in(folders: Sequence[str]) -> list[str]:
+    """Return the folders that are not there."""
+    return [folder for folder in folders if not Path(folder).is_dir()]
+
+
+def usable_in(folders: Sequence[str]) -> list[Skill]:
+    """Return the skills that can be used."""
+    return [skill for skill in skills_in(folders) if not skill.problem]
+
+
+def skill_named(name: str, folders: Sequence[str]) -> Skill:
+    """Return a skill that can be used. Raises :class:`SkillRefused`, naming the nearest one."""
+    there = skills_in(folders)
+    for skill in sorted(there, key=lambda each: bool(each.problem)):
+        if skill.name == name:
+            if skill.problem:
+                raise SkillRefused(f"the skill {name!r} can not be used: {skill.problem}")
+            return skill
+    close = get_close_matches(name, [s.name for s in there if not s.problem], n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise SkillRefused(f"there is no skill {name!r:.80}: {hint}skills_list shows those that are")
+
+
+def _of_folder(folder: str) -> Iterator[Skill]:
+    if not Path(folder).is_dir():
+        return
+    try:
+        files = FilesBeneath(Path(folder))
+        there = [entry for entry in entries(files, ".") if entry.kind in ("directory", "link")]
+    except (ToolError, OSError) as error:
+        yield Skill(
+            name=shown(folder), folder=folder, at="", problem=in_words_of_skills(str(error))
+        )
+        return
+    for entry in there[:MOST]:
+        if skill := _read(files, folder, entry.path):
+            yield skill
+
+
+def _read(files: FilesBeneath, folder: str, at: str) -> Skill | None:
+    """Return what a sub-folder holds; None for one that is no skill's."""
+    try:
+        if not files.is_directory(at) or FILE not in _names(files, at):
+            return None
+        path = f"{at}/{FILE}"
+        told = described(TextFile.of(files.read(path), path).text, at)
+    except (ToolError, OSError) as error:
+        return Skill(name=shown(at), folder=folder, at=at, problem=in_words_of_skills(str(error)))
+    return Skill(name=told.name, folder=folder, at=at, description=told.description)
+
+
+def _names(files: FilesBeneath, at: str) -> set[str]:
+    return {entry.path.rpartition("/")[2] for entry in entries(files, at)}
+
+
+def _refused(skill: Skill, problem: str) -> Skill:
+    return Skill(name=skill.name, folder=skill.folder, at=skill.at, problem=problem)
+
+
+def in_words_of_skills(text: str) -> str:
+    """Return what is wrong with a file: the rules are the workspace's, and so are their words."""
+    named = text.replace("the workspace's root", "the skill's folder")
+    return named.replace("the workspace", "the skills' folder")
+
+
+# --- What is in a skill's folder: nothing outside of it can be read, by the workspace's rules.
+
+MOST_FOLDERS: Final = 200
+"""Folders of a skill that are looked through for its files."""
+
+
+def read_text(skill: Skill, path: str) -> str:
+    """Return the text of a skill's file.
+
+    Raises :class:`~daruma.tools.errors.ToolError`: for what leads out of the skill's folder, and
+    what is no text, no plain file or too large.
+    """
+    with _explained():
+        within = _within(skill, path)
+        return TextFile.of(_files(skill.folder).read(within), within).text
+
+
+def files_of(skill: Skill, most: int) -> list[str]:
+    """Return the files beside a skill's ``SKILL.md``, at most so many, by their paths in it."""
+    with _explained():
+        files, waiting, found = _files(skill.folder), [skill.at], list[str]()
+        for _ in range(MOST_FOLDERS):
+            if not waiting or len(found) >= most:
+                break
+            for entry in entries(files, waiting.pop(0)):
+                if entry.kind == "directory":
+                    waiting.append(entry.path)
+                elif entry.path != f"{skill.at}/{FILE}":
+                    found.append(entry.path.removeprefix(f"{skill.at}/"))
+    return found[:most]
+
+
+def _files(folder: str) -> FilesBeneath:
+    return FilesBeneath(Path(folder))
+
+
+def _within(skill: Skill, path: str) -> str:
+    if not path or path.startswith("/"):
+        raise PathRefused(f"{shown(path)}: name a file by its path in the skill's folder")
+    return f"{skill.at}/{path}"
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except PathRefused as error:
+        raise PathRefused(in_words_of_skills(str(error))) from None
+    except FileUnavailable as error:
+        raise FileUnavailable(in_words_of_skills(str(error))) from None
+
+
+# --- The tools with which the model finds and reads skills (CX-05).
+
+SKILLS_LIST: Final = "skills_list"
+
+PAGE: Final = 16_000
+"""Characters of a file that are shown at once: about 4,000 tokens."""
+
+MOST_LISTED: Final = 200
+"""Skills; beyond that a list is no help."""
+
+MOST_FILES: Final = 50
+"""Files of a skill that are named when it is loaded."""
+
+
+class SkillsListArgs(BaseModel):
+    """List the skills: instructions for kinds of work, each with what it is for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SkillsLoadArgs(BaseModel):
+    """Read a skill's instructions, before doing work of its kind; names its other files."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(description="The name that skills_list shows.")
+
+
+class SkillsReadFileArgs(BaseModel):
+    """Read a file that a skill's instructions name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(description="The skill's name.")
+    path: str = Field(description="The file, as it is named within the skill's folder.")
+    offset: int = Field(default=0, ge=0, description="Character to begin with, from 0.")
+
+
+async def _list(_: SkillsListArgs, at: Surroundings) -> str:
+    return await in_thread(listed, at.settings.skills.folders)
+
+
+async def _load(args: SkillsLoadArgs, at: Surroundings) -> str:
+    return await in_thread(loaded, args.name, at.settings.skills.folders)
+
+
+async def _read_file(args: SkillsReadFileArgs, at: Surroundings) -> str:
+    folders = at.settings.skills.folders
+    return await in_thread(_page, args.name, args.path, folders, args.offset)
+
+
+def listed(folders: Sequence[str]) -> str:
+    """Say which skills there are, and of those that can not be used, why."""
+    there = skills_in(folders)
+    lines = [_skill_line(skill) for skill in sorted(there, key=lambda each: bool(each.problem))]
+    more = len(lines) - MOST_LISTED
+    lines = lines[:MOST_LISTED] + ([f"[{more} more are not shown]"] if more > 0 else [])
+    lines += [f"[the skills' folder {shown(each)} is not there]" for each in missing_in(folders)]
+    return "\n".join(lines) or "there are no skills"
+
+
+def loaded(name: str, folders: Sequence[str]) -> str:
+    """Return a skill's instructions, and the names of its other files. Raises ToolError."""
+    skill = skill_named(name, folders)
+    text = _shown(skill, FILE, 0)
+    files = files_of(skill, MOST_FILES + 1)
+    if not files:
+        return text
+    cut = "\n[there are more]" if len(files) > MOST_FILES else ""
+    names = "\n".join(shown(each) for each in files[:MOST_FILES])
+    return f"{text}\n\n[files of this skill, for skills_read_file:]\n{names}{cut}"
+
+
+def _page(name: str, path: str, folders: Sequence[str], offset: int) -> str:
+    return _shown(skill_named(name, folders), path, offset)
+
+
+def _shown(skill: Skill, path: str, offset: int) -> str:
+    text = read_text(skill, path)
+    if offset and offset >= len(text):
+        raise ToolError(f"{shown(path)} has {len(text)} characters: nothing at {offset}")
+    part = text[offset : offset + PAGE]
+    end = offset + len(part)
+    if end == len(text):
+        return part or "(an empty file)"
+    return f"{part}\n[cut: go on with skills_read_file, path {path!r}, offset {end} of {len(text)}]"
+
+
+def _skill_line(skill: Skill) -> str:
+    if skill.problem:
+        return f"{skill.name}: can not be used: {skill.problem}"
+    return f"{skill.name}: {skill.description}" if skill.description else skill.name
+
+
+SKILL_TOOLS: Final[tuple[Tool, ...]] = (
+    shipped_tool(SKILLS_LIST, SkillsListArgs, "none", _list, toolset="skills"),
+    shipped_tool("skills_load", SkillsLoadArgs, "none", _load, toolset="skills"),
+    shipped_tool("skills_read_file", SkillsReadFileArgs, "none", _read_file, toolset="skills"),
+)
