@@ -5,8 +5,7 @@ from typing import Final
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
-from daruma.state.failover import Failover
-from daruma.state.usage import Role, Usage
+from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.context import Answer
 
 

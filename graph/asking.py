@@ -26,7 +26,7 @@ from daruma.graph.telling import Told
 from daruma.graph.tracing.switch import request_traced
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 from daruma.state.usage import Role
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Answer, Sampling

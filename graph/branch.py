@@ -16,8 +16,7 @@ from langgraph.types import Overwrite
 from typing_extensions import override
 
 from daruma.graph.tracing.callbacks import is_heard
-from daruma.state.applied import applied
-from daruma.state.channels import State
+from daruma.state.channels import State, applied
 
 Route = Callable[[State], Any]
 

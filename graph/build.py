@@ -38,9 +38,7 @@ from daruma.graph.node_run import run_quietly
 from daruma.graph.outputs import outputs_of
 from daruma.graph.replies import replies_of
 from daruma.graph.tiers import Node
-from daruma.state.channels import Input, Output, State
-from daruma.state.fitting import refuse_misfits
-from daruma.state.replayed import KEPT_WHOLE
+from daruma.state.channels import KEPT_WHOLE, Input, Output, State, refuse_misfits
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.stored import STORED_TYPES
@@ -68,7 +66,7 @@ def build_graph(
     reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what ``open_postgres`` yields, with
     its checkpointer and its store; a checkpointer and a store of one's own go in their place.
 
-    Raises :class:`~daruma.state.settings_errors.SettingsError` for settings that can not be used,
+    Raises :class:`~daruma.state.settings.errors.SettingsError` for settings that can not be used,
     :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
     or a fallback that means nothing,
     :class:`~daruma.tools.calls.names.ToolNameConflictError` for names that could mean two tools,

@@ -31,9 +31,9 @@ from daruma.graph.starting_point import newest, start_of, without_start
 from daruma.graph.tracing.switch import run_traced
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import Input, Output, State
-from daruma.state.growing import plain
+from daruma.state.errors import DamagedState
+from daruma.state.messages import plain
 from daruma.state.settings import Settings
-from daruma.state.storage import DamagedState
 from daruma.tools.calls.schema import checks_at_hand
 from daruma.tools.files.workspace import aworkspace_locked, workspace_locked
 from daruma.tools.threads import in_thread

@@ -31,11 +31,11 @@ from daruma.graph.tracing.callbacks import inherited
 from daruma.graph.tracing.switch import is_recorded, node_traced
 from daruma.graph.turns import RunTurns
 from daruma.state.channels import State, Update
-from daruma.state.copied import copied
-from daruma.state.drifted import reduce_drifted
 from daruma.state.events import EVENTS, Event
+from daruma.state.record import copied
+from daruma.state.savepoint import reduce_drifted
 from daruma.state.settings import Settings
-from daruma.state.settings_llm import LLM
+from daruma.state.settings.sections import LLM
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs
 from daruma.tools.context import Context, not_handed_over
@@ -83,7 +83,7 @@ class Contexts:
         :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback or an expert's model
         that means nothing, and :class:`~daruma.tools.team.templates.TemplateRefused` for a team
         that can not be used. For money that nobody could count it raises
-        :class:`~daruma.state.settings_errors.SettingsError`.
+        :class:`~daruma.state.settings.errors.SettingsError`.
         """
         self._tools.check(settings.tools)
         check_fallbacks(settings.llm)

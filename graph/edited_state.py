@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import StateUpdate
 
 from daruma.graph.new_request import RequestRefused
-from daruma.state.fitting import misfit_of
+from daruma.state.channels import misfit_of
 
 
 def edited(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUpdate]]:

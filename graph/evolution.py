@@ -13,9 +13,9 @@ from daruma.graph.evolving.job import Job
 from daruma.graph.evolving.jobs import EXIT_SECONDS, Jobs
 from daruma.graph.evolving.tally import Counts, NotSampled, Tally
 from daruma.graph.handing_over import Ended
-from daruma.state.digest import digest
-from daruma.state.experience import Experience
+from daruma.state.lessons import Experience
 from daruma.state.settings import Settings
+from daruma.state.text import digest
 from daruma.tools.evolution.learning import Learning, learn, nobody
 from daruma.tools.evolution.reflector import experience_of, is_sampled
 from daruma.tools.evolution.shelf import key_of, shelf

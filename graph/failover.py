@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daruma.graph.models.faults import Fault
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 MAX_WAIT = 8.0
 """Seconds; the longest wait of our own. The official clients wait up to 8 s too."""

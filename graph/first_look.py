@@ -4,7 +4,7 @@ from asyncio import Lock
 from typing import Any
 
 from daruma.graph.of_a_run import OfARun
-from daruma.state.drifted import Drifted
+from daruma.state.savepoint import Drifted
 from daruma.tools.context import Context
 from daruma.tools.verification import drift
 

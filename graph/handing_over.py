@@ -11,11 +11,11 @@ from langgraph.store.base import BaseStore
 from daruma.graph.members import Member
 from daruma.graph.of_a_run import OfARun
 from daruma.state.channels import State
+from daruma.state.errors import Busy, CutOff, DamagedState
 from daruma.state.failure import TaskFailed, bug_in
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
-from daruma.state.status import Status
-from daruma.state.storage import Busy, CutOff, DamagedState
+from daruma.state.task import Status
 from daruma.tools.context import Context
 
 _LATER = (GraphBubbleUp, CutOff, Busy, DamagedState)

@@ -18,9 +18,10 @@ from daruma.graph.handing_over import HandingOver
 from daruma.graph.machine import ON_BUG
 from daruma.graph.raising import Leaving, Raised
 from daruma.graph.tiers import end_with_first
-from daruma.state.assignment import Assignment, Report
+from daruma.state.calls import Dispatch, moved
 from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of, words_of
+from daruma.state.errors import CutOff
 from daruma.state.events import (
     BudgetSettled,
     ClarificationResolved,
@@ -30,11 +31,10 @@ from daruma.state.events import (
     TaskCompleted,
 )
 from daruma.state.failure import Failure, bug_in
+from daruma.state.plan import Assignment, Report
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
-from daruma.state.settings_fallback import FallbackChain
-from daruma.state.storage import CutOff
-from daruma.state.tool_task import Dispatch, moved
+from daruma.state.settings.sections import FallbackChain
 from daruma.tools.calls.results import tool_result
 
 Handler = Callable[

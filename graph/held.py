@@ -15,7 +15,7 @@ from daruma.state.mode import split_prefix
 def thread_held(checkpointer: Any, thread_id: str) -> Iterator[Any]:
     """Hold a thread, and yield the checkpointer to write on it with.
 
-    Raises :class:`~daruma.state.storage.ThreadBusy`.
+    Raises :class:`~daruma.state.errors.ThreadBusy`.
     """
     leases = leases_of(checkpointer)
     hold = leases.take(thread_id)

@@ -3,9 +3,8 @@
 from typing import Final
 
 from daruma.graph.new_request import NoSuchThread, NotNow, RequestRefused
-from daruma.state.errors import DarumaError
+from daruma.state.errors import Busy, DarumaError, StorageUnavailable
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
-from daruma.state.storage import Busy, StorageUnavailable
 
 _STATUS: Final[tuple[tuple[type[DarumaError], int], ...]] = (
     (NoSuchThread, 404),

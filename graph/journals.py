@@ -12,7 +12,7 @@ from langgraph._internal._constants import (
     NS_SEP,
 )
 
-from daruma.state.digest import digest
+from daruma.state.text import digest
 from daruma.tools.calls.journal import Effect, Entry, Journal, NoJournal, Outcome
 
 

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
-from daruma.state.storage import ThreadBusy
+from daruma.state.errors import ThreadBusy
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Hold:
 
 @runtime_checkable
 class Leases(Protocol):
-    """Where leases are taken. Taking one raises :class:`~daruma.state.storage.ThreadBusy`."""
+    """Where leases are taken. Taking one raises :class:`~daruma.state.errors.ThreadBusy`."""
 
     def take(self, thread_id: str) -> Hold:
         """Take the lease of a thread, and keep it alive until it is given back."""

@@ -11,9 +11,9 @@ from typing import Any
 from langgraph.graph import END
 
 from daruma.graph import routes
-from daruma.state.assignment import assignments
+from daruma.state.calls import Dispatch, with_status
 from daruma.state.channels import State
-from daruma.state.tool_task import Dispatch, with_status
+from daruma.state.spending import assignments
 from daruma.tools.calls.path_advice import paths_of
 
 ENTRY = "intake"

@@ -15,10 +15,10 @@ from langchain_core.messages import (
 )
 
 from daruma.state.channels import Input
+from daruma.state.conversation import continuity_of, to_snapshot
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES, Mode
-from daruma.state.old_snapshots import continuity_of, to_snapshot
 from daruma.tools.calls.results import clean
 
 

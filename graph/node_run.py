@@ -20,8 +20,7 @@ from typing_extensions import override
 from daruma.graph.branch import is_route
 from daruma.graph.own_context import Within
 from daruma.graph.tracing.callbacks import is_heard
-from daruma.state.applied import state_of
-from daruma.state.channels import State
+from daruma.state.channels import State, state_of
 
 _FIRST: Final = "seq:step:1"
 """LangGraph's tag for what runs within the node of such a sequence."""

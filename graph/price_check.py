@@ -10,8 +10,8 @@ from daruma.graph.models.by_role import Models
 from daruma.graph.models.names import follow_aliases
 from daruma.graph.models.prices import address_of, is_listed, name_of, own_price
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_team import Team
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.sections import Team
 from daruma.tools.team.templates import template_named
 
 OPENAI = "https://api.openai.com/v1"
@@ -20,7 +20,7 @@ OPENAI = "https://api.openai.com/v1"
 def check_prices(settings: Settings, main: BaseChatModel | str | None) -> None:
     """Look at the models of settings that limit money; others cost nothing, and import nothing.
 
-    Raises :class:`~daruma.state.settings_errors.SettingsError`, naming a model without a price.
+    Raises :class:`~daruma.state.settings.errors.SettingsError`, naming a model without a price.
     """
     if settings.budgets.usd is None and settings.budgets.per_phase.usd is None:
         return

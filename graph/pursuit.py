@@ -9,9 +9,8 @@ from daruma.graph.model_request import Request
 from daruma.graph.models.errors import CircuitOpen, ModelUnavailable
 from daruma.graph.models.faults import Fault, fault_of
 from daruma.graph.models.model_keys import keys_of
-from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import ModelFailed
-from daruma.state.usage import Role, Usage
+from daruma.state.usage import Attempt, Failover, Role, Usage
 from daruma.tools.calls.results import clean
 from daruma.tools.text.secrets import without_keys
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import daruma.state
-from daruma.state import events_schema, settings_page
+from daruma.state import events_schema
+from daruma.state.settings import reference as settings_page
 
 FOLDER: Final = Path(daruma.state.__file__).parent
 """Where the files lie, in a checkout and in a wheel."""

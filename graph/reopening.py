@@ -13,14 +13,13 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.types import StateSnapshot
 
-from daruma.state import phases
+from daruma.state import plan as phases
+from daruma.state.calls import ToolTask
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
-from daruma.state.raising_budgets import BudgetTooSmall, raised
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
-from daruma.state.spending import stopped
-from daruma.state.tool_task import ToolTask
+from daruma.state.spending import BudgetTooSmall, raised, stopped
 
 _LANGGRAPHS_OWN = frozenset(CheckpointMetadata.__annotations__)
 COPY = "__copy__"

@@ -6,15 +6,15 @@ on.
 
 from typing import Literal
 
-from daruma.state import budget, phases
+from daruma.state import budget
+from daruma.state import plan as phases
+from daruma.state.calls import with_status
 from daruma.state.channels import State
-from daruma.state.compaction import Asking
-from daruma.state.ending import gave_up_asking, waits, work_status
-from daruma.state.grant import Paying
 from daruma.state.mode import KEEP_WORKING
+from daruma.state.outcome import gave_up_asking, waits, work_status
 from daruma.state.plan import Plan
 from daruma.state.recovery import DONE
-from daruma.state.tool_task import with_status
+from daruma.state.steps import Asking, Paying
 
 Recovered = Literal[
     "retried",

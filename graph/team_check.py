@@ -3,7 +3,7 @@
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.names import meant_by
 from daruma.state.settings import Settings
-from daruma.state.settings_team import Team
+from daruma.state.settings.sections import Team
 from daruma.tools.team.templates import template_named
 
 

@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Self
 
 from daruma.state.events import Event, ModelAttemptFailed, ModelCallCompleted, ModelCallStarted
-from daruma.state.failover import Attempt
-from daruma.state.usage import Usage
+from daruma.state.usage import Attempt, Usage
 
 
 class Told(AbstractContextManager["Told"]):

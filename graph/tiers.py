@@ -15,8 +15,8 @@ from langgraph.errors import GraphBubbleUp
 from daruma.graph.raising import Leaving, Raised, cancelled_from_within, original
 from daruma.nodes.emergency import first_failure
 from daruma.state.channels import State, Update
+from daruma.state.errors import CutOff
 from daruma.state.failure import Code, ModelFailed, failure_of
-from daruma.state.storage import CutOff
 from daruma.tools.context import Answer, Ask, Context
 
 Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]

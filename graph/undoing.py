@@ -13,7 +13,7 @@ from langgraph.types import StateSnapshot
 from daruma.graph.reopening import is_teams
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
-from daruma.state.phases import first_failed
+from daruma.state.plan import first_failed
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
 from daruma.tools.files.workspace import workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
@@ -55,7 +55,7 @@ def undone(
     ``travelled`` back to a checkpoint, the newest savepoint of that. Raises :class:`UndoRefused`,
     :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts,
     :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`, and
-    :class:`~daruma.state.storage.WorkspaceBusy`.
+    :class:`~daruma.state.errors.WorkspaceBusy`.
     """
     place = place_of(past, to, travelled=travelled)
     with workspace_locked(place.workspace):  # that of a savepoint may not be the newest task's

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from langchain_core.messages import HumanMessage
 
-from daruma.state import phases
+from daruma.state import plan as phases
 from daruma.state.channels import State, Update
 from daruma.state.events import MemberStarted, PhaseStarted
 from daruma.state.failure import Failure

@@ -5,7 +5,7 @@ from typing import Literal
 from langchain_core.messages import HumanMessage
 
 from daruma.state.channels import State, Update
-from daruma.state.clarification import with_status
+from daruma.state.conversation import with_status
 from daruma.state.events import ClarificationResolved
 from daruma.state.interrupts import Answer, Question, read_reply
 from daruma.tools.calls.approvals import asked_of_people

@@ -1,9 +1,9 @@
 """Bring the request that is over its budget under it, by showing less of the history."""
 
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
-from daruma.state.recording import record_step
-from daruma.state.step import Step
+from daruma.state.steps import Step
 from daruma.tools.calls.answers import call_audit
 from daruma.tools.context import Context
 from daruma.tools.window.compaction import Compacted, compacted

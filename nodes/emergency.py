@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from daruma.state import phases
+from daruma.state import plan as phases
 from daruma.state.channels import State, Update
 from daruma.state.emergency import emergency_of
-from daruma.state.ending import work_failure, work_status
+from daruma.state.events import phase_failed
 from daruma.state.failure import Failure
-from daruma.state.phase_events import phase_failed
+from daruma.state.outcome import work_failure, work_status
 from daruma.tools.context import Context
 
 

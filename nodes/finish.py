@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from daruma.state import phases
+from daruma.state import plan as phases
 from daruma.state.channels import State, Update
-from daruma.state.emergency import words_of
-from daruma.state.emergency_words import Words
-from daruma.state.ending import answer, stopped_text, work_status
+from daruma.state.emergency import Words, words_of
 from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
-from daruma.state.result_of import result_of
-from daruma.state.status import Status
+from daruma.state.outcome import answer, result_of, stopped_text, work_status
+from daruma.state.task import Status
 from daruma.state.verification import Verification
 from daruma.tools.calls.results import unanswered
 from daruma.tools.context import Context

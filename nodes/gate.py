@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Decision, Decisions, approval_request
-from daruma.state.tool_task import ToolTask, with_status
 from daruma.tools.calls.approvals import (
     OpenApproval,
     after_decision,

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Final
 
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
-from daruma.state.events import RollbackDecided
+from daruma.state.events import RollbackDecided, task_started
 from daruma.state.interrupts import Answer, Question, read_reply
 from daruma.state.plan import Phase, Plan
-from daruma.state.recording import record_step
-from daruma.state.task_events import task_started
 from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.rollback import start_of, write_savepoint

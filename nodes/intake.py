@@ -6,15 +6,14 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import HumanMessage
 
-from daruma.state.channels import State, Update
+from daruma.state.channels import Recalled, State, Update
+from daruma.state.events import task_started
 from daruma.state.failure import Failure
 from daruma.state.lessons import Lessons
-from daruma.state.limits import limits_of, verifies
 from daruma.state.mode import split_prefix
-from daruma.state.recalled import Recalled
 from daruma.state.settings import Settings
+from daruma.state.spending import limits_of, verifies
 from daruma.state.task import Task
-from daruma.state.task_events import task_started
 from daruma.tools.context import Context
 from daruma.tools.continuity.clarification import TAKEN_UP_IN, taken_up
 from daruma.tools.evolution.lessons import feeds_back, lessons_for, told

@@ -7,23 +7,17 @@ from functools import lru_cache
 from langchain_core.messages import AIMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.alarm import alarm
-from daruma.state.asked import signature_of
+from daruma.state.budget import hidden_tools, record_step
+from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State, Update
-from daruma.state.copied import copied
+from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
-from daruma.state.historical_pitfalls import warned
-from daruma.state.learned_instruction import learned_instruction
 from daruma.state.messages import Messages
-from daruma.state.observed import observed
-from daruma.state.prompt_pieces import pieces, said_before
-from daruma.state.recording import record_step
-from daruma.state.recoveries import hidden_tools
-from daruma.state.relevant_context import remembered
-from daruma.state.settings_memory import PromptPiece
-from daruma.state.step import Step
-from daruma.state.tool_task import ToolTask, with_status
+from daruma.state.progress import alarm, observed, signature_of
+from daruma.state.record import copied
+from daruma.state.settings.sections import PromptPiece
+from daruma.state.steps import Step
 from daruma.tools.calls.answers import call_audit, changes_of, limited, unusable
 from daruma.tools.calls.parse import as_calls, with_own_ids
 from daruma.tools.calls.resolve import tool_tasks

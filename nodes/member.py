@@ -4,17 +4,14 @@ from dataclasses import replace
 
 from langchain_core.messages import HumanMessage
 
-from daruma.state import phases
-from daruma.state.assignment import Assignment, Report
-from daruma.state.channels import State, Update
-from daruma.state.ending import answer
-from daruma.state.errors import DarumaError
+from daruma.state import plan as phases
+from daruma.state.channels import Recalled, State, Update
+from daruma.state.errors import CutOff, DarumaError
 from daruma.state.events import Event, MemberCompleted
 from daruma.state.failure import Code, Failure
-from daruma.state.plan import Phase, Plan
-from daruma.state.recalled import Recalled
+from daruma.state.outcome import answer
+from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.savepoint import Savepoint, savepoint_id
-from daruma.state.storage import CutOff
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError

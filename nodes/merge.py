@@ -4,17 +4,14 @@ from dataclasses import dataclass, replace
 
 from langchain_core.messages import AIMessage
 
-from daruma.state import phases
-from daruma.state.assignment import Report
+from daruma.state import plan as phases
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.errors import DarumaError
-from daruma.state.events import MergeCompleted, PhaseCompleted, VerificationCompleted
+from daruma.state.events import MergeCompleted, PhaseCompleted, VerificationCompleted, phase_failed
 from daruma.state.failure import Failure
-from daruma.state.phase_events import phase_failed
-from daruma.state.plan import Phase, Plan
-from daruma.state.recording import record_step
+from daruma.state.plan import Phase, Plan, Report, with_conflicts, with_red_checks
 from daruma.state.savepoint import Savepoint
-from daruma.state.settling import with_conflicts, with_red_checks
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError

@@ -1,15 +1,14 @@
 """Ask what becomes of work whose budget is spent: more of it, or an end (BU-04)."""
 
 from daruma.state import budget
-from daruma.state.amounts import Amounts
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSettled
 from daruma.state.failure import Failure
-from daruma.state.grant import Grant, Overrun
-from daruma.state.granting import AGAIN, STOP, granted, in_words, told
 from daruma.state.interrupts import Answer, Question, read_reply
-from daruma.state.recording import record_step
-from daruma.state.spending import stopped, unchecked
+from daruma.state.spending import AGAIN, STOP, granted, in_words, stopped, told, unchecked
+from daruma.state.steps import Grant, Overrun
+from daruma.state.task import Amounts
 from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
 

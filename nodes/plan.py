@@ -7,16 +7,13 @@ from functools import partial
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
+from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
-from daruma.state.historical_pitfalls import warned
-from daruma.state.learned_instruction import learned_instruction
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
-from daruma.state.prompt_pieces import pieces, said_before
-from daruma.state.recording import record_step
-from daruma.state.relevant_context import remembered
 from daruma.state.settings import Settings
 from daruma.tools.calls.answers import call_audit
 from daruma.tools.calls.results import cut_off

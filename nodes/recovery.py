@@ -8,15 +8,13 @@ from typing import Final
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
+from daruma.state.budget import asked_before, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import RecoveryStarted
-from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.progress import progress_of
-from daruma.state.recording import record_step
-from daruma.state.recoveries import asked_before
 from daruma.state.recovery import RecoveryAction
-from daruma.state.usage import Usage
+from daruma.state.usage import Failover, Usage
 from daruma.tools.calls.answers import call_audit
 from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context, Sampling, unpaid

@@ -5,11 +5,11 @@ from dataclasses import replace
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import Reflected
-from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
-from daruma.state.recording import record_step
+from daruma.state.usage import Failover
 from daruma.tools.calls.answers import call_audit
 from daruma.tools.context import Answer, Context, unpaid
 from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed

@@ -3,13 +3,12 @@
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
+from daruma.state.budget import hidden_tools, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited
-from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
-from daruma.state.recording import record_step
-from daruma.state.recoveries import hidden_tools
 from daruma.state.spending import overrun
+from daruma.state.usage import Failover
 from daruma.tools.calls.answers import audit_of
 from daruma.tools.calls.repair.by_model import Round, next_round
 from daruma.tools.calls.results import tool_result

@@ -1,10 +1,9 @@
 """Close a phase: its outcome, and what that means for those that depend on it."""
 
-from daruma.state import phases
+from daruma.state import plan as phases
 from daruma.state.channels import State, Update
-from daruma.state.ending import work_failure, work_status
-from daruma.state.events import PhaseCompleted
-from daruma.state.phase_events import phase_failed
+from daruma.state.events import PhaseCompleted, phase_failed
+from daruma.state.outcome import work_failure, work_status
 from daruma.tools.context import Context
 from daruma.tools.rollback import write_savepoint
 

@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage
 
 from daruma.state.channels import State, Update
 from daruma.state.emergency import words_of
-from daruma.state.events import SpecReviewCompleted, TaskCompleted
+from daruma.state.events import SpecReviewCompleted, TaskCompleted, task_started
 from daruma.state.interrupts import (
     Confirm,
     Edit,
@@ -16,9 +16,8 @@ from daruma.state.interrupts import (
     edited_plan,
     read_reply,
 )
+from daruma.state.outcome import result_of
 from daruma.state.plan import Plan
-from daruma.state.result_of import result_of
-from daruma.state.task_events import task_started
 from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.team.templates import TemplateRefused, team_of

@@ -6,12 +6,12 @@ from typing import Final
 
 from langgraph.errors import GraphBubbleUp
 
+from daruma.state.calls import Dispatch, ToolTask, moved
 from daruma.state.channels import Update
+from daruma.state.errors import CutOff
 from daruma.state.events import ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
-from daruma.state.step import Step
-from daruma.state.storage import CutOff
-from daruma.state.tool_task import Dispatch, ToolTask, moved
+from daruma.state.steps import Step
 from daruma.tools.calls.approvals import asked_of_people, check_permission
 from daruma.tools.calls.journal import Outcome, kept
 from daruma.tools.calls.once import UNKNOWN, effect_of, once, without_tool

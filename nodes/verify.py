@@ -3,10 +3,10 @@
 from langchain_core.messages import HumanMessage
 
 from daruma.state import budget
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
-from daruma.state.recording import record_step
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.context import Context, unpaid
 from daruma.tools.errors import FileUnavailable, ToolError

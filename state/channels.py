@@ -1,34 +1,123 @@
 """The state of the machine: what nodes may read, and what they may write."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache, partial
+from itertools import chain
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from langchain_core.messages import AnyMessage
-from langgraph.channels import EphemeralValue
-from typing_extensions import TypedDict  # Pydantic makes schemas of this one on Python 3.11 too
+from langgraph.channels import DeltaChannel, EphemeralValue
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Overwrite
+from typing_extensions import TypedDict
 
-from daruma.state.assignment import Report, reduce_reports
-from daruma.state.clarification import Clarification
-from daruma.state.compaction import Compaction, Crowded
-from daruma.state.continuity import Continuity, reduce_continuity
-from daruma.state.delta import GrowingDelta, RareDelta
-from daruma.state.drifted import Drifted, reduce_drifted
+from daruma.state.calls import ToolTask, reduce_calls
+from daruma.state.conversation import Clarification, Continuity, reduce_continuity
 from daruma.state.emergency import EmergencyError
+from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
-from daruma.state.grant import Overrun
 from daruma.state.lessons import Lessons
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
-from daruma.state.plan import Plan
-from daruma.state.recalled import Recalled
+from daruma.state.plan import Plan, Report, reduce_reports
+from daruma.state.record import record
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import TaskResult
-from daruma.state.savepoint import Savepoint, append_savepoints
-from daruma.state.step import Step, append_steps
+from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
+from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
 from daruma.state.task import Task
-from daruma.state.tool_task import ToolTask, reduce_calls
 from daruma.state.verification import Verification
+
+# --- What was recalled for a task when it began: it stays the same until the task ends (CX-05).
+
+
+@record
+class Remembered:
+    """One memory. ``role`` is empty for the common ones; ``at`` is Unix time in seconds."""
+
+    id: str
+    text: str
+    section: str = ""
+    role: str = ""
+    at: float = 0.0
+    schema_version: int = 1
+
+
+@record
+class Recalled:
+    """The memories that fit a task best, best first; ``note`` says why there are none, if any."""
+
+    task_id: str
+    memories: tuple[Remembered, ...] = ()
+    note: str = ""
+    schema_version: int = 1
+
+
+# --- A delta channel whose cost grows with what is new, not with how much there is (DU-08).
+
+V = TypeVar("V", bound=list[Any])
+
+
+class GrowingDelta(DeltaChannel[V], Generic[V]):
+    """Keeps each write, and a whole copy after as many writes as half of what there is.
+
+    LangGraph's own keeps one after every so many writes, so that those of a thread of 1,000 steps
+    take several times its history. This one's take twice of it at most, however long it is. The
+    first copy comes after ``snapshot_frequency`` writes: until then each step keeps what is new,
+    and reading takes some 0.05 ms for each write, a third of which a copy would take, too.
+    """
+
+    __slots__ = ("_least",)
+    _least: int
+    _part: ClassVar[int] = 2
+
+    @property
+    def snapshot_frequency(self) -> int:
+        """How many writes since the last copy make LangGraph keep one."""
+        kept = len(self.value) if self.is_available() else 0
+        return max(self._least, (kept + 1) // self._part)
+
+    @snapshot_frequency.setter
+    def snapshot_frequency(self, least: int) -> None:
+        self._least = least
+
+    def copy(self) -> Self:
+        new = super().copy()
+        new._least = self._least
+        return new
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        new = super().from_checkpoint(checkpoint)
+        new._least = self._least
+        return new
+
+
+class RareDelta(GrowingDelta[V]):
+    """The same for what is seldom written, and little: a whole copy after an eighth as many writes.
+
+    The way back to a copy leads through all that the thread did since.
+    """
+
+    __slots__ = ()
+    _part: ClassVar[int] = 8
+
+
+# --- The state of the machine: what nodes may read, and what they may write.
 
 FIRST_COPY: Final = 2500
 """Writes to a channel before the first whole copy of it: a thread of 1,250 steps."""
@@ -134,3 +223,175 @@ class Output(TypedDict, total=False):
     messages: MessagesChannel
     plan: Plan | None
     result: Result
+
+
+# --- Which channels of the machine are replayed from what was written to them; the others are not.
+
+_HINTS: Final = get_type_hints(State, include_extras=True)
+
+DELTA: Final[Mapping[str, DeltaChannel[Any]]] = {
+    name: each
+    for name, hint in _HINTS.items()
+    for each in getattr(hint, "__metadata__", ())
+    if isinstance(each, DeltaChannel)
+}
+"""The channels that are kept as writes."""
+
+KEPT_WHOLE: Final = frozenset(_HINTS) - DELTA.keys()
+"""Those whose value stands in a checkpoint by itself."""
+
+
+# --- What channels make of the state, and an update of it: the same as LangGraph, at less.
+
+Reducer = Callable[[Any, Any], Any]
+
+_NOTHING: Final = object()
+
+
+def state_of(values: Mapping[str, Any]) -> State:
+    """Return the state of what channels hold: the same as ``State(**values)``, at a third of it."""
+    state = object.__new__(State)
+    given = vars(state)
+    for name, default, factory in _fields():
+        given[name] = values[name] if name in values else factory() if factory else default
+    return state
+
+
+@cache
+def _fields() -> tuple[tuple[str, Any, Callable[[], Any] | None], ...]:
+    return tuple(
+        (each.name, each.default, None if each.default_factory is MISSING else each.default_factory)
+        for each in fields(State)
+    )
+
+
+def applied(state: State, update: Update) -> State:
+    """Return the state after a node's update: what was there for one superstep only is gone.
+
+    Of the update's values none is an ``Overwrite``; our nodes write none.
+    """
+    gone, reducers = _channels()
+    after = object.__new__(State)  # `replace` sets each of many fields by itself
+    values = vars(after)
+    values.update(vars(state))
+    values.update(gone)
+    for name, value in update.items():
+        if name in reducers:
+            values[name] = reducers[name](getattr(state, name), value)
+    return after
+
+
+@cache
+def _channels() -> tuple[Mapping[str, None], Mapping[str, Reducer]]:
+    """Return what does not outlast a superstep, and how each channel takes what is written."""
+    kinds = {
+        name: getattr(hint, "__metadata__", (_NOTHING,))[-1]
+        for name, hint in get_type_hints(State, include_extras=True).items()
+    }
+    gone = {name: None for name, kind in kinds.items() if kind is EphemeralValue}
+    return gone, {name: _reducer(kind) for name, kind in kinds.items()}
+
+
+def _reducer(kind: Any) -> Reducer:
+    if isinstance(kind, DeltaChannel):
+        return partial(_batched, kind.reducer)
+    if kind is _NOTHING or kind is EphemeralValue:
+        return _newest
+    reducer: Reducer = kind
+    return reducer
+
+
+def _batched(reducer: Callable[[Any, list[Any]], Any], known: Any, write: Any) -> Any:
+    return reducer(known, [write])
+
+
+def _newest(_: object, write: Any) -> Any:
+    return write
+
+
+# --- Whether what was stored for a channel is what the state says that it holds (DU-05).
+#
+# Each record validates itself as it is read; this tells a record in another's place.
+
+Write = tuple[str, Any]
+Fits = Callable[[Any], bool]
+
+
+def refuse_misfits(values: Mapping[str, Any], writes: Iterable[Write] = ()) -> None:
+    """Raise :class:`~daruma.state.errors.DamagedState` for a channel's value of another type.
+
+    ``writes`` are those that wait to be applied. Channels that the state has not are let be, and so
+    is what may be written to messages: whatever LangChain makes a message of.
+    """
+    for channel, stored in values.items():
+        value = stored.value if isinstance(stored, _DeltaSnapshot) else stored
+        if channel in _held() and not _held()[channel](value):
+            raise DamagedState(f"channel {channel!r} holds a {type(value).__name__}")
+    for channel, value in writes:
+        if channel in _written() and not _may_be_written(channel, value):
+            raise DamagedState(f"a {type(value).__name__} was written to channel {channel!r}")
+
+
+def misfit_of(values: Mapping[str, Any]) -> str:
+    """Say what of values that are to be written would be found damaged; empty for nothing.
+
+    What becomes of messages is known only once LangChain has made them.
+    """
+    for channel, value in values.items():
+        made = channel == "messages" and not isinstance(value, Overwrite)
+        if channel in _held() and not made and not _may_be_written(channel, value):
+            kind = type(value.value if isinstance(value, Overwrite) else value).__name__
+            return f"channel {channel!r} takes no such {kind}"
+    return ""
+
+
+def _may_be_written(channel: str, value: Any) -> bool:
+    if isinstance(value, Overwrite):
+        return value.value is None or _held()[channel](value.value)
+    return (channel in _written() and _written()[channel](value)) or _held()[channel](value)
+
+
+@cache
+def _held() -> dict[str, Fits]:
+    hints = get_type_hints(State, include_extras=True)
+    return {name: fitting(hint) for name, hint in hints.items()}
+
+
+@cache
+def _written() -> dict[str, Fits]:
+    hints = get_type_hints(Update, include_extras=True)
+    return {name: fitting(hint) for name, hint in hints.items() if name != "messages"}
+
+
+def fitting(hint: Any) -> Fits:
+    """Return what tells whether a value is of a type; a list may stand for a tuple, as in msgpack.
+
+    A history has thousands of values of one type, which is taken apart only once.
+    """
+    origin, of = get_origin(hint), get_args(hint)
+    if classes := _classes(hint):
+        return lambda value: isinstance(value, classes)
+    if origin is Annotated:
+        return fitting(of[0])
+    if origin is Literal:
+        return lambda value: value in of
+    if origin in (Union, UnionType):
+        either = [fitting(each) for each in of]
+        return lambda value: any(fits(value) for fits in either)
+    if origin in (list, tuple):
+        of_each = fitting(of[0])
+        return lambda value: isinstance(value, list | tuple) and all(map(of_each, value))
+    return lambda value: isinstance(value, origin)
+
+
+def _classes(hint: Any) -> tuple[type, ...]:
+    """Return the classes that a type is one of; none where it is not a matter of classes alone."""
+    origin, of = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _classes(of[0])
+    if origin in (Union, UnionType):
+        each = [_classes(one) for one in of]
+        return tuple(chain.from_iterable(each)) if all(each) else ()
+    if hint is None:
+        return (NoneType,)
+    return (hint,) if origin is None else ()

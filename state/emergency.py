@@ -1,13 +1,147 @@
-"""The structured error that a failed task ends with (EM-01)."""
+"""The structured error that a failed task ends with, in English and Chinese (EM-01)."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from daruma.state.emergency_en import EN
-from daruma.state.emergency_words import Words
-from daruma.state.emergency_zh import ZH
 from daruma.state.failure import Code, Failure
 from daruma.state.record import record
-from daruma.state.settings_fallback import EmergencyRule, FallbackChain
+from daruma.state.settings.sections import EmergencyRule, FallbackChain
+
+# --- What a language has to say about a task that failed.
+
+
+@dataclass(frozen=True)
+class Words:
+    """Advice by code, and the fixed sentences of a result.
+
+    ``headlines`` go before a failure's message, which is technical and always English; a language
+    without any lets the message stand alone. ``refused`` is the advice for what the provider will
+    refuse again. ``ended`` has places for ``status`` and ``reason``.
+    """
+
+    advice: Mapping[Code, tuple[str, ...]]
+    refused: tuple[str, ...]
+    ended: str
+    done: str
+    unknown: str
+    parked: str
+    headlines: Mapping[Code, str]
+
+
+# --- The words of emergency in English.
+
+EN = Words(
+    advice={
+        "timeout": (
+            "Try again.",
+            "Raise the time limit: llm.requests.seconds, tools.timeout or verification.timeout.",
+        ),
+        "loop_detected": (
+            "Describe the goal in smaller steps, or say which way to go.",
+            "Try another model.",
+        ),
+        "llm_failure": (
+            "Check the model's name, key and address with `daruma doctor`.",
+            "Try again later, or name other models in llm.fallback_models.",
+        ),
+        "internal_error": ("Report this with the output of `daruma show`.",),
+        "verification_failed": (
+            "Read what the checks said, with `daruma show`.",
+            "Give more steps: budgets.think, .verify, .reflect.",
+        ),
+        "max_steps_exceeded": (
+            "Ask for less at a time.",
+            "Raise budgets.max_steps, or budgets.think in a plan.",
+        ),
+        "budget_exceeded": (
+            "Raise budgets.tokens, budgets.usd or budgets.seconds, then `daruma retry`.",
+            "Ask for less at a time, or take a cheaper model.",
+        ),
+        "rollback_failed": ("Look at the workspace before anything else runs there.",),
+        "sandbox_violation": ("Allow the access in the settings, or change the command.",),
+        "workspace_conflict": ("Check that the workspace exists and nothing else edits it.",),
+        "storage_unavailable": ("Check the database with `daruma doctor`, then resume.",),
+        "approval_denied": ("Approve the call, or ask for another way.",),
+        "plan_refused": ("Describe the goal in more detail.", "Try another model."),
+        "bad_request": ("Correct the request and send it again.",),
+    },
+    refused=(
+        "Set OPENAI_API_KEY to a key that the provider accepts for this model.",
+        "Check the model's name and address (llm.model, OPENAI_BASE_URL) with `daruma doctor`.",
+        "If the request was too long: set llm.context_window_tokens, or show fewer tools.",
+    ),
+    ended="The task ended as {status}: {reason}",
+    done="Done. {checked}",
+    unknown="the cause is unknown",
+    parked="Nobody confirmed the plan in time: it is parked, and goes on once it is confirmed.",
+    headlines={},
+)
+
+
+# --- The words of emergency in Chinese.
+
+ZH = Words(
+    advice={
+        "timeout": (
+            "请重试。",
+            "调高时间限制：llm.requests.seconds、tools.timeout 或 verification.timeout。",
+        ),
+        "loop_detected": ("把目标拆成更小的步骤，或说明该走哪条路。", "换一个模型再试。"),
+        "llm_failure": (
+            "用 `daruma doctor` 检查模型名称、密钥和地址。",
+            "稍后重试，或在 llm.fallback_models 中设置备用模型。",
+        ),
+        "internal_error": ("请附上 `daruma show` 的输出报告此问题。",),
+        "verification_failed": (
+            "用 `daruma show` 查看检查的输出。",
+            "增加步数：budgets.think、.verify、.reflect。",
+        ),
+        "max_steps_exceeded": (
+            "一次少做一些。",
+            "调高 budgets.max_steps；有计划时调高 budgets.think。",
+        ),
+        "budget_exceeded": (
+            "调高 budgets.tokens、budgets.usd 或 budgets.seconds，然后运行 `daruma retry`。",
+            "一次少做一些，或换用更便宜的模型。",
+        ),
+        "rollback_failed": ("在工作区运行其他任何操作之前，先检查工作区。",),
+        "sandbox_violation": ("在设置中允许该访问，或修改命令。",),
+        "workspace_conflict": ("确认工作区存在，且没有其他程序在修改它。",),
+        "storage_unavailable": ("用 `daruma doctor` 检查数据库，然后恢复任务。",),
+        "approval_denied": ("批准该调用，或要求换一种做法。",),
+        "plan_refused": ("更详细地描述目标。", "换一个模型再试。"),
+        "bad_request": ("修正请求后重新发送。",),
+    },
+    refused=(
+        "把 OPENAI_API_KEY 设为服务商对该模型接受的密钥。",
+        "用 `daruma doctor` 检查模型的名称和地址（llm.model、OPENAI_BASE_URL）。",
+        "若请求过长：设置 llm.context_window_tokens，或减少展示的工具。",
+    ),
+    ended="任务以 {status} 结束：{reason}",
+    done="完成。{checked}",
+    unknown="原因不明",
+    parked="计划未在限期内得到确认，现已搁置；确认后即可继续。",
+    headlines={
+        "timeout": "超时",
+        "loop_detected": "检测到循环，任务没有进展",
+        "llm_failure": "模型调用失败",
+        "internal_error": "内部错误",
+        "verification_failed": "验证未通过",
+        "max_steps_exceeded": "超出步数限制",
+        "budget_exceeded": "预算已用完",
+        "rollback_failed": "回滚失败",
+        "sandbox_violation": "沙箱不允许此操作",
+        "workspace_conflict": "工作区冲突",
+        "storage_unavailable": "存储不可用",
+        "approval_denied": "必需的批准被拒绝",
+        "plan_refused": "没有可用的计划",
+        "bad_request": "请求有误",
+    },
+)
+
+
+# --- The structured error that a failed task ends with (EM-01).
 
 _RETRYABLE: frozenset[Code] = frozenset(
     {

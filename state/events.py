@@ -1,12 +1,16 @@
-"""What a run tells while it goes on: one typed event for everything worth showing.
-
-Events are for watching, in ``stream_mode="custom"``; nothing routes on them and nothing is
-remembered in them. What opens (``*_started``, ``*_request``) is closed on every path (PL-04).
-"""
+"""What a run tells while it goes on: one typed event for everything worth showing."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
+
+from daruma.state.plan import Plan
+from daruma.state.task import Task
+
+# --- What a run tells while it goes on: one typed event for everything worth showing.
+#
+# Events are for watching, in ``stream_mode="custom"``; nothing routes on them and nothing is
+# remembered in them. What opens (``*_started``, ``*_request``) is closed on every path (PL-04).
 
 SCHEMA_VERSION: Final = 1
 """Version of all events; grows when one is renamed, changed or removed, not when one is added."""
@@ -161,7 +165,7 @@ class ApprovalCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerAudited(Event):
-    """What was changed, repaired or left out of an answer's calls: ``state/audit.py``."""
+    """What was changed, repaired or left out of an answer's calls: ``state/steps.py``."""
 
     type: ClassVar[str] = "answer_audited"
     audit: dict[str, Any]
@@ -290,7 +294,7 @@ class WorkspaceDrifted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ContextCompacted(Event):
-    """The request of ``node`` was brought under its budget: ``state/context_cost.py`` as a dict."""
+    """The request of ``node`` was brought under its budget: ``state/steps.py`` as a dict."""
 
     type: ClassVar[str] = "context_compacted"
     node: str
@@ -527,3 +531,26 @@ def unheard(_: Event) -> None:
 
 EVENTS: dict[str, type[Event]] = {event.type: event for event in Event.__subclasses__()}
 """All events there are, by the name that observers see."""
+
+
+# --- Telling that a task begins, or is taken up again.
+
+
+def task_started(task: Task) -> TaskStarted:
+    """Build the event for a task."""
+    return TaskStarted(task_id=task.id, mode=task.mode, goal=task.goal, workspace=task.workspace)
+
+
+# --- Telling that a phase failed, and what fell with it.
+
+
+def phase_failed(before: Plan, after: Plan) -> PhaseFailed:
+    """Build the event for the current phase, which ``after`` shows as failed."""
+    phase = after.phase(after.current)
+    pending = {other.id for other in before.phases if other.status == "pending"}
+    return PhaseFailed(
+        phase_id=phase.id if phase else "",
+        outcome=phase.outcome or "failed" if phase else "failed",
+        reason=phase.failure.message if phase and phase.failure else "",
+        fallen=tuple(p.id for p in after.phases if p.id in pending and p.status == "failed"),
+    )

@@ -1,4 +1,4 @@
-"""The JSON Schema of all events, generated from their types, and the way back from JSON."""
+"""The JSON Schema of all events, what each field means, and the way back from JSON."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -7,8 +7,116 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from daruma.state.errors import DarumaError
-from daruma.state.event_fields import meaning_of
 from daruma.state.events import EVENTS, SCHEMA_VERSION, Event
+
+# --- What each field of an event means, by its name; by event and name where that differs.
+
+MEANINGS: Final[dict[str, str]] = {
+    "approval_id": "Id of the approval, as in the approval_request.",
+    "attempt": "Number of the request within its call, from 1; 0 for one that was not made.",
+    "audit": "What was changed: the fields of state/steps.py.",
+    "by": "Who chose the action: model, rule or learned.",
+    "call": "Number of the thread's call to a model from this node, from 0.",
+    "call_id": "Id of the call within its thread.",
+    "carried": "executed, approved, denied, instructed, answered, observed or failed.",
+    "code": "Error code of the failure that is recovered from.",
+    "command": "The command line, or the word snapshot for a rollback without one.",
+    "commands": "The command lines of the checks, in order.",
+    "confidence": "How sure the choice is, from 0 to 1.",
+    "conflicts": "Paths in conflict, relative to the workspace; if there are any, nothing came in.",
+    "cost": "What was left out and what that cost: the fields of state/steps.py.",
+    "decision": "What was decided.",
+    "error": "What went wrong, in one line; null if nothing.",
+    "exact": "Whether all files are as they were before the phase; null if nobody can tell.",
+    "exit_code": "Exit code; negative for a signal, null for a command that was stopped.",
+    "expert": "Role of the team member.",
+    "fallen": "Ids of the phases that depend on this one and fail with it.",
+    "goal": "The request, in the user's words.",
+    "how": "How it was settled.",
+    "ids": "Ids of the memories, best first.",
+    "input_tokens": "Tokens that the model read; 0 where the provider does not say.",
+    "limit": "What may be spent, in the measure's unit.",
+    "lines": "The last lines of its output, keys masked.",
+    "left": "Paths that are not as they were, relative to the workspace.",
+    "member": "Id of the phase whose team member it comes from; absent for the task's own.",
+    "measure": "What the budget is of: tokens, usd or seconds.",
+    "message": "The failure, in one line.",
+    "missing_fields": "Names of the arguments that the call lacks.",
+    "mode": "Mode: direct_chat, react, plan_exec or team_collab.",
+    "more": "What was granted, in the measure's unit; 0 for nothing.",
+    "model": "Name of the model, as in the settings.",
+    "node": "Node of the machine that asks.",
+    "not_covered": "What the sandbox's level leaves open, one word for each.",
+    "note": "Why there is nothing, or less than there could be; empty if there is no reason.",
+    "number": "Number of the phase in its plan, from 1.",
+    "of": "Number of phases in the plan.",
+    "ok": "False for a call whose result is an error.",
+    "outcome": "How it ended: a word of state/task.py.",
+    "output": "What came of it, as text.",
+    "output_tokens": "Tokens that the model wrote; 0 where the provider does not say.",
+    "parameters": "Arguments of the action's tool; null if it has none.",
+    "passed": "Whether all checks were green.",
+    "paths": "Paths relative to the workspace.",
+    "phase_id": "Id of the phase in its plan.",
+    "pitfalls": "Ids of the pitfalls, the most alike first.",
+    "plan": "The plan: goal, phases and what they depend on.",
+    "progress": "How far the work had come: the fields of state/progress.py.",
+    "purpose": "What the command is for: tool, verification, validation or rollback.",
+    "question": "What the user is asked.",
+    "questions": "The open questions, each with its id and value.",
+    "reason": "Why, in one line.",
+    "reasoning": "Why the action was chosen, in the words of who chose it.",
+    "result": "The result, as the command line's JSON has it; null if there is none.",
+    "run": "Name of what was submitted; empty where the run was not a worker's.",
+    "sandbox": "Level that the command was confined at: namespace, landlock or none.",
+    "savepoint_id": "Id of the savepoint, as in 1/p1/done.",
+    "schema_version": "Version of the events' schema: that of its $id.",
+    "scope": "Whose budget it is: task or phase.",
+    "seconds": "How long it took, in seconds.",
+    "snapshot": "Id of the snapshot of the workspace; null if there is none.",
+    "spent": "What is spent, in the measure's unit.",
+    "spec_review_id": "Id of the review, as in the spec_review_request.",
+    "status": "HTTP status of the provider's answer; null if there was none.",
+    "stopped": "Whether the work stops there.",
+    "stopped_by": "The limit that it was killed for, memory or processes; empty if none.",
+    "strategy": "What is done against the failure: a strategy of state/recovery.py.",
+    "summary": "One line of it, for people.",
+    "target_action": "Name of the tool whose call lacks something.",
+    "task_id": "Id of the task: its thread's, and a number.",
+    "text": "What the model said.",
+    "then": "What comes next: again, next model or gave up.",
+    "timed_out": "Whether it was stopped at its time limit.",
+    "title": "Title of the phase.",
+    "tool": "Name of the tool.",
+    "tool_name": "Name of the tool that the action calls; null if it calls none.",
+    "total": "Number of the files that changed; paths are the first of them.",
+    "undo": "Id of the snapshot of what was there before; null if there is none.",
+    "variants": "Ids of the learned instructions.",
+    "wait": "Seconds until the next request.",
+    "workspace": "Path of the workspace; null if there is none.",
+    "command_run.note": "Why it is taken so, where the exit code does not tell: no tests, say.",
+    "command_run.passed": "Whether it counts as passed.",
+    "approval_completed.decision": "approve, deny or edit; void if it was about what has changed.",
+    "call_settled.how": "reused, restore, again, happened, unknown or tell.",
+    "clarification_resolved.how": "resumed, or stale for a message about something else.",
+    "run_stopped.error": "What the run raised, in one line; empty if nothing.",
+    "run_stopped.outcome": "done, waiting, failed or unfinished.",
+    "rollback_decided.decision": "retry, restore or keep.",
+    "spec_review_completed.decision": "confirm, reject, edit or timeout.",
+    "task_completed.status": "How the task ended: state/task.py; only completed is success.",
+    "tool_completed.output": "The first 2,000 characters of the result.",
+}
+
+
+def meaning_of(event: str, field: str) -> str:
+    """Return what a field of an event means. Raises LookupError, saying where to say it."""
+    meaning = MEANINGS.get(f"{event}.{field}") or MEANINGS.get(field)
+    if meaning is None:
+        raise LookupError(f"say what {field!r} of {event!r} means in state/events_schema.py")
+    return meaning
+
+
+# --- The JSON Schema of all events, generated from their types, and the way back from JSON.
 
 SCHEMA: Final = "events.schema.json"
 ID: Final = f"urn:daruma-agent:events:{SCHEMA_VERSION}"

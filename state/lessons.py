@@ -1,9 +1,14 @@
-"""What earlier tasks have taught, as it is fed back into a task: settled when the task begins."""
+"""What is kept of a task to learn from, and what a later one is given of it (EV-05)."""
 
 from dataclasses import asdict
 from typing import Any, Literal
 
+from daruma.state.mode import Mode
 from daruma.state.record import record
+from daruma.state.recovery import ChosenBy, Strategy
+from daruma.state.task import Status
+
+# --- What earlier tasks have taught, as it is fed back into a task: settled when the task begins.
 
 Place = Literal["system", "plan"]
 """The end of main's system prompt, or of the planner's."""
@@ -67,3 +72,150 @@ class Lessons:
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key != "schema_version"}
+
+
+# --- What a task would have been given, had learning not only been observing.
+
+
+@record
+class WouldHave:
+    """The lessons that a task would have been given, and what would have been tried for it.
+
+    ``actions`` are the learned actions against failures that the task had, one line each.
+    """
+
+    lessons: Lessons
+    actions: tuple[str, ...] = ()
+    schema_version: int = 1
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything would have been fed back."""
+        return self.lessons.given or bool(self.actions)
+
+
+# --- What is kept of an ended task to learn from: its outcome, and what went wrong on the way.
+#
+# It is JSON-able, bounded, without keys, and all that evolution works on.
+
+SetbackKind = Literal["failure", "check", "tool", "loop", "person"]
+"""A failure of the machine, red checks, a tool's errors, a loop, or what a person rejected."""
+
+
+@record
+class Setback:
+    """One thing that went wrong. ``signature`` is equal for what is the same thing again.
+
+    ``actor`` is who it happened to: ``main``, ``plan`` or the name of an expert. ``text`` is one
+    line on what went wrong, ``advice`` one on what to do differently, empty where nobody knows.
+    ``ended`` says that the task, or a phase of it, failed by it. ``passing`` marks what says
+    nothing of how the work was done: a provider's outage, a lost database, a full disk.
+    """
+
+    kind: SetbackKind
+    actor: str
+    signature: str
+    text: str
+    advice: str = ""
+    tool: str = ""
+    ended: bool = False
+    passing: bool = False
+    schema_version: int = 1
+
+
+@record
+class Tried:
+    """An action that was taken against a failure of a signature, and whether it worked (RE-08).
+
+    ``asked`` says that a person had to agree to it.
+    """
+
+    actor: str
+    signature: str
+    strategy: Strategy
+    by: ChosenBy
+    worked: bool
+    asked: bool = False
+    tool: str = ""
+    instead: str = ""
+    reasoning: str = ""
+    schema_version: int = 1
+
+
+@record
+class Experience:
+    """One ended task. ``owner`` is whose experience it is: a workspace, or a named project.
+
+    ``at`` is when it ended, Unix time in seconds. ``skills`` are those that it had loaded,
+    ``lessons`` what it was given, ``would_have`` what it would have been given had learning not
+    only been observing. ``reflected`` says that this, and a model's advice, is settled. ``status``
+    "cancelled" stands for a run that was broken off.
+    """
+
+    task_id: str
+    owner: str
+    mode: Mode
+    status: Status
+    goal: str
+    at: float
+    skills: tuple[str, ...] = ()
+    setbacks: tuple[Setback, ...] = ()
+    tried: tuple[Tried, ...] = ()
+    lessons: Lessons | None = None
+    would_have: WouldHave | None = None
+    reflected: bool = False
+    schema_version: int = 1
+
+    @property
+    def completed(self) -> bool:
+        """Whether the task succeeded."""
+        return self.status == "completed"
+
+    @property
+    def countable(self) -> bool:
+        """Whether the outcome says anything of how the work was done.
+
+        What was broken off, waits for a person, or fell to something passing does not.
+        """
+        ended = [each for each in self.setbacks if each.ended]
+        fell = bool(ended) and all(each.passing for each in ended)
+        return self.status not in ("cancelled", "parked", "blocked") and not fell
+
+
+# --- A pitfall: what went wrong in earlier tasks, and what speaks for it (EV-03, EV-04).
+
+Level = Literal["low", "medium", "high"]
+"""Less sure than it has to be; sure, but it was overcome; sure, and tasks failed by it."""
+
+
+@record
+class Pitfall:
+    """One pitfall of an owner's, for one actor. ``text`` and ``advice`` are one line each.
+
+    ``goals`` are the newest different ones of the tasks that it was seen in, ``skills`` what these
+    had loaded. ``tasks`` counts the tasks that it was seen in, ``clear`` those alike that went well
+    without being told of it, ``avoided``, ``repeated`` and ``in_vain`` those that were told: they
+    went well, met it again, or fell to something else. ``confidence`` is
+    from 0 to 1, as of ``last_at``, which is when it was last seen: Unix time in seconds.
+    """
+
+    id: str
+    owner: str
+    actor: str
+    kind: SetbackKind
+    signature: str
+    text: str
+    advice: str = ""
+    goals: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    tasks: int = 1
+    clear: int = 0
+    avoided: int = 0
+    repeated: int = 0
+    in_vain: int = 0
+    confidence: float = 0.0
+    level: Level = "low"
+    first_at: float = 0.0
+    last_at: float = 0.0
+    shared: bool = False
+    schema_version: int = 1

@@ -1,16 +1,25 @@
-"""The plan of a task: phases, what they depend on, and how far they came."""
+"""The plan of a task: phases, what they depend on, how they move, and who is given them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
 from daruma.state.errors import DarumaError
 from daruma.state.failure import Failure
+from daruma.state.lessons import Lessons
 from daruma.state.record import record
-from daruma.state.status import Status
+from daruma.state.steps import Step
+from daruma.state.task import Status, Task
 from daruma.state.verification import Verification
+
+if TYPE_CHECKING:
+    pass
+
+
+# --- The plan of a task: phases, what they depend on, and how far they came.
 
 Command = Annotated[str | None, AfterValidator(lambda text: (text or "").strip() or None)]
 """A shell line; a blank one is none."""
@@ -130,3 +139,228 @@ def _check_ids(ids: list[str]) -> None:
         raise PlanRefused("the plan has no phases")
     if twice := sorted({phase_id for phase_id in ids if ids.count(phase_id) > 1}):
         raise PlanRefused(f"phase ids are used more than once: {', '.join(twice)}")
+
+
+# --- How a plan moves: which phase is next, and what the end of one means for the others.
+
+
+def ready(plan: Plan) -> tuple[Phase, ...]:
+    """Return the pending phases whose dependencies are all completed, in the plan's order."""
+    completed = {phase.id for phase in plan.phases if phase.status == "completed"}
+    return tuple(
+        phase
+        for phase in plan.phases
+        if phase.status == "pending" and completed.issuperset(phase.depends_on)
+    )
+
+
+def for_members(plan: Plan, most: int) -> tuple[Phase, ...]:
+    """Return the ready phases that members take up now, at most so many.
+
+    What settles a conflict is done alone, so that it meets no other work.
+    """
+    now = ready(plan)
+    settling = [phase for phase in now if phase.settles]
+    return tuple(settling[:1]) or now[:most]
+
+
+def start(plan: Plan, phase_id: str) -> Plan:
+    """Mark a phase as running; it is the current one from now on."""
+    return replace(_change(plan, phase_id, status="running"), current=phase_id)
+
+
+def message_id(plan_id: str, phase_id: str) -> str:
+    """Return the id of the message that says what a phase is about."""
+    return f"{plan_id}:begin:{phase_id}"
+
+
+def close(
+    plan: Plan,
+    phase_id: str,
+    outcome: Status,
+    failure: Failure | None = None,
+    verification: Verification | None = None,
+) -> Plan:
+    """Mark a phase as ended. One that did not complete fails all that depend on it (PL-05)."""
+    plan = _change(plan, phase_id, verification=verification)
+    if outcome == "completed":
+        return _change(plan, phase_id, status="completed", outcome=outcome)
+    plan = _change(plan, phase_id, status="failed", outcome=outcome, failure=failure)
+    plan = replace(plan, first_failed=plan.first_failed or phase_id)
+    for phase in dependents(plan, phase_id):
+        if phase.status == "pending":
+            plan = _change(plan, phase.id, status="failed", outcome="failed")
+    return plan
+
+
+def dependents(plan: Plan, phase_id: str) -> tuple[Phase, ...]:
+    """Return the phases that depend on a phase, directly or through others, in the plan's order."""
+    reached = {phase_id}
+    grown = True
+    while grown:
+        more = {phase.id for phase in plan.phases if reached.intersection(phase.depends_on)}
+        grown = not more <= reached
+        reached |= more
+    return tuple(phase for phase in plan.phases if phase.id in reached - {phase_id})
+
+
+def reopened(plan: Plan) -> Plan:
+    """Return a plan whose failed phases are to be done again; what is completed stays so."""
+    phases = tuple(
+        replace(phase, status="pending", outcome=None, failure=None, verification=None)
+        if phase.status == "failed"
+        else phase
+        for phase in plan.phases
+    )
+    return replace(plan, phases=phases, current=None, first_failed=None)
+
+
+def to_undo(phase: Phase) -> bool:
+    """Whether an ended phase has to go through validation and rollback (RO-01, RO-02).
+
+    One that never began has nothing to undo; one that is blocked can go on from where it stands.
+    """
+    began = phase.failure is None or phase.failure.node != "begin"
+    asks = phase.rollback_command or phase.rollback or phase.validation_command
+    return phase.status == "failed" and phase.outcome != "blocked" and began and bool(asks)
+
+
+def first_failed(plan: Plan) -> Phase | None:
+    """Return the phase whose own failure came first in time, not one that fell with it."""
+    return plan.phase(plan.first_failed)
+
+
+def _change(plan: Plan, phase_id: str, **changes: Any) -> Plan:
+    phases = tuple(
+        replace(phase, **changes) if phase.id == phase_id else phase for phase in plan.phases
+    )
+    return replace(plan, phases=phases)
+
+
+# --- Putting a phase into a plan that settles what members' work can not agree on (PL-06).
+
+MOST_CONFLICTS = 100
+"""Conflicts of one phase that the plan names: it is stored whole with each step."""
+
+
+def with_conflicts(
+    plan: Plan, phase_id: str, conflicts: tuple[str, ...], unmerged: tuple[str, str]
+) -> Plan:
+    """Note that a phase's work is not merged, and put in a phase that settles it.
+
+    ``unmerged`` are the snapshots that the work began and ended with. All that depends on the phase
+    waits for the settling one too. Of many conflicts the first ``MOST_CONFLICTS`` are named.
+    """
+    more = len(conflicts) - MOST_CONFLICTS
+    conflicts = conflicts[:MOST_CONFLICTS] + ((f"and {more} more",) if more > 0 else ())
+    done = _phase(plan, phase_id)
+    noted = replace(done, conflicts=conflicts, unmerged=unmerged)
+    instructions = (
+        f"The work of phase {phase_id!r} ({done.title}) could not be merged: it conflicts with "
+        f"other work in {', '.join(conflicts)}. The workspace here holds that work; texts in "
+        "conflict have both versions between <<<<<<< and >>>>>>>, of other files the phase's own "
+        "version lies beside it. Settle each conflict so that both aims are met, leave no marker "
+        "and no second version behind, and see that the checks pass."
+    )
+    return _settled_by(plan, noted, f"Settle what {phase_id} conflicts with", instructions)
+
+
+def with_red_checks(plan: Plan, merged: Collection[str], excerpt: str) -> Plan:
+    """Put in a phase for work that was merged without a conflict, and whose checks fail together.
+
+    ``merged`` are the phases whose work met, in the plan's order.
+    """
+    *others, last = merged
+    instructions = (
+        f"The work of phases {', '.join((*others, last))} was merged without a conflict, but the "
+        f"checks of the whole fail:\n\n{excerpt}\n\nMake them pass without undoing either's aim."
+    )
+    title = f"Make {' and '.join((*others, last))} work together"
+    return _settled_by(plan, _phase(plan, last), title, instructions, also=others)
+
+
+def _settled_by(
+    plan: Plan, phase: Phase, title: str, instructions: str, also: Collection[str] = ()
+) -> Plan:
+    settling = Phase(
+        id=_free(plan, f"{phase.id}-merge"),
+        title=title[:120],
+        instructions=instructions,
+        depends_on=(phase.id,),
+        expert=phase.expert,
+        settles=phase.id,
+    )
+    waits = {phase.id, *also}
+    phases = [
+        replace(each, depends_on=(*each.depends_on, settling.id))
+        if waits.intersection(each.depends_on) and each.status == "pending"
+        else each
+        for each in (phase if each.id == phase.id else each for each in plan.phases)
+    ]
+    return replace(plan, phases=(*phases, settling))
+
+
+def _phase(plan: Plan, phase_id: str) -> Phase:
+    phase = plan.phase(phase_id)
+    if phase is None:
+        raise LookupError(f"the plan has no phase {phase_id!r}")
+    return phase
+
+
+def _free(plan: Plan, id_: str) -> str:
+    taken = {phase.id for phase in plan.phases}
+    number, free = 1, id_
+    while free in taken:
+        number += 1
+        free = f"{id_}-{number}"
+    return free
+
+
+# --- What a team member is given, and what it brings back (PL-06).
+
+
+@record
+class Assignment:
+    """One phase for one member. ``known`` says what the phases before it came to.
+
+    ``snapshot`` is the state of the task's workspace that the member's worktree is made from,
+    ``unmerged`` the work that it is to settle, if any: its first and its last snapshot.
+    ``lessons`` holds the instructions that were learned for the member's expert.
+    """
+
+    task: Task
+    phase: Phase
+    plan_id: str
+    number: int
+    of: int
+    known: str = ""
+    snapshot: str | None = None
+    unmerged: tuple[str, str] | None = None
+    lessons: Lessons | None = None
+    schema_version: int = 1
+
+
+@record
+class Report:
+    """What became of a phase. ``phase`` is closed, ``steps`` are those that its member spent.
+
+    ``snapshot`` is the state that the member left its worktree in, ``drawn_from`` the one that it
+    was made from; None where there is no workspace.
+    """
+
+    phase: Phase
+    steps: tuple[Step, ...] = ()
+    snapshot: str | None = None
+    drawn_from: str | None = None
+    notes: tuple[str, ...] = ()
+    schema_version: int = 1
+
+
+def reduce_reports(
+    reports: tuple[Report, ...], write: tuple[Report, ...] | Report
+) -> tuple[Report, ...]:
+    """Reduce the ``reports`` channel: one report joins the others, a tuple takes their place."""
+    if not isinstance(write, Report):
+        return tuple(write)
+    others = (report for report in reports if report.phase.id != write.phase.id)
+    return (*others, write)

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from daruma.state.audit import Audit
-from daruma.state.clarification import Clarification
-from daruma.state.context_cost import ContextCost
+from daruma.state.conversation import Clarification
 from daruma.state.emergency import EmergencyError
 from daruma.state.lessons import Lessons
 from daruma.state.plan import Phase
 from daruma.state.record import record
 from daruma.state.recovery import Recovered
-from daruma.state.status import Status
+from daruma.state.steps import Audit, ContextCost
+from daruma.state.task import Status
 from daruma.state.verification import Verification
 
 

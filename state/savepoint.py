@@ -1,9 +1,11 @@
-"""Savepoints: the states of the workspace that a thread can go back to (RO-03, RO-07)."""
+"""Savepoints of the workspace, and files that others changed (RO-03, RO-07)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from daruma.state.record import record
+
+# --- Savepoints: the states of the workspace that a thread can go back to (RO-03, RO-07).
 
 When = Literal["task", "phase", "done"]
 """Before a task, before a phase, after a phase."""
@@ -54,3 +56,26 @@ def append_savepoints(
 ) -> list[Savepoint]:
     """Reduce the ``savepoints`` channel: history only ever grows."""
     return [*savepoints, *(each for write in writes for each in write)]
+
+
+# --- Files of the workspace that somebody else changed behind a task's back.
+
+MOST: Final = 100
+"""Paths that are kept on record; of more, the first."""
+
+
+@record
+class Drifted:
+    """What was found changed when a task began or was taken up again: at most ``MOST`` paths."""
+
+    task_id: str
+    paths: tuple[str, ...]
+    schema_version: int = 1
+
+
+def reduce_drifted(known: Drifted | None, write: Drifted | None) -> Drifted | None:
+    """Reduce the ``drifted`` channel: paths of one task add up, another task begins anew."""
+    if known is None or write is None or known.task_id != write.task_id:
+        return write or known
+    paths = tuple(dict.fromkeys((*known.paths, *write.paths)))
+    return Drifted(task_id=write.task_id, paths=paths[:MOST])

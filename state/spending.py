@@ -1,20 +1,27 @@
-"""Tokens, money and time that were spent: computed from the record of steps, as all budgets are.
+"""Tokens, money and time: what is spent, what members may spend, and granting more. Pure."""
 
-No counter is kept anywhere: a fork or a resume has spent what its history says (BU-03, BU-04).
-"""
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, get_args
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, get_args
-
-from daruma.state.amounts import Amounts, Measure, Scope
-from daruma.state.grant import Grant, Overrun, Paying
-from daruma.state.mode import KEEP_WORKING
-from daruma.state.step import Step
+from daruma.state import budget
+from daruma.state.budget import record_step
+from daruma.state.channels import State
+from daruma.state.errors import DarumaError
+from daruma.state.lessons import Lessons
+from daruma.state.mode import KEEP_WORKING, Mode
+from daruma.state.plan import Assignment, Phase, Plan
+from daruma.state.savepoint import savepoint_id
+from daruma.state.settings import Settings
+from daruma.state.settings.sections import Spendable
+from daruma.state.steps import Grant, Overrun, Paying, Step, StepKind
+from daruma.state.task import Amounts, Limits, Measure, Scope, Task
 from daruma.state.usage import Usage
 
-if TYPE_CHECKING:
-    from daruma.state.channels import State
+# --- Tokens, money and time that were spent: computed from the record of steps, as all budgets are.
+#
+# No counter is kept anywhere: a fork or a resume has spent what its history says (BU-03, BU-04).
 
 WAITING: Final = frozenset({"pause", "consult"})
 """Steps in which a person was asked: no work."""
@@ -165,3 +172,274 @@ def _covered(intervals: Iterable[tuple[float, float]]) -> float:
         total += max(0.0, end - max(start, reached))
         reached = max(reached, end)
     return total
+
+
+# --- What each of several team members may spend of the task's budget, as they work at once. Pure.
+
+
+def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) -> list[Task]:
+    """Return the members' tasks, each with its share of the tokens and the money that are left.
+
+    Time passes for all of them at once, so each has all that is left of it. What a phase has spent
+    before, in a try that failed, counts against its own limit. Where the task was stopped, nobody
+    is asked again.
+    """
+    return [
+        replace(
+            task,
+            limits=replace(
+                task.limits,
+                taken=taken(state, len(tasks), number),
+                taken_in_phase=_spent_before(state, phase),
+                when_spent="stop" if stopped(state) else task.limits.when_spent,
+            ),
+        )
+        for number, (task, phase) in enumerate(zip(tasks, phases, strict=True))
+    ]
+
+
+def taken(state: "State", members: int, number: int) -> Amounts | None:
+    """Return what of the task's limits is not for one member: what is spent, and others' shares."""
+    limits = state.task.limits.spend if state.task else None
+    if limits is None:
+        return None
+    whole, spent = allowed(state, "task"), spent_by_task(state)
+    tokens = usd = seconds = None
+    if whole.tokens is not None and limits.tokens is not None:
+        each, over = divmod(max(whole.tokens - spent.tokens, 0), members)
+        tokens = limits.tokens - each - (number < over)
+    if whole.usd is not None and limits.usd is not None:
+        usd = limits.usd - max(whole.usd - (spent.usd or 0.0), 0.0) / members
+    if whole.seconds is not None and limits.seconds is not None:
+        seconds = limits.seconds - max(whole.seconds - spent.seconds, 0.0)
+    return Amounts(tokens=tokens, usd=usd, seconds=seconds)
+
+
+def _spent_before(state: "State", phase: str) -> Amounts:
+    ours = [s for s in state.steps if s.task_id == state.task_id and s.phase_id == phase]
+    spent = spending(ours)
+    more = [s.grant.more for s in ours if s.grant and s.grant.scope == "phase"]
+    return Amounts(
+        tokens=spent.tokens - sum(each.tokens or 0 for each in more),
+        usd=(spent.usd or 0.0) - sum(each.usd or 0.0 for each in more),
+        seconds=spent.seconds - sum(each.seconds or 0.0 for each in more),
+    )
+
+
+def assignments(state: "State") -> list[object]:
+    """Return what the members are sent: one assignment for each phase that is running."""
+    if state.task is None or state.plan is None:
+        return []
+    snapshots = {each.id: each.snapshot for each in state.savepoints}
+    running = [each for each in enumerate(state.plan.phases, 1) if each[1].status == "running"]
+    tasks = shares(state.task, state.steps, len(running))
+    tasks = with_shares(state, tasks, [phase.id for _, phase in running])
+    return [
+        Assignment(
+            task=task,
+            phase=phase,
+            plan_id=state.plan.id,
+            number=number,
+            of=len(state.plan.phases),
+            known=known(state.plan, phase),
+            snapshot=snapshots.get(savepoint_id(task.id, phase.id, "phase")),
+            lessons=_lessons_for(state, phase),
+            unmerged=settled.unmerged if (settled := state.plan.phase(phase.settles)) else None,
+        )
+        for task, (number, phase) in zip(tasks, running, strict=True)
+    ]
+
+
+def _lessons_for(state: "State", phase: Phase) -> Lessons | None:
+    """Return what was learned for an expert; the pitfalls are the planner's to avoid."""
+    given = state.lessons.instructions if state.lessons else ()
+    own = tuple(each for each in given if each.actor == phase.expert)
+    return replace(state.lessons, pitfalls=(), instructions=own) if state.lessons and own else None
+
+
+def shares(task: Task, steps: Iterable[Step], members: int) -> list[Task]:
+    """Return the task once for each member, with its share of what is left of the turn (TL-16)."""
+    turn = task.limits.turn
+    if turn is None:
+        return [task] * members
+    spent = sum(step.kind == "think" and step.task_id == task.id for step in steps)
+    each, over = divmod(max(turn - spent, 0), max(members, 1))
+    turns = (each + (number < over) for number in range(members))
+    return [replace(task, limits=replace(task.limits, turn=share)) for share in turns]
+
+
+def known(plan: Plan, phase: Phase) -> str:
+    """Say what the phases that a phase depends on came to."""
+    before = (plan.phase(id_) for id_ in phase.depends_on)
+    return "\n\n".join(f"Done before, {p.id}: {p.title}\n{p.answer}".strip() for p in before if p)
+
+
+# --- What a task may spend, and whether it is verified: by its mode and the settings. Pure.
+
+
+def limits_of(settings: Settings, mode: Mode) -> Limits:
+    """Settle the limits of a task: quotas per phase where there is a plan, else a plain total."""
+    budgets, verification = settings.budgets, settings.verification
+    think = {"direct_chat": 1, "react": budgets.max_steps}.get(mode, budgets.think)
+    return Limits(
+        think=think,
+        verify=budgets.verify,
+        reflect=min(budgets.reflect, verification.max_reflections),
+        reinjections=verification.max_reinjections,
+        turn=budgets.max_steps_per_turn,
+        recoveries=recoveries_of(settings),
+        spend=_amounts(budgets),
+        spend_in_phase=_amounts(budgets.per_phase),
+        when_spent=budgets.when_spent,
+    )
+
+
+def _amounts(limited: Spendable) -> Amounts | None:
+    found = Amounts(tokens=limited.tokens, usd=limited.usd, seconds=limited.seconds)
+    return None if found == Amounts() else found
+
+
+def recoveries_of(settings: Settings) -> int:
+    """Say how often recovery may deal with one failure; none when it is switched off."""
+    chain = settings.fallback_chain
+    active = chain.enabled and chain.recovery.enabled
+    return chain.recovery.max_retries if active else 0
+
+
+def verifies(settings: Settings, mode: Mode) -> bool:
+    """Say whether a task is verified: by default in modes that plan, in direct chat never."""
+    if mode == "direct_chat":
+        return False
+    enabled = settings.verification.enabled
+    return mode in KEEP_WORKING if enabled == "auto" else enabled
+
+
+# --- What can be said to a budget that is spent: more of it, as much again, or to stop. Pure.
+
+AGAIN: Final = "go on with as much again"
+STOP: Final = "stop"
+
+_AMOUNT: Final = re.compile(
+    rf"(?P<measure>{'|'.join(get_args(Measure))})\s+"
+    r"(?P<number>(?:\d{1,12}|\d{1,3}(?:[,_]\d{3}){1,3})(?:\.\d{1,9})?)",
+    re.IGNORECASE | re.ASCII,
+)
+"""Commas stand between thousands only: ``2,5`` is two and a half to some, and 25 to nobody."""
+
+
+def amount_in(answer: str) -> tuple[Measure, float] | None:
+    """Read an amount such as ``tokens 50000`` or ``usd 2.5``; None where there is none above 0."""
+    found = _AMOUNT.fullmatch(answer.strip())
+    if found is None:
+        return None
+    named = found["measure"].lower()
+    measure: Measure = next(each for each in get_args(Measure) if each == named)
+    number = float(found["number"].replace(",", "").replace("_", ""))
+    if number <= 0 or (measure == "tokens" and number != int(number)):
+        return None
+    return measure, number
+
+
+def granted(answer: str, measure: Measure, limit: float) -> Amounts | None:
+    """Return what an answer grants of what is spent, None for one that says to stop."""
+    if answer == STOP:
+        return None
+    if answer == AGAIN:
+        return amounts(measure, limit)
+    found = amount_in(answer)
+    return amounts(*found) if found else None
+
+
+def amounts(measure: Measure, number: float) -> Amounts:
+    """Return so much of one measure."""
+    return Amounts(
+        tokens=int(number) if measure == "tokens" else None,
+        usd=number if measure == "usd" else None,
+        seconds=number if measure == "seconds" else None,
+    )
+
+
+def in_words(measure: Measure, number: float) -> str:
+    """Return an amount as it can be answered: ``tokens 50000``."""
+    return f"{measure} {number:.9f}".rstrip("0").rstrip(".")
+
+
+def told(over: Overrun) -> str:
+    """Say which budget is spent, in a line."""
+    whose = "The task's" if over.scope == "task" else "The phase's"
+    return f"{whose} budget of {shown(over.measure, over.limit)} is spent ({_used(over)} used)."
+
+
+def shown(measure: Measure, number: float) -> str:
+    """Return an amount as people write it: ``50,000 tokens``, ``$0.25``, ``90 s``."""
+    if measure == "tokens":
+        return f"{number:,.0f} tokens"
+    return f"${number:.4f}".rstrip("0").rstrip(".") if measure == "usd" else f"{number:,.1f} s"
+
+
+def _used(over: Overrun) -> str:
+    return shown(over.measure, over.spent).removesuffix(" tokens")
+
+
+# --- How much of each budget is spent: one count for all who show it.
+
+Standing = Mapping[str, tuple[float, float]]
+"""What was spent and what may be, by kind of step or measure."""
+
+
+def standing(state: State) -> Standing:
+    """Return steps of the current phase, or of the whole task, and what of the task is limited.
+
+    Tokens, usd and seconds are there where they have a limit; nothing is without a task.
+    """
+    if state.task is None:
+        return {}
+    limits, steps = state.task.limits, [*budget.in_scope(state)]
+    most: dict[StepKind, int] = {
+        "think": limits.think,
+        "verify": limits.verify,
+        "reflect": limits.reflect,
+    }
+    counted: Standing = {kind: (budget.spent(steps, kind), of) for kind, of in most.items()}
+    return {**counted, **_measured(state)}
+
+
+def _measured(state: State) -> Standing:
+    limited, measures = allowed(state, "task"), get_args(Measure)
+    spent = spent_by_task(state) if limited != Amounts() else Spending()
+    return {
+        measure: (spent.of(measure), limit)
+        for measure in measures
+        if (limit := limited.of(measure)) is not None
+    }
+
+
+# --- Taking up a task that stopped where its budget was spent, once the settings allow more. Pure.
+
+
+class BudgetTooSmall(DarumaError):
+    """Raised where the settings do not allow more than was spent; names the one to raise."""
+
+
+def raised(state: State, settings: Settings) -> dict[str, Any]:
+    """Return what to write for a task to go on under today's limits, with all grants so far.
+
+    Raises :class:`BudgetTooSmall` where that would stop at once, and nobody would be asked.
+    """
+    if state.task is None:
+        return {}
+    now = limits_of(settings, state.task.mode)
+    limits = replace(
+        state.task.limits,
+        spend=now.spend,
+        spend_in_phase=now.spend_in_phase,
+        when_spent=now.when_spent,
+    )
+    task, node = replace(state.task, limits=limits), state.overrun.node if state.overrun else "main"
+    over = overrun(replace(state, task=task), node)
+    if over and now.when_spent == "stop":
+        key = f"budgets.{'' if over.scope == 'task' else 'per_phase.'}{over.measure}"
+        raise BudgetTooSmall(f"{told(over)} Raise {key} above that, then try again.")
+    grant = Grant(node=node, scope="task", more=Amounts())
+    step = record_step(state, "pause", at=0.0, grant=grant)
+    return {"task": task, "overrun": None, "steps": step}

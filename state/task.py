@@ -1,8 +1,47 @@
-"""The task: one user request, with everything that was settled about it at intake."""
+"""The task: one user request, its mode, its limits, and how it can end."""
 
-from daruma.state.amounts import Amounts, WhenSpent
+from typing import Literal
+
 from daruma.state.mode import Mode
 from daruma.state.record import record
+
+# --- How a task, or a phase of one, can end (MO-08).
+
+Status = Literal[
+    "completed",
+    "failed",
+    "gave_up_after_reflections",
+    "max_steps_exceeded",
+    "budget_exceeded",
+    "parked",
+    "blocked",
+    "cancelled",
+]
+"""Only ``completed`` counts as success, anywhere."""
+
+
+# --- What a budget is of beside steps: tokens, money, time.
+
+Measure = Literal["tokens", "usd", "seconds"]
+Scope = Literal["task", "phase"]
+WhenSpent = Literal["ask", "stop"]
+
+
+@record
+class Amounts:
+    """So much of each, None for no limit; of a grant, None for nothing more."""
+
+    tokens: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
+    schema_version: int = 1
+
+    def of(self, measure: Measure) -> float | None:
+        """Return the amount of one measure."""
+        return {"tokens": self.tokens, "usd": self.usd, "seconds": self.seconds}[measure]
+
+
+# --- The task: one user request, with everything that was settled about it at intake.
 
 
 @record

@@ -1,9 +1,12 @@
-"""What a model call cost, in tokens, and for whom it was made."""
+"""What requests to models took: tokens, and requests that failed (TL-17)."""
 
 from collections.abc import Iterable
-from typing import Literal
+from dataclasses import asdict
+from typing import Any, Literal
 
 from daruma.state.record import record
+
+# --- What a model call cost, in tokens, and for whom it was made.
 
 Role = Literal["main", "auxiliary", "fallback", "repair", "recovery", "reflect"]
 
@@ -42,3 +45,46 @@ def usage_by_role(usages: Iterable[Usage]) -> dict[str, dict[str, int | float]]:
         if usage.usd is not None:
             total["usd"] = total.get("usd", 0) + usage.usd
     return totals
+
+
+# --- What it took to get a model's answer: the requests that failed, and who answered (TL-17).
+
+
+@record
+class Attempt:
+    """One request that brought no answer: its HTTP ``status`` if it had one, how long it took.
+
+    ``then`` says what was done about it: "again", "next model" or "gave up". ``usage`` is what it
+    was charged for all the same, as an answer that came and could not be used; None if nobody said.
+    """
+
+    model: str
+    error: str
+    then: str
+    status: int | None = None
+    seconds: float = 0.0
+    usage: Usage | None = None
+    schema_version: int = 1
+
+
+@record
+class Failover:
+    """One call: the model that was meant, the one that answered (empty: none), what failed."""
+
+    requested: str
+    used: str = ""
+    attempts: tuple[Attempt, ...] = ()
+    schema_version: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        plain = asdict(self)
+        plain["attempts"] = [dict(each) for each in plain["attempts"]]
+        for part in (plain, *plain["attempts"]):
+            part.pop("schema_version")
+        for part in plain["attempts"]:
+            if part["usage"] is None:
+                part.pop("usage")
+            else:
+                part["usage"].pop("schema_version")
+        return plain

@@ -31,7 +31,7 @@ from tests.faulty_runs import (
 )
 
 from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 Row = tuple[str, int, int, str]
 """What was done, in how many runs, how many of them differed, and what else was seen."""

@@ -18,7 +18,7 @@ from tests.scripted_runs import call, calls, say
 from daruma import ScriptedChatModel, Settings, build_graph, open_postgres
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import Postgres
-from daruma.state.storage import ThreadBusy
+from daruma.state.errors import ThreadBusy
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = {"main": [calls(call("note", text="x")), calls(call("note", text="y")), say()]}

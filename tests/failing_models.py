@@ -17,7 +17,7 @@ from daruma.graph.models.by_role import Models
 from daruma.graph.models.circuit import Circuits
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 from daruma.tools.context import Answer
 
 KEY = "sk-this-is-secret"

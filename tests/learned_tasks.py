@@ -13,7 +13,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.compiled import Machine
 from daruma.graph.evolution import Evolution
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.experience import Experience
+from daruma.state.lessons import Experience
 from daruma.tools.evolution.learning import Learning
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

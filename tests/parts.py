@@ -11,8 +11,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
+from daruma.state.calls import ToolTask, ToolTaskStatus
 from daruma.state.channels import State, Update
-from daruma.state.clarification import Clarification
+from daruma.state.conversation import Clarification
 from daruma.state.events import Event, ModelCallStarted
 from daruma.state.failure import Code, Failure
 from daruma.state.mode import Mode
@@ -22,10 +23,9 @@ from daruma.state.savepoint import Savepoint, When
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
-from daruma.state.step import Step, StepKind
+from daruma.state.steps import Step, StepKind
 from daruma.state.stored import STORED_TYPES
 from daruma.state.task import Limits, Task
-from daruma.state.tool_task import ToolTask, ToolTaskStatus
 from daruma.state.usage import Role, Usage
 from daruma.state.verification import Check, Verification
 from daruma.tools.calls.registry import Registry

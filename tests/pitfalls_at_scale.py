@@ -26,7 +26,7 @@ from daruma.graph.storage.items.searching import Search
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.sealing import Checked
 from daruma.graph.storage.store import PostgresStore
-from daruma.state.experience import Experience, Setback
+from daruma.state.lessons import Experience, Setback
 from daruma.tools.evolution.evidence import seen_in, summed_up
 from daruma.tools.evolution.pitfalls import Pitfalls, put_of
 

@@ -30,7 +30,7 @@ from tests.faulty_runs import (
 
 from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 HELLO: Any = {"messages": [("user", "Note it")]}
 

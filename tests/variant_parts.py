@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from daruma.state.experience import Experience
-from daruma.state.lessons import Instruction, Lessons
-from daruma.state.status import Status
+from daruma.state.lessons import Experience, Instruction, Lessons
+from daruma.state.task import Status
 from daruma.tools.evolution.variants import Status as VariantStatus
 from daruma.tools.evolution.variants import Variant, place_of
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.state.reference import READER
+from daruma.state.text import READER
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.assistant import KEEPING, MAKING
 from daruma.tools.calls.results import Outputs

@@ -12,13 +12,12 @@ from langgraph.store.base import BaseStore
 
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, unheard
-from daruma.state.failover import Failover
-from daruma.state.grant import Paying
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import overrun
+from daruma.state.steps import Paying
 from daruma.state.task import Task
-from daruma.state.usage import Role, Usage
+from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls.journal import Journal, NoJournal, Turns
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs

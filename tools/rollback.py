@@ -6,8 +6,8 @@ from typing import Final
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import SavepointWritten
+from daruma.state.outcome import named
 from daruma.state.plan import Phase
-from daruma.state.result_of import named
 from daruma.state.savepoint import Savepoint, When, savepoint_id
 from daruma.state.task import Task
 from daruma.tools.commands.command import CommandResult, command_run

@@ -7,9 +7,9 @@ from typing import Final
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from daruma.state.channels import State
-from daruma.state.drifted import MOST, Drifted
 from daruma.state.events import VerificationStarted, WorkspaceDrifted
-from daruma.state.result_of import named
+from daruma.state.outcome import named
+from daruma.state.savepoint import MOST, Drifted
 from daruma.state.task import Task
 from daruma.state.verification import Verification
 from daruma.tools.checks import recognised_commands, run_checks

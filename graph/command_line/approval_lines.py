@@ -6,7 +6,7 @@ from typing import Any
 
 from daruma.graph.command_line.paper import Line
 from daruma.graph.command_line.shown_digest import DIGEST_SHOWN
-from daruma.state.visible_text import revealed, revealed_line
+from daruma.state.text import revealed, revealed_line
 
 
 def approval_lines(approval: Mapping[str, Any]) -> list[Line]:

@@ -12,7 +12,7 @@ from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.plan_talk import PlanTalk
 from daruma.graph.command_line.questions import options_of, question_lines
 from daruma.graph.command_line.session import Stop
-from daruma.state.granting import amount_in
+from daruma.state.spending import amount_in
 
 
 def ask(

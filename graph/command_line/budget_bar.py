@@ -6,11 +6,10 @@ from typing import Any, cast, get_args
 
 from rich.text import Text
 
-from daruma.state.amounts import Measure
-from daruma.state.budget_standing import standing
 from daruma.state.channels import State
-from daruma.state.granting import shown
-from daruma.state.step import StepKind
+from daruma.state.spending import shown, standing
+from daruma.state.steps import StepKind
+from daruma.state.task import Measure
 
 _WIDEST = 10
 _KNOWN = frozenset(field.name for field in fields(State))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from daruma.graph.command_line.paper import Line
-from daruma.state.granting import shown
+from daruma.state.spending import shown
 
 Event = Mapping[str, Any]
 

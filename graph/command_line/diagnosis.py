@@ -15,10 +15,10 @@ from daruma.graph.command_line.learning_text import learning_text
 from daruma.graph.models.by_role import AUXILIARY, Models
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.storage.postgres import aopen_postgres
+from daruma.state.errors import StorageUnavailable
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
-from daruma.state.storage import StorageUnavailable
+from daruma.state.settings.errors import SettingsError
 from daruma.tools.commands.command import command_environment
 from daruma.tools.sandbox.opening import open_sandbox
 from daruma.tools.sandbox.sandbox import REMEDY, SandboxUnavailable

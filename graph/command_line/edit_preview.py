@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from daruma.graph.command_line.approval_lines import approval_lines
 from daruma.graph.command_line.paper import Line, Mark
-from daruma.state.visible_text import revealed_line
+from daruma.state.text import revealed_line
 from daruma.tools.errors import ToolError
 from daruma.tools.files.beneath import FilesBeneath
 from daruma.tools.files.edits import insert_after, replace_once

@@ -13,7 +13,7 @@ from typing import Any
 from daruma.graph.models.by_role import AUXILIARY, Models
 from daruma.graph.models.names import follow_aliases
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
+from daruma.state.settings.errors import SettingsError
 
 _MODEL, _FOLDER, _RULES = "daruma_model", "daruma_folder", "daruma_rules"
 _SCRIPTED = "scripted:"
@@ -53,7 +53,7 @@ class Keepsake:
     def refuse_own_rules(self, workspace: str | None) -> None:
         """Refuse settings that changed in the workspace, where the task itself may write them.
 
-        Raises :class:`~daruma.state.settings_errors.SettingsError`.
+        Raises :class:`~daruma.state.settings.errors.SettingsError`.
         """
         if self.writable_in(workspace) and self.rules and self.rules != self.rules_now():
             raise SettingsError(
@@ -77,7 +77,7 @@ class Keepsake:
         return {_MODEL: self.model or "", _FOLDER: self.folder, _RULES: self.rules}
 
     def settings(self) -> Settings:
-        """Read the settings. Raises :class:`~daruma.state.settings_errors.SettingsError`."""
+        """Read the settings. Raises :class:`~daruma.state.settings.errors.SettingsError`."""
         return Settings.load(str(self._file))
 
 

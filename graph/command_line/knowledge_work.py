@@ -7,8 +7,8 @@ from pathlib import Path
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.graph.storage.store import PostgresStore
 from daruma.state.settings import Settings
-from daruma.tools.knowledge import Ingested, Source, aforget, aingest, asources
 from daruma.tools.knowledge.documents import ROOT, place
+from daruma.tools.knowledge.ingesting import Ingested, Source, aforget, aingest, asources
 from daruma.tools.text.search import Found
 
 

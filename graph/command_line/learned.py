@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
-    from daruma.state.settings_evolution import Evolution
+    from daruma.state.settings.sections import Evolution
 
 Workspace = Annotated[
     str | None,

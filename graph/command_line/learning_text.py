@@ -6,7 +6,7 @@ from langgraph.store.base import BaseStore
 
 from daruma.graph.command_line.learned import Learned
 from daruma.graph.command_line.pitfall_view import listing
-from daruma.state.settings_evolution import Evolution
+from daruma.state.settings.sections import Evolution
 from daruma.tools.memory.memories import owner_of
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line
-from daruma.state.recalled import Remembered
+from daruma.state.channels import Remembered
 from daruma.tools.memory.memories import COMMON
 
 

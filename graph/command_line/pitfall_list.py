@@ -13,7 +13,7 @@ from rich.console import Console
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.pitfall_view import PitfallView
 from daruma.graph.command_line.printable import one_line
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Pitfall
 
 MOST_NAMED: Final = 5
 """Others that are named where there is nothing."""

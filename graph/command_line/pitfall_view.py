@@ -8,7 +8,7 @@ from typing import Final
 from langgraph.store.base import BaseStore
 
 from daruma.graph.command_line.learned import Learned
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Pitfall
 from daruma.tools.evolution.evidence import Evidence, confidence_at
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.shelf import ROOT

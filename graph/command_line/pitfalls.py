@@ -91,7 +91,7 @@ def forget(
     An addition to a prompt that was made of it stays until it is withdrawn; forget says so.
     """
     from daruma.graph.command_line.pitfall_list import as_json, print_forgotten
-    from daruma.state.pitfall import Pitfall
+    from daruma.state.lessons import Pitfall
     from daruma.tools.evolution.pitfalls import Pitfalls
     from daruma.tools.evolution.variants import Variants
 

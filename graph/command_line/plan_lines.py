@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from daruma.graph.command_line.paper import Line, Mark
-from daruma.state.visible_text import revealed, revealed_line
+from daruma.state.text import revealed, revealed_line
 
 _STANDING: dict[str, Mark] = {"completed": "ok", "failed": "bad"}
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from daruma.state.hidden_characters import spelled
+from daruma.state.text import spelled
 
 _CONTROL = {"\t": "    ", "\n": "\n"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from daruma.graph.command_line.approval_lines import argument_lines, given_lines
 from daruma.graph.command_line.paper import Line
-from daruma.state.visible_text import revealed_line
+from daruma.state.text import revealed_line
 
 
 def recovery_lines(value: Mapping[str, Any]) -> list[Line]:

@@ -7,8 +7,8 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from daruma.graph.compiled import Machine
+from daruma.state.errors import DamagedState
 from daruma.state.savepoint import Savepoint
-from daruma.state.storage import DamagedState
 
 Titles = Mapping[tuple[str, str | None], str]
 """Goals by ``(task id, None)``, titles of phases by ``(task id, phase id)``."""

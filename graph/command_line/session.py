@@ -17,12 +17,12 @@ from daruma.graph.door import open_questions
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.graph.storage.settings_seen import agree, seen
-from daruma.state.fitting import refuse_misfits
+from daruma.state.channels import refuse_misfits
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
+from daruma.state.settings.errors import SettingsError
 from daruma.tools.calls.mcp import mcp_tools
 
 Replies = Mapping[str, Any]

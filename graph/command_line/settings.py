@@ -13,7 +13,7 @@ from daruma.graph.command_line.options import AsJson
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from daruma.state.settings_keys import Key
+    from daruma.state.settings.reference import Key
 
 _WORD: Final = (
     r"[\w-]*(?:token|secret|passw(?:or)?d|passphrase|pgpass|[_-]pass|api[_-]?key|_key|authorization"
@@ -33,7 +33,7 @@ def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson =
     """List every setting: its type, default, range, meaning and environment variable."""
     from rich.console import Console
 
-    from daruma.state.settings_page import schema
+    from daruma.state.settings.reference import schema
 
     if json and key is None and not effective:
         typer.echo(json_format.dumps(schema()))
@@ -69,8 +69,8 @@ def _in_short(key: "Key") -> str:
 
 def _found(wanted: str | None) -> "list[Key]":
     """Return the keys that are meant: one, or all of a section."""
-    from daruma.state.settings_errors import SettingsError
-    from daruma.state.settings_keys import keys
+    from daruma.state.settings.errors import SettingsError
+    from daruma.state.settings.reference import keys
 
     every = keys()
     if wanted is None:
@@ -85,7 +85,7 @@ def _found(wanted: str | None) -> "list[Key]":
 
 
 def _in_force(keys: "Sequence[Key]") -> list[tuple[str, ...]]:
-    from daruma.state.settings_in_force import in_force
+    from daruma.state.settings.reference import in_force
 
     return [(each.key.path, _masked(each.value), each.source) for each in in_force(keys)]
 

@@ -23,16 +23,15 @@ from daruma.graph.pictures.timeline import Timeline
 from daruma.graph.storage.postgres import Postgres
 from daruma.graph.workers.standing import Standing, standings
 from daruma.state import budget
+from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
+from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
-from daruma.state.phases import first_failed
-from daruma.state.plan import Plan
-from daruma.state.recoveries import ended_with, outcomes
+from daruma.state.plan import Plan, first_failed
 from daruma.state.recovery import Recovered
 from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
-from daruma.state.storage import DamagedState
+from daruma.state.settings.errors import SettingsError
 from daruma.state.task import Task
 
 

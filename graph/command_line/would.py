@@ -16,7 +16,7 @@ def would(
 ) -> None:
     """Show what tasks would have been given, where learning only observes; the newest first."""
     from daruma.graph.command_line.would_list import as_json, print_would
-    from daruma.state.experience import Experience
+    from daruma.state.lessons import Experience
     from daruma.tools.evolution.lessons import would_have_been
 
     async def look() -> list[Experience]:

@@ -8,8 +8,7 @@ from rich.console import Console
 
 from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line
-from daruma.state.experience import Experience
-from daruma.state.would_have import WouldHave
+from daruma.state.lessons import Experience, WouldHave
 from daruma.tools.evolution.lessons import in_words
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import yaml
 
 from daruma.graph.command_line.given_json import AnswerRefused
-from daruma.state.hidden_characters import is_hidden, spelled
+from daruma.state.text import is_hidden, spelled
 
 _KEPT: Final = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
 _WIDTH: Final = 100

@@ -20,7 +20,7 @@ from daruma.graph.models.errors import CircuitOpen, ScriptError
 from daruma.graph.models.openai_answers import Readable, as_ours, check_whole
 from daruma.graph.pursuit import Pursuit
 from daruma.graph.telling import attempt_failed
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 
 class Failover(AgentMiddleware[Any, Any, Any]):

@@ -17,10 +17,9 @@ from daruma.graph.middleware.langchain_agents import (
     hook_config,
 )
 from daruma.graph.middleware.shown_tools import Given, shown, tools_of, with_name
-from daruma.state.approval import Grounds, approval_of
+from daruma.state.calls import Grounds, ToolTask, approval_of, with_status
 from daruma.state.interrupts import Decision, ReplyRefused, approval_request, read_reply
-from daruma.state.settings_tools import Tools
-from daruma.state.tool_task import ToolTask, with_status
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.approvals import (
     CHANGED,
     OpenApproval,
@@ -62,7 +61,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
     approved, looked at once more when it does. A required approval that is denied ends the run:
     none of the answer's calls runs, and the last message says so.
 
-    Raises :class:`~daruma.state.settings_errors.SettingsError` for a profile that is not there and
+    Raises :class:`~daruma.state.settings.errors.SettingsError` for a profile that is not there and
     a rule that is about nothing.
     """
 

@@ -12,10 +12,10 @@ from daruma.graph.middleware.langchain_agents import AgentMiddleware, ModelReque
 from daruma.graph.middleware.requesting import Rule, acarried_out, answer_in, carried_out, tell
 from daruma.graph.middleware.shown_tools import offer_for
 from daruma.graph.models.errors import ScriptError
-from daruma.state.audit import Audit
+from daruma.state.calls import ToolTask, with_status
 from daruma.state.events import AnswerAudited
-from daruma.state.settings_tools import Tools
-from daruma.state.tool_task import ToolTask, with_status
+from daruma.state.settings.tools import Tools
+from daruma.state.steps import Audit
 from daruma.tools.calls.answers import audit_of, limited
 from daruma.tools.calls.parse import as_calls, calls_of, with_own_ids
 from daruma.tools.calls.repair.by_model import Round, round_of

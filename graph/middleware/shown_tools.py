@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.application_tool import ToolRefused, declared
 from daruma.tools.calls.mcp import is_mcp_tool
 from daruma.tools.calls.names import check_aliases, check_names

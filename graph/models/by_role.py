@@ -14,7 +14,7 @@ from daruma.graph.models.openai_answers import as_ours
 from daruma.graph.models.prices import look_up, usd_of
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.record import changed
-from daruma.state.settings_llm import LLM, Requests
+from daruma.state.settings.sections import LLM, Requests
 from daruma.state.usage import Usage
 from daruma.tools.threads import to_thread
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from langchain_core.language_models import BaseChatModel
 
 from daruma.graph.models.errors import ModelUnavailable
-from daruma.state.settings_llm import LLM
+from daruma.state.settings.sections import LLM
 
 PREFIXES: Mapping[str, str] = MappingProxyType({"openai": "NAME", "scripted": "FILE"})
 """What may stand before the colon, and what stands behind it."""

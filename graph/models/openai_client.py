@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from daruma.graph.models.client_per_loop import ClientPerLoop
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.hearing import HearingCalls
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 CONNECT_SECONDS = 5.0
 

@@ -6,7 +6,7 @@ from functools import cache
 from daruma.graph.models.answering_model import AnsweringModel
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.names import follow_aliases
-from daruma.state.settings_llm import LLM, ModelPrice
+from daruma.state.settings.sections import LLM, ModelPrice
 from daruma.state.usage import Usage
 
 _MILLION = 1_000_000

@@ -4,7 +4,7 @@ import re
 from html import escape
 from typing import Final
 
-from daruma.state.hidden_characters import hiding_places, spelled
+from daruma.state.text import hiding_places, spelled
 from daruma.tools.text.secrets import without_keys
 
 _MAY_HIDE: Final = re.compile(r"[^\t\n -~]")

@@ -23,7 +23,7 @@ from daruma.graph.pictures.told_questions import plan_text
 from daruma.graph.pictures.told_steps import message_ids, step_moment
 from daruma.graph.pictures.told_walk import check_moments, plan_title
 from daruma.graph.pictures.visit import Visit
-from daruma.state.step import Step
+from daruma.state.steps import Step
 
 
 class SaidAndDone:

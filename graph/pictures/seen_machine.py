@@ -31,7 +31,7 @@ class SeenMachine(ReversibleMachine):
         """Return what happened on a thread, up to a ``checkpoint_id`` where the config has one.
 
         Raises :class:`NothingToSee` for an unknown thread or a graph that keeps none,
-        :class:`~daruma.state.storage.DamagedState`.
+        :class:`~daruma.state.errors.DamagedState`.
         """
         given, thread = self._to_see(config)
         snapshot = self.get_state(given)

@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 def supersteps_in(saver: PostgresSaver, thread: str) -> list[Superstep]:
     """Return all supersteps of a thread, those of its members too, oldest first.
 
-    Raises :class:`~daruma.state.storage.DamagedState` for a write that can not be read.
+    Raises :class:`~daruma.state.errors.DamagedState` for a write that can not be read.
     """
     return _supersteps(saver, thread, *saver.home_waiting(lambda: _read(saver, thread)))
 

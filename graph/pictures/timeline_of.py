@@ -8,8 +8,8 @@ from langgraph.types import StateSnapshot
 from daruma.graph.pictures.record import Record
 from daruma.graph.pictures.telling import moments_of
 from daruma.graph.pictures.timeline import Timeline
-from daruma.state.budget_standing import standing
 from daruma.state.channels import State
+from daruma.state.spending import standing
 
 
 def timeline_of(

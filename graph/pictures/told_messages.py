@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from daruma.graph.pictures.call_title import arguments_text, call_title, edit_diff
 from daruma.graph.pictures.moment import Moment
-from daruma.state.reference import REFERENCE
 from daruma.state.task import Task
+from daruma.state.text import REFERENCE
 
 Results = Mapping[str, ToolMessage]
 

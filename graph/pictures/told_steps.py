@@ -7,14 +7,10 @@ from typing import get_args
 
 from daruma.graph.pictures.moment import Kind, Moment
 from daruma.graph.pictures.told_messages import first_line
-from daruma.state.amounts import Measure
-from daruma.state.audit import Audit
-from daruma.state.context_cost import ContextCost
-from daruma.state.grant import Grant
-from daruma.state.granting import shown
 from daruma.state.recovery import Recovered
-from daruma.state.spending import usages_of
-from daruma.state.step import Step, StepKind
+from daruma.state.spending import shown, usages_of
+from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
+from daruma.state.task import Measure
 
 _NODES: dict[StepKind, str] = {
     "plan": "plan",

@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.types import INTERRUPT
 
 from daruma.graph.storage.pool import Connection
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 if TYPE_CHECKING:
     from daruma.graph.storage.saver import PostgresSaver

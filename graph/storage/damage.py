@@ -8,7 +8,7 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableConfig
 
 from daruma.graph.storage.pool import Pool
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 _BEFORE: Final = """
 SELECT checkpoint_id FROM checkpoints

@@ -34,7 +34,7 @@ class Database:
 
         What takes the server longer than 8 s a statement is done within
         :func:`~daruma.graph.storage.connection.answers_within`. Raises
-        :class:`~daruma.state.storage.StorageUnavailable` when the database stays lost.
+        :class:`~daruma.state.errors.StorageUnavailable` when the database stays lost.
         """
         return await self.patience.over(operation, self.pool)
 

@@ -8,7 +8,7 @@ choice of names is another form.
 import zlib
 from typing import Final
 
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 _LEAST: Final = 64
 _MOST: Final = 2000
@@ -64,7 +64,7 @@ def deflated(payload: bytes) -> bytes | None:
 
 
 def inflated(made: bytes) -> bytes:
-    """Return what was given to ``deflated``. Raises :class:`~daruma.state.storage.DamagedState`."""
+    """Return what was given to ``deflated``. Raises :class:`~daruma.state.errors.DamagedState`."""
     reading = zlib.decompressobj(_NO_HEADER, zdict=NAMES)
     try:
         payload = reading.decompress(made, _MOST)

@@ -12,7 +12,7 @@ from typing import IO
 
 from daruma.graph.storage.server import Server
 from daruma.state.data_dir import data_dir
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 
 @contextmanager

@@ -75,7 +75,7 @@ class EventLog:
     async def read(self, thread_id: str, after: int) -> list[Heard]:
         """Return the next events of a thread, in their order.
 
-        Raises :class:`~daruma.state.storage.DamagedState`.
+        Raises :class:`~daruma.state.errors.DamagedState`.
         """
 
         async def read(connection: Connection) -> list[Heard]:

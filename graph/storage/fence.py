@@ -12,7 +12,7 @@ from psycopg import DatabaseError
 from psycopg.rows import DictRow
 
 from daruma.graph.leases import Hold
-from daruma.state.storage import HoldLost
+from daruma.state.errors import HoldLost
 
 ASSERT: Final = "SELECT daruma_fence(%s, %s)"
 FENCE: Final = """
@@ -40,7 +40,7 @@ def fence_of(hold: Hold | None) -> dict[str, Any]:
 def lost_by(hold: Hold | None) -> Iterator[None]:
     """Say in our words that the fence did not let a write pass.
 
-    Raises :class:`~daruma.state.storage.HoldLost`.
+    Raises :class:`~daruma.state.errors.HoldLost`.
     """
     try:
         yield

@@ -58,7 +58,7 @@ class FencedSaver(SoundSaver):
     def held(self, hold: Hold) -> Self:
         """Return the saver of one run: each of its writes asserts that the run has its thread.
 
-        A write of one that has lost it raises :class:`~daruma.state.storage.HoldLost`.
+        A write of one that has lost it raises :class:`~daruma.state.errors.HoldLost`.
         """
         own = copy(self)
         own.hold = hold
@@ -69,8 +69,8 @@ class FencedSaver(SoundSaver):
     async def asettled(self) -> None:
         """Have all stored that this run wrote.
 
-        Raises :class:`~daruma.state.storage.StorageUnavailable` and
-        :class:`~daruma.state.storage.HoldLost` for what could not be.
+        Raises :class:`~daruma.state.errors.StorageUnavailable` and
+        :class:`~daruma.state.errors.HoldLost` for what could not be.
         """
         if self._pending:
             await on(self.loop, self._pending.settled())

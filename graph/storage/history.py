@@ -112,7 +112,7 @@ class Traced:
         )
 
     def opened(self, sealing: Sealing) -> list[dict[str, Any]]:
-        """Unwrap the contents. Raises :class:`~daruma.state.storage.DamagedState`."""
+        """Unwrap the contents. Raises :class:`~daruma.state.errors.DamagedState`."""
         return [self._opened(row, sealing) for row in self.contents]
 
     def _opened(self, row: DictRow, sealing: Sealing) -> dict[str, Any]:

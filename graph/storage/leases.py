@@ -14,7 +14,7 @@ from daruma.graph.bridge import on, run
 from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.lifeline import Life, known_life, own_life
-from daruma.state.storage import StorageUnavailable, ThreadBusy
+from daruma.state.errors import StorageUnavailable, ThreadBusy
 from daruma.tools.threads import to_thread
 
 LEASE_SECONDS: Final = 30.0

@@ -15,7 +15,7 @@ import orjson
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from daruma.graph.storage.sealing import Place, Sealing
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 NAME: Final = "daruma"
 """The manifest's key in the stored checkpoint."""
@@ -93,7 +93,7 @@ def checked(
 ) -> dict[str, Any]:
     """Return a stored checkpoint without its manifest.
 
-    Raises :class:`~daruma.state.storage.DamagedState`.
+    Raises :class:`~daruma.state.errors.DamagedState`.
     """
     _refuse_malformed(checkpoint, metadata, checkpoint_id)
     kept = {key: value for key, value in checkpoint.items() if key != NAME}
@@ -111,7 +111,7 @@ def remade(
     """Return a stored checkpoint that was changed, with a manifest of what it is now.
 
     ``changes`` are those of the manifest itself. A row of old goes on without one. Raises
-    :class:`~daruma.state.storage.DamagedState`.
+    :class:`~daruma.state.errors.DamagedState`.
     """
     kept = {key: value for key, value in checkpoint.items() if key != NAME}
     manifest = sound(checkpoint.get(NAME), sealing)

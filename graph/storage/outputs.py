@@ -4,7 +4,7 @@ from typing import Final
 
 from daruma.graph.storage.fence import FENCE, Statement
 from daruma.graph.storage.sealing import Sealing
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 _KEEP: Final = f"""
 WITH {FENCE}
@@ -30,7 +30,7 @@ class PostgresOutputs:
         await self._do(_KEEP, values)
 
     async def read(self, thread_id: str, id_: str) -> str | None:
-        """Return an output. Raises :class:`~daruma.state.storage.DamagedState`."""
+        """Return an output. Raises :class:`~daruma.state.errors.DamagedState`."""
         found = await self._do(_READ, {"thread": thread_id, "id": id_})
         if not found:
             return None

@@ -11,7 +11,7 @@ import ormsgpack
 from langgraph.checkpoint.serde.types import TASKS
 
 from daruma.graph.storage.saving import WriteRow
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 CHANNEL: Final = "__packed__"
 """What stands in the row in place of a channel."""
@@ -63,7 +63,7 @@ def _passes(channel: str, passing: Collection[str]) -> bool:
 
 
 def _unpacked(kind: str, payload: bytes) -> list[Write]:
-    """Raise :class:`~daruma.state.storage.DamagedState` for what ``together`` did not make."""
+    """Raise :class:`~daruma.state.errors.DamagedState` for what ``together`` did not make."""
     try:
         found = ormsgpack.unpackb(payload) if kind == _KIND else None
     except ormsgpack.MsgpackDecodeError:

@@ -13,8 +13,8 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from daruma.graph.storage.connection import answers_within
 from daruma.graph.storage.losses import leaves_connections_dead, meaning_of, reason
 from daruma.graph.storage.pool import Pool
-from daruma.state.settings_errors import SettingsError
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
+from daruma.state.settings.errors import SettingsError
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ _LONGEST_PAUSE: Final = 0.5
 def seconds_of(given: float | None, variable: str) -> float:
     """Return how long to ride out: what was given, else the variable's text, else 60 s.
 
-    Raises :class:`~daruma.state.settings_errors.SettingsError`.
+    Raises :class:`~daruma.state.settings.errors.SettingsError`.
     """
     named = "outage_seconds" if given is not None else OUTAGE_VARIABLE
     try:
@@ -75,7 +75,7 @@ class Patience:
     async def over(self, operation: Callable[[], Awaitable[T]], pool: Pool) -> T:
         """Carry out an operation, again while the database is lost.
 
-        Raises :class:`~daruma.state.storage.StorageUnavailable`, and at once what is no loss.
+        Raises :class:`~daruma.state.errors.StorageUnavailable`, and at once what is no loss.
         """
         trying = _Trying(self)
         while True:

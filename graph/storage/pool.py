@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool
 from daruma.graph.storage.connection import LimitedConnection, answers_within
 from daruma.graph.storage.losses import reason
 from daruma.graph.storage.tables import make_tables
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[LimitedConnection]

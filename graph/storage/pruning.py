@@ -19,8 +19,8 @@ from daruma.graph.storage.thinning import thin
 from daruma.graph.storage.upkeep import delete_thread, holding
 from daruma.graph.storage.wholeness import channel_values
 from daruma.graph.storage.written import written_at
-from daruma.state.status import Status
-from daruma.state.storage import DamagedState, ThreadBusy
+from daruma.state.errors import DamagedState, ThreadBusy
+from daruma.state.task import Status
 from daruma.tools.belongings import forget_belongings
 
 OPEN: Final = frozenset({"waiting", "parked", "held", "unfinished", "running"})

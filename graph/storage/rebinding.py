@@ -48,7 +48,7 @@ async def copy_sealed(
 ) -> None:
     """Copy a thread's rows of one table, within a transaction; those that are there stay.
 
-    Raises :class:`~daruma.state.storage.DamagedState` for what is damaged.
+    Raises :class:`~daruma.state.errors.DamagedState` for what is damaged.
     """
     found = sql.SQL("SELECT * FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
     async with connection.cursor(name="source") as cursor:

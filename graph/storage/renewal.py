@@ -36,7 +36,7 @@ class Renewal:
     snapshots: Collection[str]
 
     async def make(self, connection: Connection, at: At, sealing: Sealing) -> None:
-        """Change the row. Raises :class:`~daruma.state.storage.DamagedState` for a damaged one."""
+        """Change the row. Raises :class:`~daruma.state.errors.DamagedState` for a damaged one."""
         row = await (await connection.execute(_ROW, at)).fetchone()
         if row is None:
             raise LookupError(f"checkpoint {at[2]} of thread {at[0]!r} is gone")

@@ -12,7 +12,7 @@ from daruma.graph.replies import decides
 from daruma.graph.storage.database import Database, Work
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Sealing
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 _ACCEPT: Final = """
 INSERT INTO daruma_replies (thread_id, interrupt_id, kind, reply, acceptance)
@@ -87,7 +87,7 @@ class PostgresReplies:
         return self._sealing.seal(self._serde.dumps_typed(reply), (thread_id, "reply", id_))
 
     def _opened(self, thread_id: str, row: DictRow) -> Any:
-        """Read a reply. Raises :class:`~daruma.state.storage.DamagedState`."""
+        """Read a reply. Raises :class:`~daruma.state.errors.DamagedState`."""
         id_ = row["interrupt_id"]
         try:
             value = self._sealing.open((row["kind"], row["reply"]), (thread_id, "reply", id_))

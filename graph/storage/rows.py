@@ -11,7 +11,7 @@ from daruma.graph.storage.packed_writes import together, writes_in
 from daruma.graph.storage.saving import WriteRow
 from daruma.graph.storage.sealing import Place, Sealing, Typed, typed
 from daruma.graph.storage.within import typed_within
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 _WHOLE: Final = """
 jsonb_typeof(checkpoint) = 'object' AND jsonb_typeof(checkpoint -> 'v') = 'number'
@@ -57,7 +57,7 @@ def size(row: Row) -> int:
 def opened(row: Row, sealing: Sealing) -> dict[str, Any]:
     """Return a checkpoint's row as LangGraph reads it: unwrapped, and with all that belongs to it.
 
-    Raises :class:`~daruma.state.storage.DamagedState`.
+    Raises :class:`~daruma.state.errors.DamagedState`.
     """
     place = row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]
     found = row["checkpoint"]

@@ -45,7 +45,7 @@ class PostgresSaver(FencedSaver):
     """A checkpointer over a pool of connections that live on the loop which makes this object.
 
     Every operation takes a connection of its own. Synchronous methods raise ``RuntimeError`` on the
-    thread of that loop; reading raises :class:`~daruma.state.storage.DamagedState`, naming the
+    thread of that loop; reading raises :class:`~daruma.state.errors.DamagedState`, naming the
     checkpoint, and the one before it.
     """
 

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from daruma.graph.storage.deflated import deflated, inflated
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -33,7 +33,7 @@ _NONCE: Final = 12
 class Sealing(Protocol):
     """Wraps stored values, and unwraps them again. ``hides`` says that nobody else can read them.
 
-    ``open`` raises :class:`~daruma.state.storage.DamagedState` for what ``seal`` did not make, and
+    ``open`` raises :class:`~daruma.state.errors.DamagedState` for what ``seal`` did not make, and
     where values are hidden also for what it made for another place.
     """
 

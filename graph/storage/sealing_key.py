@@ -8,7 +8,7 @@ from typing import Final
 
 from daruma.graph.storage.pool import Connection, Pool
 from daruma.graph.storage.sealing import Checked, Sealed, Sealing
-from daruma.state.storage import DamagedState, KeyRefused
+from daruma.state.errors import DamagedState, KeyRefused
 
 _BYTES: Final = 32
 _PLACE: Final = ("", "proof")
@@ -21,7 +21,7 @@ _NOTE: Final = "INSERT INTO daruma_seal (kind, proof) VALUES (%s, %s)"
 def key_bytes(given: str | bytes) -> bytes:
     """Read a key: 32 bytes as they are, or as text in base64 or hex.
 
-    Raises :class:`~daruma.state.storage.KeyRefused`, which does not quote it.
+    Raises :class:`~daruma.state.errors.KeyRefused`, which does not quote it.
     """
     key = given if isinstance(given, bytes) else _decoded(given.strip())
     if len(key) != _BYTES:
@@ -45,7 +45,7 @@ async def sealing_of(pool: Pool, given: str | bytes | None) -> Sealing:
     """Return how a database's values are wrapped: sealed under the key given, if there is one.
 
     None reads ``DARUMA_POSTGRES_KEY``. A database is sealed as a whole, from its first thread on;
-    it holds a proof of its key. Raises :class:`~daruma.state.storage.KeyRefused`.
+    it holds a proof of its key. Raises :class:`~daruma.state.errors.KeyRefused`.
     """
     given = given or os.environ.get("DARUMA_POSTGRES_KEY") or None
     sealed = _sealed(given) if given else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from psycopg.conninfo import make_conninfo
 
 from daruma.graph.storage.programs import Programs
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 _VERSION = "18"
 _START_SECONDS = 60

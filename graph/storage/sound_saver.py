@@ -35,7 +35,7 @@ from daruma.graph.storage.within import FLEETING, VALUES, is_small, values_withi
 from daruma.tools.threads import to_thread
 
 Check = Callable[[Mapping[str, Any], Sequence[tuple[str, Any]]], None]
-"""Raises :class:`~daruma.state.storage.DamagedState` for values and writes of other types."""
+"""Raises :class:`~daruma.state.errors.DamagedState` for values and writes of other types."""
 
 _BRANCH: Final = 5
 """Bytes of chance: two branches that go on from one checkpoint write different versions."""

@@ -50,8 +50,8 @@ class PostgresStore(BaseStore):
 
     Raises :class:`~daruma.graph.storage.items.values.ValueRefused`,
     :class:`~daruma.graph.storage.items.filters.FilterRefused`,
-    :class:`~daruma.state.storage.StorageUnavailable` and
-    :class:`~daruma.state.storage.DamagedState`.
+    :class:`~daruma.state.errors.StorageUnavailable` and
+    :class:`~daruma.state.errors.DamagedState`.
     """
 
     def __init__(

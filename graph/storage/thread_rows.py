@@ -55,7 +55,7 @@ async def copy_rows(connection: Connection, source: str, target: str, sealing: S
 
     The journal comes along: what was begun in the source and may have happened is as much in doubt
     in the copy. Raises :class:`ThreadTaken`, and where values are sealed
-    :class:`~daruma.state.storage.DamagedState`.
+    :class:`~daruma.state.errors.DamagedState`.
     """
     if (await connection.execute(_OTHERS, [target, source])).rowcount:
         raise ThreadTaken(f"thread {target!r} has a history of its own: copy to a new name")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def holding(saver: "PostgresSaver", thread_id: str) -> "AsyncIterator[PostgresSaver]":
-    """Hold a thread, unless the saver does. Raises :class:`~daruma.state.storage.ThreadBusy`."""
+    """Hold a thread, unless the saver does. Raises :class:`~daruma.state.errors.ThreadBusy`."""
     if saver.hold and saver.hold.thread_id == thread_id:
         yield saver
     else:

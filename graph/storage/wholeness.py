@@ -13,8 +13,8 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.renewal import Renewal
+from daruma.state.channels import DELTA
 from daruma.state.errors import DarumaError
-from daruma.state.replayed import DELTA
 
 if TYPE_CHECKING:
     from daruma.graph.storage.saver import PostgresSaver

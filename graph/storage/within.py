@@ -11,7 +11,7 @@ from typing import Any, Final
 from langgraph.checkpoint.serde.types import TASKS
 
 from daruma.graph.storage.sealing import Typed, typed
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 VALUES: Final = "values"
 """Their key in the manifest."""
@@ -39,7 +39,7 @@ def values_within(blobs: Iterable[Sequence[Any]]) -> dict[str, list[str]]:
 def typed_within(manifest: Mapping[str, Any]) -> dict[str, Typed]:
     """Return the values that a manifest holds, by channel, as they were stored.
 
-    Raises :class:`~daruma.state.storage.DamagedState`.
+    Raises :class:`~daruma.state.errors.DamagedState`.
     """
     try:
         return {

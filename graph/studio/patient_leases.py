@@ -5,7 +5,7 @@ import time
 from typing import Final
 
 from daruma.graph.leases import Hold, Leases
-from daruma.state.storage import ThreadBusy
+from daruma.state.errors import ThreadBusy
 
 SECONDS: Final = 10.0
 """How long a thread is waited for: a run that is cancelled kills its commands first."""

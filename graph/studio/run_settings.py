@@ -9,7 +9,7 @@ from daruma.state.settings import Settings
 
 
 def settings_of(own: Settings, given: object) -> Settings:
-    """Return the settings of a run. Raises :class:`~daruma.state.settings_errors.SettingsError`.
+    """Return the settings of a run. Raises :class:`~daruma.state.settings.errors.SettingsError`.
 
     The server gives a dictionary, with what a client or an assistant has set.
     """

@@ -10,7 +10,7 @@ from daruma.graph.storage.postgres import aopen_postgres
 from daruma.graph.storage.store import PostgresStore
 from daruma.graph.studio.patient_leases import PatientLeases
 from daruma.graph.studio.server_saver import ServerSaver
-from daruma.state.fitting import refuse_misfits
+from daruma.state.channels import refuse_misfits
 from daruma.state.settings import Settings
 
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from daruma.state.assignment import Assignment
-from daruma.state.budget_standing import Standing, standing
+from daruma.state.calls import Dispatch
 from daruma.state.channels import State
+from daruma.state.plan import Assignment
+from daruma.state.spending import Standing, standing
 from daruma.state.task import Task
-from daruma.state.tool_task import Dispatch
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from langchain_core.runnables.config import (
 from typing_extensions import override
 
 from daruma.graph.tracing.about import About, about
-from daruma.state.assignment import Assignment
+from daruma.state.calls import Dispatch
 from daruma.state.channels import State
-from daruma.state.tool_task import Dispatch
+from daruma.state.plan import Assignment
 
 _OURS: Final = (State, Dispatch, Assignment)
 """What our nodes are given; other graphs' nodes are none of ours."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from daruma.graph.storage.event_log import EventLog
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 LOG: Final = logging.getLogger("daruma.worker")
 

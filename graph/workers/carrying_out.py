@@ -101,7 +101,7 @@ def _is_newest(submission: Submission, snapshot: StateSnapshot) -> bool:
 async def park(graph: Machine, thread_id: str) -> bool:
     """Park a thread's review if its deadline has passed; return whether that was done here.
 
-    Raises :class:`~daruma.state.storage.ThreadBusy` where somebody else is about to.
+    Raises :class:`~daruma.state.errors.ThreadBusy` where somebody else is about to.
     """
     config = _config(thread_id)
     async with _holding(graph, thread_id) as own:

@@ -10,7 +10,7 @@ from daruma.graph.evolving.jobs import SECONDS, evolution_loop
 from daruma.graph.evolving.tally import NotSampled, NotTaken
 from daruma.graph.storage.database import Database
 from daruma.graph.workers.jobs import evolve_later
-from daruma.state.experience import Experience
+from daruma.state.lessons import Experience
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.shelf import experience_in, key_of, put_experience, shelf
 

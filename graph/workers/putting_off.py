@@ -7,7 +7,7 @@ from psycopg import OperationalError
 from typing_extensions import override
 
 from daruma.graph.workers.engine import BaseRetryStrategy, Job, RetryDecision
-from daruma.state.storage import Busy, HoldLost, StorageUnavailable
+from daruma.state.errors import Busy, HoldLost, StorageUnavailable
 
 _LATER: Final = (Busy, HoldLost, StorageUnavailable, OperationalError)
 """What says nothing of the job itself: somebody else is at work, or the database is lost."""

@@ -40,7 +40,7 @@ def submit(
     Raises :class:`~daruma.graph.new_request.RequestRefused`,
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question, or
     comes second,
-    :class:`~daruma.state.storage.StorageUnavailable` where nothing could be queued.
+    :class:`~daruma.state.errors.StorageUnavailable` where nothing could be queued.
     """
     return run(asubmit(postgres, given, thread_id, queue=queue, metadata=metadata))
 

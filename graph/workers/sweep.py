@@ -17,8 +17,7 @@ from daruma.graph.storage.database import Database
 from daruma.graph.storage.pool import Connection
 from daruma.graph.workers.carrying_out import kept_with, park
 from daruma.graph.workers.shared import shared_database
-from daruma.state.errors import DarumaError
-from daruma.state.storage import Busy, DamagedState
+from daruma.state.errors import Busy, DamagedState, DarumaError
 
 GraphOf = Callable[[Mapping[str, Any], str | None], Awaitable[Machine]]
 """Makes the graph for a thread, of the metadata that it keeps, and for its workspace."""

@@ -23,7 +23,7 @@ from daruma.graph.workers.submit import QUEUE
 from daruma.graph.workers.sweep import always
 from daruma.graph.workers.task_names import CARRY_OUT, EVOLVE
 from daruma.graph.workers.tasks import LOG, Tasks
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 _CONNECTIONS: Final = 3
 _PAUSE: Final = 1.0
@@ -53,7 +53,7 @@ async def awork(
 
     Then no more is begun; what runs has ``pace.grace`` seconds to end, and goes back into the queue
     where it has not. A database that is lost is waited for. Raises
-    :class:`~daruma.state.storage.StorageUnavailable` where it is lost and ``wait`` is off.
+    :class:`~daruma.state.errors.StorageUnavailable` where it is lost and ``wait`` is off.
     """
     tasks = Tasks(shared_database(graph), always(graph), graph, queue, pace or Pace())
     await serve(tasks, concurrency=concurrency, wait=wait)

@@ -18,8 +18,8 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.new_request import RequestRefused
 from daruma.graph.replies import replies_of
 from daruma.graph.storage.postgres import open_postgres
+from daruma.state.errors import ThreadBusy
 from daruma.state.interrupts import ReplyRefused
-from daruma.state.storage import ThreadBusy
 
 CONFIRM = settings(tools={"policy": {"shout": "confirm"}})
 REQUIRED = settings(tools={"policy": {"run_command": {"decision": "confirm", "required": True}}})

@@ -3,8 +3,7 @@
 from langchain_core.messages import AIMessage
 
 from daruma.graph.answers import answer_of, usage_of
-from daruma.state.failover import Failover
-from daruma.state.usage import Usage
+from daruma.state.usage import Failover, Usage
 
 
 def test_a_provider_that_does_not_count_costs_nothing() -> None:

@@ -17,7 +17,7 @@ from daruma.graph.models.by_role import Models
 from daruma.graph.models.errors import ScriptExhausted
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.state.usage import Usage
 from daruma.tools.calls.registry import Registry
 from daruma.tools.context import EXACT, Answer

@@ -13,7 +13,7 @@ from tests.openai_server import Fault
 
 from daruma.graph.asking import Asker
 from daruma.graph.models.by_role import Models
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 AGAIN = "mmmn"
 NEXT = "mn"

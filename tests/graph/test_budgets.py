@@ -14,9 +14,8 @@ from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.reopening import NothingToReopen
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.granting import AGAIN
 from daruma.state.interrupts import ReplyRefused
-from daruma.state.spending import spent_by_task
+from daruma.state.spending import AGAIN, spent_by_task
 
 USED = {"usage": {"input": 60, "output": 40}}
 PRICES = {"prices": {"scripted": {"input": 1000.0, "output": 1000.0}}}

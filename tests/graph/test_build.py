@@ -17,7 +17,7 @@ from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
+from daruma.state.settings.errors import SettingsError
 from daruma.tools.calls.names import ToolNameConflictError
 
 

@@ -12,8 +12,7 @@ from tests.scripted_runs import RecordingModel, Run, call, calls, illegal, phase
 
 from daruma.graph.build import build_graph
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.clarification import MOST_ASKED
-from daruma.state.continuity import RESUME, Continuity
+from daruma.state.conversation import MOST_ASKED, RESUME, Continuity
 
 SETTINGS: dict[str, Any] = {"toolsets": ["assistant"], "time_zone": "Etc/GMT-1"}
 MILK = call("create_reminder", title="Milk")

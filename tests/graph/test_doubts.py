@@ -9,8 +9,8 @@ from tests.scripted_runs import call, calls, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.errors import HoldLost
 from daruma.state.settings import Settings
-from daruma.state.storage import HoldLost
 
 T: Any = {"configurable": {"thread_id": "t"}}
 

@@ -20,7 +20,7 @@ from daruma.graph.evolving.jobs import Jobs
 from daruma.graph.evolving.tally import Counts
 from daruma.graph.handing_over import Ended
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.experience import Experience
+from daruma.state.lessons import Experience
 from daruma.state.settings import Settings
 from daruma.tools.evolution.learning import Learning
 

@@ -11,7 +11,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.evolution import Evolution
 from daruma.graph.handing_over import Ended
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.status import Status
+from daruma.state.task import Status
 
 GOALS = ("Fix the rounding of invoices", "Write a poem on sheep", "Deploy the kitchen website")
 STUCK = [calls("shout")] * 20

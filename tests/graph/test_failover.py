@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from daruma.graph.failover import MAX_RETRY_AFTER, MAX_WAIT, Move, Tried, next_move
 from daruma.graph.models.faults import Fault, Kind
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 LIMITS = Requests(wait_seconds=1)
 

@@ -10,8 +10,8 @@ from tests.scripted_runs import Run, phases, say
 
 from daruma.graph.first_look import FirstLook
 from daruma.state.channels import State
-from daruma.state.drifted import Drifted
 from daruma.state.events import Event
+from daruma.state.savepoint import Drifted
 from daruma.tools.context import Context
 
 

@@ -21,9 +21,9 @@ from daruma.graph.handing_over import Ended, HandingOver
 from daruma.graph.handlers import error_handler
 from daruma.graph.members import Member
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.errors import DamagedState, HoldLost, StorageUnavailable, WorkspaceBusy
 from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings
-from daruma.state.storage import DamagedState, HoldLost, StorageUnavailable, WorkspaceBusy
 
 
 def scripted(*turns: Any) -> ScriptedChatModel:

@@ -16,12 +16,12 @@ from daruma.graph.handlers import error_handler
 from daruma.graph.machine import ON_BUG, TABLE
 from daruma.graph.raising import Leaving, Raised
 from daruma.nodes.emergency import emergency
+from daruma.state.calls import Dispatch
 from daruma.state.channels import State
 from daruma.state.emergency import emergency_of
+from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.settings import Settings
-from daruma.state.storage import StorageUnavailable
-from daruma.state.tool_task import Dispatch
 
 BUG = ZeroDivisionError("planted")
 

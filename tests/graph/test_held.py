@@ -20,9 +20,9 @@ from daruma.graph.build import build_graph
 from daruma.graph.held import workspace_of
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import open_postgres
+from daruma.state.errors import Busy, ThreadBusy, WorkspaceBusy
 from daruma.state.mode import Mode
 from daruma.state.settings import Settings
-from daruma.state.storage import Busy, ThreadBusy, WorkspaceBusy
 
 T: Any = {"configurable": {"thread_id": "t"}}
 OTHER: Any = {"configurable": {"thread_id": "other"}}

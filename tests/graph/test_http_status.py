@@ -4,9 +4,8 @@ import pytest
 
 from daruma.graph.http_status import status_of
 from daruma.graph.new_request import NoSuchThread, NotNow, RequestRefused
-from daruma.state.errors import DarumaError
+from daruma.state.errors import DamagedState, DarumaError, StorageUnavailable, ThreadBusy
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
-from daruma.state.storage import DamagedState, StorageUnavailable, ThreadBusy
 
 
 @pytest.mark.parametrize(

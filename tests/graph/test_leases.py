@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from daruma.graph.leases import Leases, leases_of
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.storage import ThreadBusy
+from daruma.state.errors import ThreadBusy
 
 
 @pytest.fixture(params=["process", "postgres"])

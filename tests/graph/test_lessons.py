@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from daruma.graph.build import build_graph
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.state.experience import Experience, Setback
+from daruma.state.lessons import Experience, Setback
 from daruma.tools.evolution.lessons import SECONDS
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.variants import Variant, Variants

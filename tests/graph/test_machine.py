@@ -8,8 +8,8 @@ from tests.parts import a_call, a_state
 
 from daruma.graph.build import node
 from daruma.graph.machine import ENTRY, ON_BUG, TABLE, node_of, ready_calls
+from daruma.state.calls import Dispatch
 from daruma.state.channels import State
-from daruma.state.tool_task import Dispatch
 
 NAMES = {
     "intake",

@@ -23,9 +23,9 @@ from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
 from daruma.graph.tiers import Node
 from daruma.state.channels import Update
-from daruma.state.phases import first_failed
+from daruma.state.plan import first_failed
 from daruma.state.settings import Settings
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool, Toolset
 

@@ -35,22 +35,20 @@ from daruma.graph.machine import (
 from daruma.nodes import pause as pausing
 from daruma.nodes.hold import _apply_decision
 from daruma.nodes.member import started
-from daruma.state.assignment import Report, assignments, reduce_reports
-from daruma.state.budget import MAX_FAILED_PLANS
+from daruma.state.budget import MAX_FAILED_PLANS, record_step
+from daruma.state.calls import moved, reduce_calls, with_status
 from daruma.state.channels import State, Update
-from daruma.state.clarification import with_status as with_answer
+from daruma.state.conversation import with_status as with_answer
 from daruma.state.failure import ModelFailed, TooLong
-from daruma.state.granting import AGAIN, STOP
 from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode
-from daruma.state.recording import record_step
+from daruma.state.plan import Report, reduce_reports
 from daruma.state.recovery import Strategy
 from daruma.state.savepoint import append_savepoints
 from daruma.state.settings import Settings
-from daruma.state.spending import allowed, spent_by_task
-from daruma.state.step import append_steps
-from daruma.state.tool_task import moved, reduce_calls, with_status
+from daruma.state.spending import AGAIN, STOP, allowed, assignments, spent_by_task
+from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import tool_result

@@ -20,7 +20,7 @@ from tests.scripted_runs import (
     unclosed,
 )
 
-from daruma.state.status import Status
+from daruma.state.task import Status
 
 BLANK, DOWN = say(""), {"raise": "the provider is down"}
 CHECK = {

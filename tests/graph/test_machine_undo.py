@@ -8,8 +8,8 @@ from tests.parts import a_task, settings
 from tests.scripted_runs import Run, call, calls, phases, say
 
 from daruma.graph.undoing import UndoRefused
+from daruma.state.errors import WorkspaceBusy
 from daruma.state.mode import Mode
-from daruma.state.storage import WorkspaceBusy
 from daruma.tools.files.workspace import workspace_locked
 from daruma.tools.snapshots.outcome import Restored, RestoreRefused
 

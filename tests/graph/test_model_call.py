@@ -25,7 +25,7 @@ from daruma.graph.deadline import within
 from daruma.graph.model_call import called
 from daruma.graph.model_request import Request
 from daruma.graph.offered import Offered
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.window.provider_messages import sendable
 

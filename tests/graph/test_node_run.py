@@ -16,8 +16,7 @@ from typing_extensions import override
 
 from daruma.graph.bridge import async_node
 from daruma.graph.node_run import NodeRun, run_quietly
-from daruma.state.applied import state_of
-from daruma.state.channels import Input, State
+from daruma.state.channels import Input, State, state_of
 
 LEFT: ContextVar[str] = ContextVar("test_left", default="nothing")
 

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.offered import Offered
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool
 

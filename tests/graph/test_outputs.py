@@ -13,8 +13,8 @@ from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
 from daruma.graph.outputs import outputs_of
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.reference import REFERENCE
-from daruma.state.storage import DamagedState, HoldLost
+from daruma.state.errors import DamagedState, HoldLost
+from daruma.state.text import REFERENCE
 
 DIGEST = 8
 """Bytes that are stored with each value, by which it is known to be whole."""

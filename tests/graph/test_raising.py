@@ -21,7 +21,7 @@ from daruma.graph.tiers import run_node
 from daruma.state.channels import Update
 from daruma.state.failure import ModelFailed, TaskFailed
 from daruma.state.settings import Settings
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool, Toolset
 

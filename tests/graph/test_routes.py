@@ -21,10 +21,9 @@ from tests.parts import (
 
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
-from daruma.state.amounts import Amounts
-from daruma.state.compaction import Compaction, Crowded
-from daruma.state.grant import Grant, Overrun, Paying
 from daruma.state.recovery import RecoveryAction
+from daruma.state.steps import Compaction, Crowded, Grant, Overrun, Paying
+from daruma.state.task import Amounts
 
 SPENT: dict[str, Any] = {
     "overrun": Overrun(node="main", scope="task", measure="tokens", spent=2, limit=1)

@@ -17,10 +17,10 @@ from daruma.graph.build import build_graph, builder
 from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
 from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings
-from daruma.state.settings_tools import Tools
-from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool, Toolset
 

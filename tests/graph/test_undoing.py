@@ -17,8 +17,8 @@ from daruma.graph.undoing import (
     snapshots_of,
     undone,
 )
+from daruma.state.errors import WorkspaceBusy
 from daruma.state.savepoint import Savepoint
-from daruma.state.storage import WorkspaceBusy
 from daruma.tools.files.workspace import workspace_locked
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

@@ -11,10 +11,9 @@ from tests.parts import a_context, a_state, a_task, settings
 from daruma.nodes.compress import compress
 from daruma.nodes.main import main
 from daruma.state.channels import State, Update
-from daruma.state.compaction import Compaction, Crowded
 from daruma.state.events import Event
 from daruma.state.messages import Messages, reduce_messages
-from daruma.state.step import append_steps
+from daruma.state.steps import Compaction, Crowded, append_steps
 from daruma.state.usage import Role, Usage
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Answer, Context, Sampling

@@ -16,8 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from tests.parts import a_state, a_task, settings
 
 from daruma.nodes.main import prompt
-from daruma.state.experience import Experience, Setback
-from daruma.state.lessons import Lessons
+from daruma.state.lessons import Experience, Lessons, Setback
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.lessons import About, looked_up
 from daruma.tools.evolution.variants import Variant, Variants

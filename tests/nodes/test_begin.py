@@ -4,9 +4,9 @@ import pytest
 from tests.parts import GREEN, a_call, a_context, a_failure, a_phase, a_plan, a_task, settings
 
 from daruma.nodes.begin import begin
-from daruma.state.assignment import Report
 from daruma.state.channels import State
 from daruma.state.events import Event, PhaseStarted
+from daruma.state.plan import Report
 
 PLAN = a_plan(
     a_phase("a", status="completed", outcome="completed"),

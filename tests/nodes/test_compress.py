@@ -8,10 +8,9 @@ from tests.tools.context_window.asked_models import Models, context_of, state_of
 from tests.tools.context_window.histories import working
 
 from daruma.nodes.compress import compress
-from daruma.state.compaction import Asking, Compaction, Crowded
-from daruma.state.context_cost import ContextCost
 from daruma.state.events import ContextCompacted, Event
-from daruma.state.failover import Attempt, Failover
+from daruma.state.steps import Asking, Compaction, ContextCost, Crowded
+from daruma.state.usage import Attempt, Failover
 
 CROWDED = Crowded(node="main", budget=2000, fixed=300)
 HISTORY = working(40)

@@ -22,14 +22,13 @@ from tests.parts import (
 from tests.scripted_runs import illegal
 
 from daruma.nodes.finish import finish
-from daruma.state.audit import Audit
 from daruma.state.channels import Update
-from daruma.state.drifted import Drifted
 from daruma.state.emergency import emergency_of
 from daruma.state.events import Event, TaskCompleted
 from daruma.state.result import TaskResult
-from daruma.state.savepoint import Savepoint
-from daruma.state.status import Status
+from daruma.state.savepoint import Drifted, Savepoint
+from daruma.state.steps import Audit
+from daruma.state.task import Status
 from daruma.state.verification import Check, Verification
 
 ERROR = emergency_of(a_failure())

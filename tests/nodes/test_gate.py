@@ -11,10 +11,9 @@ from langchain_core.tools import tool
 from tests.parts import a_call, a_context, a_state, a_task, asked, no_sandbox, settings
 
 from daruma.nodes.gate import gate
-from daruma.state.approval import approval_of
+from daruma.state.calls import ToolTask, approval_of
 from daruma.state.channels import Update
 from daruma.state.events import ApprovalCompleted, Event
-from daruma.state.tool_task import ToolTask
 
 CALLS = (
     a_call("c1", "awaiting", args={"text": "one"}, reason="loud"),

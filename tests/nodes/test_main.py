@@ -19,10 +19,10 @@ from tests.parts import (
 
 from daruma.nodes.main import CHAT, main, prompt
 from daruma.state.channels import State
-from daruma.state.compaction import Crowded
 from daruma.state.events import AnswerAudited, Event
-from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed, TooLong
+from daruma.state.steps import Crowded
+from daruma.state.usage import Failover
 from daruma.tools.context import Answer
 
 

@@ -9,13 +9,12 @@ from langchain_core.messages import AIMessage
 from tests.parts import GREEN, a_context, a_failure, a_phase, a_savepoint, a_task, settings, taken
 
 from daruma.nodes.member import MOST_SAID, member, started
-from daruma.state import phases
-from daruma.state.assignment import Assignment, Report
+from daruma.state import plan as phases
 from daruma.state.channels import State
-from daruma.state.errors import DarumaError
+from daruma.state.errors import CutOff, DarumaError, HoldLost, StorageUnavailable
 from daruma.state.events import Event
+from daruma.state.plan import Assignment, Report
 from daruma.state.settings import Settings
-from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
 from daruma.tools.context import Context
 from daruma.tools.team.templates import Expert
 

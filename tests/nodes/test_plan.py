@@ -9,9 +9,9 @@ from tests.parts import Says, a_context, a_state, a_task, settings, taken
 from daruma.nodes.plan import plan
 from daruma.state import budget
 from daruma.state.channels import State
-from daruma.state.compaction import Crowded
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed, TooLong
+from daruma.state.steps import Crowded
 
 CYCLE = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
 GOOD = '{"phases": [{"id": "a", "title": "A"}]}'

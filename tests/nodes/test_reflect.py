@@ -6,9 +6,9 @@ from tests.parts import Says, a_context, a_state, a_task, settings, taken
 
 from daruma.nodes.reflect import reflect
 from daruma.state.channels import State
-from daruma.state.compaction import Crowded
 from daruma.state.events import Event, Reflected
 from daruma.state.failure import ModelFailed, TooLong
+from daruma.state.steps import Crowded
 
 STATE = State(messages=[HumanMessage("red")], task=a_task(), steps=taken("reflect"))
 

@@ -9,10 +9,10 @@ from langchain_core.tools import tool
 from tests.parts import Says, a_context, a_state, a_task, calling, settings, taken
 
 from daruma.nodes.repair import repair
+from daruma.state.calls import ToolTask
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import ModelFailed
-from daruma.state.tool_task import ToolTask
 from daruma.tools.calls.resolve import tool_tasks
 from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import EXACT

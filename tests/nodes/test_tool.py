@@ -10,10 +10,10 @@ from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context, a_task, settings
 
 from daruma.nodes.tool import summary, tool
+from daruma.state.calls import Dispatch
 from daruma.state.channels import Update
+from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
 from daruma.state.events import Event
-from daruma.state.storage import CutOff, HoldLost, StorageUnavailable
-from daruma.state.tool_task import Dispatch
 from daruma.tools.threads import MOST_TOOL_THREADS, in_tool_thread
 
 

@@ -12,12 +12,10 @@ from tests.state.traces.endless import cycle_of
 from tests.state.traces.trace import Call, Turn, Watched, runs_before_alarm
 
 from daruma.state import budget
-from daruma.state.alarm import alarm
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.state.loops import repeating
-from daruma.state.step import Step, append_steps
-from daruma.state.stuckness import without_progress
+from daruma.state.progress import alarm, repeating, without_progress
+from daruma.state.steps import Step, append_steps
 
 LOOPING = [think("shout#1"), think("shout#1", "x")]
 ASKED = think("shout#1", "x")

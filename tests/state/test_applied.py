@@ -20,10 +20,9 @@ from tests.parts import (
     taken,
 )
 
-from daruma.state.applied import applied, state_of
-from daruma.state.assignment import Report
-from daruma.state.channels import State, Update
-from daruma.state.drifted import Drifted
+from daruma.state.channels import State, Update, applied, state_of
+from daruma.state.plan import Report
+from daruma.state.savepoint import Drifted
 
 ASKED, ANSWERED = HumanMessage("Do it", id="1"), AIMessage("Done.", id="2")
 BEFORE = a_state(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.parts import a_call
 
-from daruma.state.approval import Grounds, approval_of
+from daruma.state.calls import Grounds, approval_of
 
 CALL = a_call("c1", name="run_command", args={"command": "make", "timeout": 5})
 

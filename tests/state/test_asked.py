@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import AIMessage
 from tests.parts import a_call
 
-from daruma.state.asked import signature_of, tools_in
-from daruma.state.tool_task import ToolTask
+from daruma.state.calls import ToolTask
+from daruma.state.progress import signature_of, tools_in
 
 NOTHING = AIMessage("")
 

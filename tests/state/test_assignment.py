@@ -7,15 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_phase, a_plan, a_savepoint, a_state, a_task, taken
 
-from daruma.state.assignment import (
-    Assignment,
-    Report,
-    assignments,
-    known,
-    reduce_reports,
-    shares,
-)
 from daruma.state.channels import State
+from daruma.state.plan import Assignment, Report, reduce_reports
+from daruma.state.spending import assignments, known, shares
 
 PLAN = a_plan(
     a_phase("a", status="completed", answer="A is there."),

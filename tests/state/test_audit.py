@@ -2,7 +2,7 @@
 
 import json
 
-from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
+from daruma.state.steps import ArgumentRepair, Audit, LeftOut, NameChange, RepairRound
 
 
 def test_an_audit_is_plain_values() -> None:

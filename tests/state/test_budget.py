@@ -10,7 +10,7 @@ from tests.parts import a_failure, a_phase, a_plan, a_state, a_task, taken
 from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.state.step import Step, StepKind, append_steps
+from daruma.state.steps import Step, StepKind, append_steps
 
 KINDS = ("plan", "think", "verify", "reflect", "recover")
 STEPS = st.lists(

@@ -2,7 +2,7 @@
 
 from tests.parts import a_state, a_task, taken
 
-from daruma.state.budget_standing import standing
+from daruma.state.spending import standing
 
 
 def test_steps_are_counted_in_whole_numbers() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from daruma.state.clarification import Clarification, each_of, joined, with_status
+from daruma.state.conversation import Clarification, each_of, joined, with_status
 
 FIRST = Clarification(call_id="a", target_action="pay", missing_fields=("sum",))
 SECOND = replace(FIRST, call_id="b")

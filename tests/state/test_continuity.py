@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from daruma.state.continuity import RESUME, Continuity, reduce_continuity
+from daruma.state.conversation import RESUME, Continuity, reduce_continuity
 
 OPEN = Continuity(mode=RESUME)
 STALE = Continuity(status="stale")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from daruma.state.copied import copied
+from daruma.state.record import copied
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.pregel._checkpoint import delta_channels_to_snapshot
 from tests.parts import memory
 
-from daruma.state.channels import State
-from daruma.state.delta import GrowingDelta, RareDelta
-from daruma.state.step import Step, append_steps
+from daruma.state.channels import GrowingDelta, RareDelta, State
+from daruma.state.steps import Step, append_steps
 
 GROWING: Any = GrowingDelta(append_steps, list)
 RARE: Any = RareDelta(append_steps, list, snapshot_frequency=1)

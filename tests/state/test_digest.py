@@ -1,6 +1,6 @@
 """Digests are short, and equal for equal things only."""
 
-from daruma.state.digest import digest
+from daruma.state.text import digest
 
 
 def test_the_order_of_keys_does_not_count() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.state.drifted import MOST, Drifted, reduce_drifted
+from daruma.state.savepoint import MOST, Drifted, reduce_drifted
 
 KNOWN = Drifted(task_id="t/1", paths=("a", "b"))
 OTHER = Drifted(task_id="t/2", paths=("c",))

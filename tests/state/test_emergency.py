@@ -5,13 +5,10 @@ from typing import get_args
 import pytest
 from tests.parts import a_failure, settings
 
-from daruma.state.emergency import EmergencyError, emergency_of
-from daruma.state.emergency_en import EN
-from daruma.state.emergency_words import Words
-from daruma.state.emergency_zh import ZH
+from daruma.state.emergency import EN, ZH, EmergencyError, Words, emergency_of
 from daruma.state.failure import Code, Failure
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_fallback import FallbackChain
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.sections import FallbackChain
 
 ERROR = EmergencyError(
     error_code="timeout",

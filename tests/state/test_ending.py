@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from tests.parts import GREEN, RED, a_failure, a_phase, a_plan, a_task, calling, taken
 
 from daruma.state.channels import State
-from daruma.state.ending import answer, stopped_text, work_failure, work_status
-from daruma.state.status import Status
+from daruma.state.outcome import answer, stopped_text, work_failure, work_status
+from daruma.state.task import Status
 from daruma.state.verification import Verification
 
 ANSWERED: dict[str, Any] = {"messages": [AIMessage("Done.")]}

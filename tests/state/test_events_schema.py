@@ -10,9 +10,8 @@ from jsonschema import Draft202012Validator
 from tests.parts import settings
 from tests.scripted_runs import Run, against, call, calls, fall, phases, say, shout
 
-from daruma.state.event_fields import MEANINGS, meaning_of
 from daruma.state.events import EVENTS, Event
-from daruma.state.events_schema import EventRefused, events_schema, read_event
+from daruma.state.events_schema import MEANINGS, EventRefused, events_schema, meaning_of, read_event
 
 QUICK: dict[str, Any] = {
     "sandbox": {"require": "none"},
@@ -99,5 +98,5 @@ def test_every_meaning_is_of_a_field() -> None:
     both = {f"{event.type}.{f.name}" for event in EVENTS.values() for f in fields(event)}
 
     assert [key for key in MEANINGS if key not in names | both] == []
-    with pytest.raises(LookupError, match=r"state/event_fields\.py"):
+    with pytest.raises(LookupError, match=r"state/events_schema\.py"):
         meaning_of("task_started", "unheard_of")

@@ -17,8 +17,8 @@ from langgraph.errors import NodeTimeoutError
 from tests.parts import a_failure
 
 from daruma.graph.models.errors import ModelUnavailable, ScriptExhausted
+from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, ModelFailed, TaskFailed, bug_in, classify, failure_of
-from daruma.state.storage import StorageUnavailable
 from daruma.tools.sandbox.sandbox import SandboxUnavailable
 
 

@@ -8,10 +8,9 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Overwrite
 from tests.parts import a_call, a_phase, a_plan, a_task
 
-from daruma.state.channels import State
-from daruma.state.fitting import refuse_misfits
-from daruma.state.step import Step
-from daruma.state.storage import DamagedState
+from daruma.state.channels import State, refuse_misfits
+from daruma.state.errors import DamagedState
+from daruma.state.steps import Step
 
 TASK = a_task()
 PLAN = a_plan(a_phase("p1"))

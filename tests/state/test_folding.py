@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from daruma.state.folding import folded
+from daruma.state.text import folded
 
 ALIKE = [
     ("Foo Bar", "foo  bar "),

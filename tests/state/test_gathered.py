@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.gathered import NOTHING, Gathered, gathered, holds_any
+from daruma.state.messages import NOTHING, Gathered, gathered, holds_any
 
 
 @given(st.lists(st.lists(st.integers(0, 50), max_size=9)), st.lists(st.integers(0, 60)))

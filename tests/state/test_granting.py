@@ -2,9 +2,9 @@
 
 import pytest
 
-from daruma.state.amounts import Amounts, Measure, Scope
-from daruma.state.grant import Overrun
-from daruma.state.granting import AGAIN, STOP, amount_in, granted, told
+from daruma.state.spending import AGAIN, STOP, amount_in, granted, told
+from daruma.state.steps import Overrun
+from daruma.state.task import Amounts, Measure, Scope
 
 
 def over(scope: Scope, measure: Measure, spent: float, limit: float) -> Overrun:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.types import GraphOutput
 
-from daruma.state.growing import Growing, growing, plain
+from daruma.state.messages import Growing, growing, plain
 
 NONE_EVER: frozenset[int] = frozenset()
 NEVER: tuple[int, ...] = ()

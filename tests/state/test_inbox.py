@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from daruma.state.approval import Approval
-from daruma.state.inbox import inbox_of
-from daruma.state.interrupts import approval_request, reply_schema
+from daruma.state.calls import Approval
+from daruma.state.interrupts import approval_request, inbox_of, reply_schema
 
 PLAN: dict[str, Any] = {
     "type": "spec_review_request",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.parts import a_call
 
-from daruma.state.approval import approval_of
+from daruma.state.calls import approval_of
 from daruma.state.interrupts import (
     Answer,
     Approve,

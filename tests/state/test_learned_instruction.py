@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.learned_instruction import HEAD, LONGEST, MOST, learned_instruction
+from daruma.state.context import HEAD, LONGEST, MOST, learned_instruction
 from daruma.state.lessons import Instruction, Lessons
 
 

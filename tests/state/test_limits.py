@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.parts import settings
 
-from daruma.state.limits import limits_of, verifies
 from daruma.state.mode import Mode
+from daruma.state.spending import limits_of, verifies
 from daruma.state.task import Limits
 
 

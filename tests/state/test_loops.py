@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from tests.parts import taken
 from tests.state.test_rounds import think
 
-from daruma.state.loops import Loop, repeating, threshold_of
-from daruma.state.rounds import Round
-from daruma.state.step import Step
+from daruma.state.progress import Loop, Round, repeating, threshold_of
+from daruma.state.steps import Step
 
 
 def record(*done: str) -> tuple[list[Step], str]:

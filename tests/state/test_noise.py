@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daruma.state.noise import without_noise, without_numbers
+from daruma.state.text import without_noise, without_numbers
 
 NOISE = [
     ("1 failed in 0.03s", "1 failed in 0.41s"),

@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from tests.parts import a_call, a_state
 
-from daruma.state.observed import Observed, observed
+from daruma.state.progress import Observed, observed
 
 ID = "t/1:answer:0"
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.clarification import Clarification
-from daruma.state.continuity import RESUME, Continuity
-from daruma.state.old_snapshots import continuity_of, to_snapshot
+from daruma.state.conversation import RESUME, Clarification, Continuity, continuity_of, to_snapshot
 
 ASKED = Clarification(
     target_action="create_reminder",

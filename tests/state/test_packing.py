@@ -12,12 +12,11 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Overwrite, Send
 from tests.parts import a_call, a_task
 
-from daruma.state.packing import Packing
+from daruma.state.calls import Dispatch
 from daruma.state.record import record
-from daruma.state.step import Step
+from daruma.state.serializer import Packing, Records, Unpacking
+from daruma.state.steps import Step
 from daruma.state.stored import STORED_TYPES
-from daruma.state.tool_task import Dispatch
-from daruma.state.unpacking import Records, Unpacking
 from daruma.state.usage import Usage
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_failure, a_phase, a_plan
 
-from daruma.state import phases
+from daruma.state import plan as phases
 from daruma.state.plan import Plan
 
 DIAMOND = a_plan(

@@ -3,8 +3,8 @@
 import pytest
 from tests.parts import settings
 
-from daruma.state.policy_key import PolicyKey, policy_key
-from daruma.state.settings_errors import SettingsError
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.tools import PolicyKey, policy_key
 
 READ = {
     "shout": PolicyKey("shout"),

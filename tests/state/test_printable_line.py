@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.printable_line import LONGEST, printable_line
+from daruma.state.text import LONGEST, printable_line
 
 
 @given(st.text(max_size=1000))

@@ -3,7 +3,8 @@
 import pytest
 from tests.parts import a_state, a_task, settings
 
-from daruma.state.prompt_pieces import Place, pieces, said_before
+from daruma.state.context import PiecePlace as Place
+from daruma.state.context import pieces, said_before
 
 PROMPTS = settings(
     prompts={

@@ -2,8 +2,8 @@
 
 from tests.parts import a_phase, a_plan, a_state
 
+from daruma.state.budget import record_step
 from daruma.state.channels import State
-from daruma.state.recording import record_step
 
 
 def test_a_step_belongs_to_its_task_and_phase() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.parts import a_call, a_failure, a_phase, a_plan, a_recovery, a_state, taken
 
-from daruma.state.recoveries import (
+from daruma.state.budget import (
     asked_before,
     ended_with,
     hidden_tools,
@@ -13,7 +13,7 @@ from daruma.state.recoveries import (
     retries,
     retries_of,
 )
-from daruma.state.step import Step
+from daruma.state.steps import Step
 
 HIDING = taken("recover", recovery=a_recovery("alternative-tool", hides="shout"))
 RETRYING = taken("recover", recovery=a_recovery("retry", tool="shout"))

@@ -9,7 +9,7 @@ from tests.parts import GREEN, a_failure, a_phase
 
 from daruma.state.emergency import emergency_of
 from daruma.state.result import TaskResult
-from daruma.state.status import Status
+from daruma.state.task import Status
 
 RESULT = TaskResult(
     task_id="t/1",

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.parts import taken
 
+from daruma.state.progress import Round, attempt, refused, rounds, since_recovery
 from daruma.state.recovery import Carried, Recovered, Strategy
-from daruma.state.rounds import Round, attempt, refused, rounds, since_recovery
-from daruma.state.step import Step
+from daruma.state.steps import Step
 
 
 def think(signature: str = "", saw: str = "", **changes: Any) -> Step:

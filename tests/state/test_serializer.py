@@ -20,9 +20,9 @@ from langgraph.checkpoint.serde.jsonplus import _msgpack_enc
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 
+from daruma.state.errors import DamagedState
 from daruma.state.record import record
 from daruma.state.serializer import StrictSerializer
-from daruma.state.storage import DamagedState
 from daruma.state.stored import STORED_TYPES
 
 

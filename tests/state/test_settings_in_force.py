@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_in_force import in_force
-from daruma.state.settings_keys import keys
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.reference import in_force, keys
 
 
 def test_the_source_of_each_value_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from daruma.state.settings import Settings
-from daruma.state.settings_keys import NAME, Key, keys, sections
-from daruma.state.settings_sources import sources
+from daruma.state.settings.reference import NAME, Key, keys, sections
+from daruma.state.settings.sources import sources
 
 LIVE = [key for key in keys() if NAME not in key.path]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
+from daruma.state.settings.errors import SettingsError
 
 
 @pytest.fixture(autouse=True)

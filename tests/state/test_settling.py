@@ -3,8 +3,7 @@
 import pytest
 from tests.parts import a_phase, a_plan
 
-from daruma.state.plan import Plan
-from daruma.state.settling import MOST_CONFLICTS, with_conflicts, with_red_checks
+from daruma.state.plan import MOST_CONFLICTS, Plan, with_conflicts, with_red_checks
 
 PLAN = a_plan(
     a_phase("a", status="completed", expert="developer"),

@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_state, a_task
 
-from daruma.state.amounts import Amounts
-from daruma.state.grant import Grant
-from daruma.state.shares import with_shares
-from daruma.state.spending import allowed
-from daruma.state.step import Step
+from daruma.state.spending import allowed, with_shares
+from daruma.state.steps import Grant, Step
+from daruma.state.task import Amounts
 from daruma.state.usage import Usage
 
 

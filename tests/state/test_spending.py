@@ -8,10 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_phase, a_plan, a_state, a_task
 
-from daruma.state.amounts import Amounts, Measure, Scope
-from daruma.state.audit import Audit
-from daruma.state.failover import Attempt, Failover
-from daruma.state.grant import Grant
 from daruma.state.spending import (
     Spending,
     allowed,
@@ -22,8 +18,9 @@ from daruma.state.spending import (
     stopped,
     unchecked,
 )
-from daruma.state.step import Step, StepKind
-from daruma.state.usage import Usage
+from daruma.state.steps import Audit, Grant, Step, StepKind
+from daruma.state.task import Amounts, Measure, Scope
+from daruma.state.usage import Attempt, Failover, Usage
 
 MORE = Amounts(tokens=5, usd=0.5, seconds=2.0)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import taken
 
-from daruma.state.step import Step, append_steps
+from daruma.state.steps import Step, append_steps
 
 STEPS = st.lists(st.sampled_from(taken("plan", "think", "verify", "reflect", "recover")))
 

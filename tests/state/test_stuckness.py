@@ -5,9 +5,8 @@ from tests.parts import taken
 from tests.state.test_loops import record
 from tests.state.test_rounds import think
 
-from daruma.state.rounds import Round
-from daruma.state.step import Step
-from daruma.state.stuckness import is_slow, is_stuck, news, without_progress
+from daruma.state.progress import Round, is_slow, is_stuck, news, without_progress
+from daruma.state.steps import Step
 
 
 def past(done: str) -> list[Round]:

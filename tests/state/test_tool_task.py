@@ -2,7 +2,7 @@
 
 from tests.parts import a_call
 
-from daruma.state.tool_task import moved, reduce_calls, with_status
+from daruma.state.calls import moved, reduce_calls, with_status
 
 
 def test_a_tuple_begins_a_new_turn() -> None:

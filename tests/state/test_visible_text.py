@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.visible_text import LONGEST_LINE, MOST_BLANKS, revealed, revealed_line, warnings
+from daruma.state.text import LONGEST_LINE, MOST_BLANKS, revealed, revealed_line, warnings
 
 REVEALED = {
     "ls -l 'a b'": "ls -l 'a b'",

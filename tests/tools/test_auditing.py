@@ -2,7 +2,7 @@
 
 from tests.parts import a_call
 
-from daruma.state.audit import ArgumentRepair, LeftOut, NameChange, RepairRound
+from daruma.state.steps import ArgumentRepair, LeftOut, NameChange, RepairRound
 from daruma.tools.calls.answers import audit_of, changes_of
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from daruma.state.policy_key import policy_key
+from daruma.state.settings.tools import policy_key
 from daruma.tools.calls.policy.shell import is_plainly, may_run
 
 PUSH = policy_key("run_command(git push *)")

@@ -8,8 +8,8 @@ import pytest
 from tests.parts import a_context, a_task, settings
 
 from daruma.state.channels import State
-from daruma.state.drifted import MOST, Drifted
 from daruma.state.events import Event, WorkspaceDrifted
+from daruma.state.savepoint import MOST, Drifted
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.snapshots.outcome import Change

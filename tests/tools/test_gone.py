@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.parts import a_call, a_context
 
 from daruma.graph.journals import Place, ProcessJournals
-from daruma.state.digest import digest
+from daruma.state.text import digest
 from daruma.tools.calls.journal import Effect, Outcome
 from daruma.tools.calls.once import without_tool
 from daruma.tools.context import Context

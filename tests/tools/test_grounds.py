@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.parts import a_call, a_context, no_sandbox
 
-from daruma.state.approval import Grounds
+from daruma.state.calls import Grounds
 from daruma.tools.calls.approvals import grounds_of, tree_now
 from daruma.tools.errors import ToolError
 from daruma.tools.sandbox.sandbox import SandboxUnavailable

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
 
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_tools import McpServer
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.tools import McpServer
 from daruma.tools.calls.application_tool import ToolRefused, from_application
 from daruma.tools.calls.mcp import McpUnavailable, is_mcp_tool, mcp_tools, usable_name
 from daruma.tools.calls.registry import Registry

@@ -10,9 +10,9 @@ from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context
 
 from daruma.graph.journals import Place, ProcessJournal, ProcessJournals
+from daruma.state.errors import StorageUnavailable
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import Question, read_reply
-from daruma.state.storage import StorageUnavailable
 from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turns
 from daruma.tools.calls.once import once, question_of
 from daruma.tools.context import Context

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.reference import without_reference
+from daruma.state.text import without_reference
 from daruma.tools.calls.results import MOST, Outputs, ProcessOutputs, shown
 
 

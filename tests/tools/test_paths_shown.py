@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from tests.parts import a_call
 
-from daruma.state.tool_task import ToolTask
+from daruma.state.calls import ToolTask
 from daruma.tools.calls.path_advice import MOST, MOST_SHOWN, paths_of
 
 SEARCH = "src/pkg/a.py:12: import a\nlib/a.py:3: x\ndocs/my notes/a.md:1: y"

@@ -7,10 +7,10 @@ import pytest
 from tests.parts import a_context, a_failure, a_phase, a_plan, a_state, a_task, taken
 
 from daruma.nodes.pause import apply_decision, asks, question_of
-from daruma.state.amounts import Amounts, Measure
 from daruma.state.channels import State
-from daruma.state.grant import Grant, Overrun, Paying
-from daruma.state.granting import AGAIN, STOP, amount_in
+from daruma.state.spending import AGAIN, STOP, amount_in
+from daruma.state.steps import Grant, Overrun, Paying
+from daruma.state.task import Amounts, Measure
 
 LIMITS = {"spend": Amounts(tokens=10)}
 

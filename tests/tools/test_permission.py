@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.parts import a_call, a_context, settings
 
-from daruma.state.approval import approval_of
-from daruma.state.tool_task import ToolTask
+from daruma.state.calls import ToolTask, approval_of
 from daruma.tools.calls.approvals import check_permission, grounds_of
 from daruma.tools.context import Context
 from daruma.tools.errors import NotPermitted

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import settings
 
-from daruma.state.settings_tools import PolicyRule, Tools
+from daruma.state.settings.tools import PolicyRule, Tools
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.calls.policy.policy import decide
 from daruma.tools.calls.registry import Registry

@@ -2,8 +2,8 @@
 
 import pytest
 
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 
 

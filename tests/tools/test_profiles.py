@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.policy.policy import check_named, check_profile, shows
 from daruma.tools.calls.tool import Effect, Tool
 

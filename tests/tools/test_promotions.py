@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool, tool
 
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.names import PromotionRefused
 from daruma.tools.calls.registry import Registry
 

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.tools import tool
 
 from daruma.state.errors import DarumaError
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.tools import Tools
 from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.calls.names import ToolNameConflictError
 from daruma.tools.calls.registry import Registry

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from tests.parts import settings
 
-from daruma.state.tool_task import ToolTask
+from daruma.state.calls import ToolTask
 from daruma.tools.calls.parse import Call
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.resolve import tool_task, tool_tasks, with_arguments

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from tests.parts import a_call
 from tests.scripted_runs import illegal
 
-from daruma.state.growing import Growing
+from daruma.state.messages import Growing
 from daruma.tools.calls.results import LIMIT, cut_off, leave_out, storable, tool_result, unanswered
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from tests.scripted_runs import illegal
 
-from daruma.state.growing import Growing
+from daruma.state.messages import Growing
 from daruma.tools.window.provider_messages import request, sendable
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from daruma.state.audit import (
+from daruma.state.calls import ToolTask
+from daruma.state.failure import Failure
+from daruma.state.steps import (
     MAX_NAMES,
     SAMPLE,
     SAMPLE_BYTES,
@@ -15,9 +17,7 @@ from daruma.state.audit import (
     NameChange,
     RepairRound,
 )
-from daruma.state.failover import Failover
-from daruma.state.failure import Failure
-from daruma.state.tool_task import ToolTask
+from daruma.state.usage import Failover
 from daruma.tools.calls.parse import calls_of
 from daruma.tools.calls.results import blank, clean, cut_off
 

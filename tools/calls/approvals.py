@@ -9,12 +9,10 @@ from typing import Any, Final
 
 from langgraph.types import interrupt
 
-from daruma.state.approval import Approval, Grounds, approval_of
+from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, moved
 from daruma.state.errors import DarumaError
-from daruma.state.inbox import inbox_of
-from daruma.state.interrupts import Decision, reply_schema
-from daruma.state.settings_tools import Tools
-from daruma.state.tool_task import ToolTask, moved
+from daruma.state.interrupts import Decision, inbox_of, reply_schema
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.policy.policy import decide
 from daruma.tools.calls.resolve import with_arguments
 from daruma.tools.calls.tool import Tool

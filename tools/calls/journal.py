@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
-from daruma.state.tool_task import ToolTaskStatus
+from daruma.state.calls import ToolTaskStatus
 from daruma.tools.calls.tool import Tool
 from daruma.tools.snapshots.outcome import (
     By,

@@ -16,7 +16,7 @@ from langgraph.errors import GraphBubbleUp
 
 from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
-from daruma.state.settings_tools import McpServer
+from daruma.state.settings.tools import McpServer
 from daruma.tools.calls.langchain import KEPT
 from daruma.tools.calls.tool import Effect, Surroundings, Tool
 from daruma.tools.errors import OutcomeUnknown, ToolError
@@ -44,7 +44,7 @@ async def mcp_tools(servers: Mapping[str, McpServer | Mapping[str, Any]]) -> lis
     """Ask each server for its tools, which are named ``mcp__SERVER__TOOL``.
 
     A server is written as in the settings: ``{"command": [...]}`` or ``{"url": ...}``. Raises
-    :class:`~daruma.state.settings_errors.SettingsError` for one that is neither, and
+    :class:`~daruma.state.settings.errors.SettingsError` for one that is neither, and
     :class:`McpUnavailable` without the adapter, and for the first server that does not start or
     answer within ``START_SECONDS``.
     """

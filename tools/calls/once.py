@@ -5,11 +5,11 @@ from typing import Final
 
 from langgraph.errors import GraphInterrupt
 
-from daruma.state.digest import digest
+from daruma.state.calls import ToolTask
 from daruma.state.events import CallSettled
 from daruma.state.interrupts import Question
 from daruma.state.settings import Settings
-from daruma.state.tool_task import ToolTask
+from daruma.state.text import digest
 from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turn, only_looks
 from daruma.tools.calls.policy.policy import decide, is_known_safe
 from daruma.tools.calls.tool import Tool

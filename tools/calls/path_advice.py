@@ -8,7 +8,7 @@ from typing import Final
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from daruma.state.tool_task import ToolTask
+from daruma.state.calls import ToolTask
 from daruma.tools.errors import FileMissing, ToolError
 from daruma.tools.files.beneath import FilesBeneath
 from daruma.tools.files.paths import shown

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.tools import BaseTool
 
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.builtin_tools import BUILTIN_TOOLS, READ_OUTPUT, TOOLSET_TOOLS
 from daruma.tools.calls.alternatives import MOST, ranked
 from daruma.tools.calls.application_tool import from_application
@@ -48,7 +48,7 @@ class Registry:
 
         Raises :class:`ToolNameConflictError` for names and aliases that could mean two tools,
         :class:`~daruma.tools.calls.names.PromotionRefused` for a promotion that leads nowhere, and
-        :class:`~daruma.state.settings_errors.SettingsError` for a profile that is not there and
+        :class:`~daruma.state.settings.errors.SettingsError` for a profile that is not there and
         for a rule that is about nothing.
         """
         tools, normalize = self._tools.values(), settings.normalize_names

@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from daruma.state.clarification import Clarification
+from daruma.state.calls import Problem, ToolTask
+from daruma.state.conversation import Clarification
 from daruma.state.record import changed
-from daruma.state.settings_tools import PolicyRule
-from daruma.state.tool_task import Problem, ToolTask
+from daruma.state.settings.tools import PolicyRule
 from daruma.tools.calls.names import resolve_name
 from daruma.tools.calls.parse import Call, calls_of, unstorable
 from daruma.tools.calls.policy.policy import decide

@@ -8,9 +8,9 @@ from unicodedata import category
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from daruma.state.growing import growing
-from daruma.state.reference import REFERENCE, left_out
-from daruma.state.tool_task import ToolTask
+from daruma.state.calls import ToolTask
+from daruma.state.messages import growing
+from daruma.state.text import REFERENCE, left_out
 
 # --- The one answer that every tool call gets, whatever became of it (TL-03).
 

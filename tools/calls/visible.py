@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from daruma.state.clarification import Clarification
+from daruma.state.calls import ToolTask
+from daruma.state.conversation import Clarification
 from daruma.state.settings import Settings
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.state.task import Task
-from daruma.state.tool_task import ToolTask
 from daruma.tools.calls.tool import Tool, Toolset
 from daruma.tools.context import Context
 

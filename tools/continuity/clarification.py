@@ -8,26 +8,27 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 
 from daruma.state import budget
+from daruma.state.calls import ToolTask
+from daruma.state.calls import with_status as calls_with
 from daruma.state.channels import State, Update
-from daruma.state.clarification import (
+from daruma.state.conversation import (
     MOST_ASKED,
+    RESUME,
     Clarification,
     ClarificationStatus,
+    Continuity,
+    continuity_of,
     each_of,
     joined,
     with_status,
 )
-from daruma.state.continuity import RESUME, Continuity
-from daruma.state.copied import copied
-from daruma.state.ending import answer, waits
 from daruma.state.events import ClarificationRequested, ClarificationResolved
 from daruma.state.failure import Failure
 from daruma.state.messages import Messages
 from daruma.state.mode import Mode
-from daruma.state.old_snapshots import continuity_of
-from daruma.state.step import Step
-from daruma.state.tool_task import ToolTask
-from daruma.state.tool_task import with_status as calls_with
+from daruma.state.outcome import answer, waits
+from daruma.state.record import copied
+from daruma.state.steps import Step
 from daruma.tools.calls.results import tool_result
 from daruma.tools.calls.visible import Offer, local_time
 from daruma.tools.context import Context

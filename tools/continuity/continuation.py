@@ -9,10 +9,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State
-from daruma.state.clarification import Clarification, each_of
+from daruma.state.conversation import Clarification, each_of
 from daruma.state.failure import ModelFailed
 from daruma.state.mode import split_prefix
-from daruma.state.step import Step
+from daruma.state.steps import Step
 from daruma.tools.calls.answers import call_audit
 from daruma.tools.calls.repair.json_text import bare
 from daruma.tools.calls.visible import local_time

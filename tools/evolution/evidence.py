@@ -9,10 +9,9 @@ from typing import Any, Final, Literal
 from langgraph.store.base import Item
 from pydantic import TypeAdapter, ValidationError
 
-from daruma.state.digest import digest
-from daruma.state.experience import Experience, Setback, SetbackKind
-from daruma.state.pitfall import Level, Pitfall
+from daruma.state.lessons import Experience, Level, Pitfall, Setback, SetbackKind
 from daruma.state.record import record
+from daruma.state.text import digest
 from daruma.tools.evolution.text import kept_line
 from daruma.tools.text.search import SAME_KIND, likeness
 

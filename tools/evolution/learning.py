@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from langgraph.store.base import BaseStore, PutOp
 
-from daruma.state.experience import Experience, Setback
+from daruma.state.lessons import Experience, Setback, WouldHave
 from daruma.state.settings import Settings
-from daruma.state.would_have import WouldHave
 from daruma.tools.evolution.lessons import would_have
 from daruma.tools.evolution.optimiser import count_outcomes, optimise
 from daruma.tools.evolution.pitfalls import Pitfalls, detect

@@ -11,15 +11,12 @@ from typing import Any, Final, TypeVar
 from langgraph.store.base import BaseStore, Item, Result, SearchItem
 
 from daruma.state.events import LessonsGiven
-from daruma.state.experience import Experience
-from daruma.state.lessons import KnownPitfall, Lessons
+from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, WouldHave
 from daruma.state.mode import KEEP_WORKING, Mode
-from daruma.state.pitfall import Pitfall
-from daruma.state.printable_line import printable_line
 from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
 from daruma.state.task import Task
-from daruma.state.would_have import WouldHave
+from daruma.state.text import printable_line
 from daruma.tools.context import Context
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.recoveries import would_recover

@@ -8,10 +8,9 @@ from typing import Final
 from langgraph.store.base import BaseStore
 from pydantic import TypeAdapter
 
-from daruma.state.digest import digest
-from daruma.state.experience import Experience
-from daruma.state.pitfall import Pitfall
-from daruma.state.settings_evolution import Evolution
+from daruma.state.lessons import Experience, Pitfall
+from daruma.state.settings.sections import Evolution
+from daruma.state.text import digest
 from daruma.tools.evolution.evidence import confidence_at
 from daruma.tools.evolution.pitfalls import Pitfalls, kept_in
 from daruma.tools.evolution.shelf import Namespace, all_in, plain, shelf

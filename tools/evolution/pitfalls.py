@@ -8,8 +8,7 @@ from typing import Any, Final
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem, SearchOp
 from pydantic import TypeAdapter, ValidationError
 
-from daruma.state.experience import Experience
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Experience, Pitfall
 from daruma.tools.evolution.evidence import (
     EVIDENCE,
     Evidence,

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from langgraph.store.base import BaseStore, PutOp
 from pydantic import TypeAdapter
 
-from daruma.state.digest import digest
-from daruma.state.experience import Experience, Tried
+from daruma.state.lessons import Experience, Tried
 from daruma.state.record import record
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.settings import Settings
+from daruma.state.text import digest
 from daruma.tools.evolution.shelf import Namespace, all_in, plain, shelf, valid, valid_in
 from daruma.tools.evolution.text import gated
 

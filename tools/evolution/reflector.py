@@ -7,15 +7,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from daruma.state.asked import tools_in
-from daruma.state.budget import of_task
+from daruma.state.budget import ended_with, of_task, outcomes
 from daruma.state.channels import State
-from daruma.state.digest import LENGTH, digest
-from daruma.state.experience import Experience, Setback, Tried
-from daruma.state.recoveries import ended_with, outcomes
+from daruma.state.lessons import Experience, Setback, Tried
+from daruma.state.progress import tools_in
 from daruma.state.recovery import DONE
-from daruma.state.status import Status
-from daruma.state.step import Step
+from daruma.state.steps import Step
+from daruma.state.task import Status
+from daruma.state.text import LENGTH, digest
 from daruma.tools.calls.results import clean
 from daruma.tools.evolution.setbacks import (
     NOT_RUN,

@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple, TypeGuard
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.channels import State
-from daruma.state.ending import work_failure
-from daruma.state.experience import Setback, SetbackKind
 from daruma.state.failure import Failure
-from daruma.state.noise import without_ids
+from daruma.state.lessons import Setback, SetbackKind
+from daruma.state.outcome import work_failure
 from daruma.state.plan import Phase
-from daruma.state.status import Status
-from daruma.state.step import Step
+from daruma.state.steps import Step
+from daruma.state.task import Status
+from daruma.state.text import without_ids
 from daruma.tools.evolution.text import kept_line
 from daruma.tools.text.secrets import without_keys
 

@@ -6,8 +6,8 @@ from typing import Any, Final, Literal, TypeVar
 from langgraph.store.base import BaseStore, Item
 from pydantic import TypeAdapter, ValidationError
 
-from daruma.state.digest import digest
-from daruma.state.experience import Experience
+from daruma.state.lessons import Experience
+from daruma.state.text import digest
 from daruma.tools.memory.memories import label
 
 # --- Where experience is kept: in namespaces of its owner's, apart from everybody else's (EV-04).

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from unicodedata import combining, normalize
 
-from daruma.state.hidden_characters import hiding_places
-from daruma.state.look_alikes import look_alikes
+from daruma.state.text import hiding_places, look_alikes
 from daruma.tools.calls.results import clean
 from daruma.tools.skills import usable_in
 from daruma.tools.text.search import related

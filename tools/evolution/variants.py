@@ -9,9 +9,9 @@ from typing import Final, Literal
 from langgraph.store.base import BaseStore, Item, SearchOp
 from pydantic import TypeAdapter
 
-from daruma.state.digest import LENGTH, digest
 from daruma.state.lessons import Instruction, Place
 from daruma.state.record import record
+from daruma.state.text import LENGTH, digest
 from daruma.tools.evolution.shelf import all_in, plain, shelf, valid, valid_in
 from daruma.tools.evolution.text import words
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from daruma.state.data_dir import data_dir
-from daruma.state.storage import WorkspaceBusy
+from daruma.state.errors import WorkspaceBusy
 from daruma.tools.errors import FileUnavailable
 from daruma.tools.files.beneath import Entry, FilesBeneath, Opener, entries, walk
 from daruma.tools.files.paths import shown
@@ -79,7 +79,7 @@ class Workspace:
 def workspace_locked(workspace: str | None) -> Iterator[None]:
     """Have a workspace for oneself, in this and all other processes of the host.
 
-    Raises :class:`~daruma.state.storage.WorkspaceBusy`. A folder that is not there, or whose file
+    Raises :class:`~daruma.state.errors.WorkspaceBusy`. A folder that is not there, or whose file
     system has no locks, is not kept: tools say themselves what they miss.
     """
     with ExitStack() as stack:

@@ -10,8 +10,8 @@ from typing import Final
 from langchain_core.documents import Document as LangChainDocument
 from typing_extensions import override
 
-from daruma.state.digest import digest
 from daruma.state.errors import DarumaError
+from daruma.state.text import digest
 from daruma.tools.errors import FileUnavailable
 from daruma.tools.files.paths import TextFile
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from langgraph.store.base import BaseStore, Item, SearchItem
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from daruma.state.recalled import Remembered
+from daruma.state.channels import Remembered
 from daruma.tools.calls.results import clean
 from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import ToolError

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from daruma.state.channels import Recalled, Remembered
 from daruma.state.events import MemoryRecalled
-from daruma.state.recalled import Recalled, Remembered
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.memory.memories import Memories

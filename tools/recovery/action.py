@@ -8,15 +8,14 @@ from typing import Final
 from langchain_core.messages import AIMessage, HumanMessage
 
 from daruma.state import budget
+from daruma.state.budget import MAX_TOOL_RETRIES, record_step, retries, retries_of
+from daruma.state.calls import with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited, RecoveryChosen, RecoveryCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Answer, Approve, Deny, Instruct, Question, RecoveryRequest
-from daruma.state.recording import record_step
-from daruma.state.recoveries import MAX_TOOL_RETRIES, retries, retries_of
 from daruma.state.recovery import DONE, Assent, Carried, Recovered, RecoveryAction, Strategy
-from daruma.state.settings_fallback import Recovery
-from daruma.state.tool_task import with_status
+from daruma.state.settings.sections import Recovery
 from daruma.tools.calls.answers import changes_of
 from daruma.tools.calls.resolve import tool_tasks
 from daruma.tools.calls.results import tool_result

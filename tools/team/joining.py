@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from daruma.state.assignment import Assignment
 from daruma.state.errors import DarumaError
+from daruma.state.plan import Assignment
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError

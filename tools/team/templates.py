@@ -11,9 +11,9 @@ from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_team import Team
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.sections import Team
+from daruma.state.settings.tools import Tools
 from daruma.state.task import Task
 from daruma.tools.calls.policy.policy import check_named
 from daruma.tools.threads import in_thread

@@ -7,11 +7,12 @@ from typing import Final
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from daruma.state import budget, phases
+from daruma.state import budget
+from daruma.state import plan as phases
 from daruma.state.channels import State
-from daruma.state.compaction import Compaction, Crowded
-from daruma.state.context_cost import ContextCost, Measure
 from daruma.state.failure import Failure
+from daruma.state.steps import Compaction, ContextCost, Crowded
+from daruma.state.steps import ContextMeasure as Measure
 from daruma.tools.context import Context
 from daruma.tools.window.draft import limit_named
 from daruma.tools.window.summary import Call, Job, Role, Summariser

@@ -12,9 +12,8 @@ from langchain_core.messages import AnyMessage
 
 from daruma.state.budget import latest_of_task
 from daruma.state.channels import State, Update
-from daruma.state.compaction import Asking, Crowded
 from daruma.state.failure import Failure, ModelFailed
-from daruma.state.step import StepKind
+from daruma.state.steps import Asking, Crowded, StepKind
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Context
 from daruma.tools.window.provider_messages import Sendable, request

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
-from daruma.state.growing import Growing, growing
+from daruma.state.messages import Growing, growing
 
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 

@@ -8,13 +8,12 @@ from typing import Final, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
+from daruma.state.budget import record_step
 from daruma.state.channels import State
-from daruma.state.context_cost import By
-from daruma.state.failover import Failover
 from daruma.state.failure import ModelFailed
-from daruma.state.recording import record_step
 from daruma.state.spending import overrun
-from daruma.state.usage import Usage
+from daruma.state.steps import By
+from daruma.state.usage import Failover, Usage
 from daruma.tools.calls.answers import call_audit, unusable
 from daruma.tools.context import Answer, Context, Sampling
 from daruma.tools.window.tokens import MESSAGE, REPLY

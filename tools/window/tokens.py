@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from daruma.state.growing import growing
+from daruma.state.messages import growing
 from daruma.tools.calls.tool import Tool
 from daruma.tools.window.provider_messages import sendable, settled
 

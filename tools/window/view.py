@@ -15,9 +15,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from daruma.state.compaction import Compaction
-from daruma.state.growing import Growing, growing
-from daruma.state.reference import REFERENCE, left_out
+from daruma.state.messages import Growing, growing
+from daruma.state.steps import Compaction
+from daruma.state.text import REFERENCE, left_out
 
 # --- Showing less of one message: a placeholder for a tool's output, or the two ends of long texts.
 #

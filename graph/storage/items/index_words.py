@@ -13,7 +13,7 @@ from typing import Any, Final
 from daruma.graph.storage.items.filters import is_plain
 from daruma.graph.storage.items.names import prefixes, stored_namespace
 from daruma.graph.storage.sealing import Sealing
-from daruma.state.digest import digest
+from daruma.state.text import digest
 from daruma.tools.text.search import query_terms, terms
 
 _ROOM: Final = 700_000

@@ -32,7 +32,7 @@ from daruma.graph.storage.items.vectors import (
 from daruma.graph.storage.items.word_counts import beneath
 from daruma.graph.storage.items.word_search import Ranked
 from daruma.graph.storage.pool import Connection
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 from daruma.tools.text.search import WORDS_ONLY
 
 SEALED: Final = "by words alone: a sealed database keeps no vectors, as they tell what a text says"

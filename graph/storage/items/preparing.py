@@ -18,7 +18,7 @@ from daruma.graph.storage.items.names import stored_name, stored_namespace
 from daruma.graph.storage.items.rows import Row
 from daruma.graph.storage.items.texts import text_of
 from daruma.graph.storage.items.values import ValueRefused, sealed_value
-from daruma.state.digest import digest
+from daruma.state.text import digest
 from daruma.tools.threads import to_thread
 
 _LONGEST_NAME: Final = 2000

@@ -172,7 +172,7 @@ async def namespaces(connection: Connection, prefix: Sequence[str]) -> list[tupl
 
 
 def item_of(row: DictRow, sealing: Sealing, score: float | None = None) -> SearchItem:
-    """Return the item of a row. Raises :class:`~daruma.state.storage.DamagedState`."""
+    """Return the item of a row. Raises :class:`~daruma.state.errors.DamagedState`."""
     return SearchItem(**_parts(row, sealing), score=score)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from daruma.graph.storage.items.names import stored_name, stored_namespace
 from daruma.graph.storage.sealing import Sealing, Typed
-from daruma.state.errors import DarumaError
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState, DarumaError
 
 _KIND = "json"
 
@@ -33,7 +32,7 @@ def sealed_value(
 def opened_value(
     sealing: Sealing, namespace: Sequence[str], key: str, stored: Typed
 ) -> dict[str, Any]:
-    """Return a value as it was given. Raises :class:`~daruma.state.storage.DamagedState`."""
+    """Return a value as it was given. Raises :class:`~daruma.state.errors.DamagedState`."""
     try:
         kind, text = sealing.open(stored, _place(namespace, key))
         if kind != _KIND:

@@ -18,7 +18,7 @@ from daruma.graph.storage.items.index_words import IndexWords
 from daruma.graph.storage.items.names import between
 from daruma.graph.storage.items.word_search import Ranked
 from daruma.graph.storage.pool import Connection
-from daruma.state.digest import digest
+from daruma.state.text import digest
 
 MOST_NUMBERS: Final = 4000
 """Numbers of a vector that pgvector indexes as ``halfvec``; longer ones are compared one by one."""

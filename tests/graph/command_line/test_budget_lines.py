@@ -8,10 +8,10 @@ from daruma.graph.command_line.asking_person import _answer
 from daruma.graph.command_line.budget_bar import bar, in_words, spent_of
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.questions import how_to_answer
-from daruma.state.amounts import Amounts
 from daruma.state.events import BudgetSettled, BudgetSpent
-from daruma.state.granting import AGAIN
-from daruma.state.step import Step
+from daruma.state.spending import AGAIN
+from daruma.state.steps import Step
+from daruma.state.task import Amounts
 from daruma.state.usage import Usage
 
 WHERE: Any = {"node": "main", "scope": "task", "measure": "usd"}

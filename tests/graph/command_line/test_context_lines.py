@@ -6,8 +6,8 @@ import pytest
 
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.paper import Line
-from daruma.state.context_cost import ContextCost
 from daruma.state.events import ContextCompacted
+from daruma.state.steps import ContextCost
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from tests.parts import a_failure
 
 from daruma.graph.command_line.faults import complaint, failed, kept
 from daruma.graph.models.errors import ModelUnavailable
+from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import TaskFailed
-from daruma.state.storage import StorageUnavailable
 
 
 def test_errors_for_people_are_said_as_they_are() -> None:

@@ -10,7 +10,7 @@ from tests.daruma_command import DONE, Daruma
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.memory_list import print_memories
 from daruma.graph.command_line.paper import Line, Paper
-from daruma.state.recalled import Remembered
+from daruma.state.channels import Remembered
 
 FACT = "The billing tests need DB_URL."
 

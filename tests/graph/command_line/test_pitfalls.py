@@ -18,9 +18,7 @@ from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.pitfall_list import print_pitfalls
 from daruma.graph.command_line.pitfall_view import PitfallView
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.state.experience import Experience, Setback, Tried
-from daruma.state.lessons import KnownPitfall, Lessons
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback, Tried
 from daruma.tools.evolution.evidence import HALF_LIFE
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.pitfalls import Pitfalls

@@ -21,11 +21,10 @@ from daruma.graph.command_line.paper import Line, Paper
 from daruma.graph.command_line.printable import one_line, shown
 from daruma.graph.command_line.progress import Progress
 from daruma.graph.pictures.call_title import call_title
-from daruma.state.audit import ArgumentRepair, Audit, LeftOut, NameChange
-from daruma.state.context_cost import ContextCost
 from daruma.state.events import EVENTS
-from daruma.state.failover import Attempt, Failover
-from daruma.state.visible_text import revealed
+from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange
+from daruma.state.text import revealed
+from daruma.state.usage import Attempt, Failover
 
 NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
 

@@ -7,7 +7,6 @@ import pytest
 from daruma.graph.command_line.audit_lines import audit_lines
 from daruma.graph.command_line.event_lines import lines_of
 from daruma.graph.command_line.paper import Line
-from daruma.state.audit import Audit
 from daruma.state.events import (
     Event,
     ModelAttemptFailed,
@@ -15,8 +14,9 @@ from daruma.state.events import (
     RecoveryCompleted,
     RecoveryStarted,
 )
-from daruma.state.failover import Attempt, Failover
 from daruma.state.recovery import Carried
+from daruma.state.steps import Audit
+from daruma.state.usage import Attempt, Failover
 
 FAILED = ModelAttemptFailed(
     node="main", model="a", attempt=2, error="slow down", then="again", status=429, wait=2.0

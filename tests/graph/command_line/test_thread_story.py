@@ -10,10 +10,10 @@ from daruma.graph.command_line.paper import Paper
 from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.thread_story import print_story
 from daruma.graph.command_line.thread_view import ThreadView
-from daruma.state.audit import Audit
-from daruma.state.failover import Attempt, Failover
 from daruma.state.recovery import Recovered
 from daruma.state.result import TaskResult
+from daruma.state.steps import Audit
+from daruma.state.usage import Attempt, Failover
 
 
 def test_a_story_tells_what_was_got_over() -> None:

@@ -9,9 +9,9 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphInterrupt
 from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, call, calling
 
-from daruma.graph.middleware import RepairLadder
+from daruma.graph.middleware.repair_ladder import RepairLadder
 from daruma.graph.models.errors import ScriptExhausted
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.tools import Tools
 from daruma.tools.calls.names import ToolNameConflictError
 
 ALIASED = Tools(name_aliases={"cat": "read_file"})

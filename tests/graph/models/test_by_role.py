@@ -16,7 +16,7 @@ from tests.openai_server import Fault, openai_server
 from daruma.graph.models.by_role import Models, resolve_model
 from daruma.graph.models.errors import ModelUnavailable
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 LOCAL = "http://127.0.0.1:9/v1"
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from daruma.graph.models.client_per_loop import ClientPerLoop
 from daruma.graph.models.openai_client import openai_model
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 Then = Callable[[], object]
 

@@ -11,7 +11,7 @@ from tests.openai_answers import Reply
 from tests.openai_server import openai_server
 
 from daruma.graph.models.openai_client import openai_model
-from daruma.state.settings_llm import Requests
+from daruma.state.settings.sections import Requests
 
 
 @pytest.fixture(autouse=True)

@@ -12,14 +12,11 @@ from daruma.graph.pictures.told_questions import question_moments
 from daruma.graph.pictures.told_steps import step_moment
 from daruma.graph.pictures.told_walk import savepoint_moment, walk_moments
 from daruma.graph.pictures.visit import Visit
-from daruma.state.amounts import Amounts
-from daruma.state.audit import Audit, LeftOut
-from daruma.state.failover import Attempt, Failover
 from daruma.state.failure import Failure
-from daruma.state.grant import Grant
 from daruma.state.savepoint import Savepoint
-from daruma.state.step import Step
-from daruma.state.usage import Usage
+from daruma.state.steps import Audit, Grant, LeftOut, Step
+from daruma.state.task import Amounts
+from daruma.state.usage import Attempt, Failover, Usage
 
 
 def a_step(**details: Any) -> Step:

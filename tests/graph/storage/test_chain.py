@@ -8,7 +8,7 @@ import pytest
 from daruma.graph.storage.chain import Walk, refuse_gaps
 from daruma.graph.storage.damage import LostAncestor
 from daruma.graph.storage.sealing import Checked, Sealed
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 SEALED = Sealed(bytes(32))
 

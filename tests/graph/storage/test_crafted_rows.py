@@ -13,7 +13,7 @@ from tests.crash.scenes import NEVER, graph_over
 from tests.damages import NEWEST, OWN_BLOB, PARENT, THREAD, finished
 
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 
 def attack(trace: Path) -> Any:

@@ -25,7 +25,7 @@ from tests.damages import (
 from daruma import Settings, build_graph
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.sealing import Typed
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 
 class Foreign(TypedDict):

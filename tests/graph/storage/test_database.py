@@ -13,7 +13,7 @@ from tests.fault_proxy import FaultProxy, fault_proxy, once, passing
 from daruma.graph.leases import Hold
 from daruma.graph.storage.leases import PostgresLeases
 from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.state.storage import StorageUnavailable, ThreadBusy
+from daruma.state.errors import StorageUnavailable, ThreadBusy
 
 
 def messages_of(proxy: FaultProxy, act: Callable[[], object]) -> int:

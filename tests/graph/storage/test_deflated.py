@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from daruma.graph.storage.deflated import NAMES, deflated, inflated
+from daruma.state.errors import DamagedState
 from daruma.state.serializer import StrictSerializer
-from daruma.state.storage import DamagedState
 from daruma.state.stored import STORED_TYPES
 
-PARTS = st.sampled_from([b"\xaeschema_version\x01", b"daruma.state.step", b"said", b"\x00\xff"])
+PARTS = st.sampled_from([b"\xaeschema_version\x01", b"daruma.state.steps", b"said", b"\x00\xff"])
 
 
 def raw(payload: bytes) -> bytes:

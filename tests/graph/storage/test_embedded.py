@@ -15,7 +15,7 @@ import pytest
 
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 
 USER = """
 import sys

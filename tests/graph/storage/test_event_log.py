@@ -4,7 +4,7 @@ import pytest
 
 from daruma.graph.storage.event_log import MOST
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 KEY = bytes(range(32))
 STOP = {"type": "run_stopped"}

@@ -6,7 +6,7 @@ from psycopg.errors import DiskFull
 
 from daruma.graph.leases import Hold
 from daruma.graph.storage.fence import lost_by
-from daruma.state.storage import HoldLost
+from daruma.state.errors import HoldLost
 
 HOLD = Hold("t", 1, "run")
 

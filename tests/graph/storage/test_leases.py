@@ -19,7 +19,7 @@ from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.leases import _KEEP, _LEFT, SIGNS_OF_LIFE, PostgresLeases, _named
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.state.storage import HoldLost, ThreadBusy
+from daruma.state.errors import HoldLost, ThreadBusy
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 HOLDER = """

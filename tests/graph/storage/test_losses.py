@@ -5,7 +5,7 @@ from psycopg import InterfaceError, OperationalError, errors
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from daruma.graph.storage.losses import Meaning, leaves_connections_dead, meaning_of, reason
-from daruma.state.storage import DamagedState, HoldLost
+from daruma.state.errors import DamagedState, HoldLost
 
 MEANINGS: list[tuple[Exception, Meaning]] = [
     (errors.AdminShutdown("terminating connection"), "lost"),

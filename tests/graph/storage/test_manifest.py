@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from daruma.graph.storage.manifest import NAME, as_stored, checked, manifest_of
 from daruma.graph.storage.sealing import Checked, Sealed, Sealing
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 PLACE = ("t", "", "c1")
 SEALINGS: list[Sealing] = [Checked(), Sealed(bytes(32))]

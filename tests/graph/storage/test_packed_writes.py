@@ -12,8 +12,8 @@ from daruma.graph.storage.packed_writes import CHANNEL, together, writes_in
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.rows import opened, sealed_writes
 from daruma.graph.storage.sealing import Checked, Sealed
-from daruma.state.replayed import DELTA, KEPT_WHOLE
-from daruma.state.storage import DamagedState
+from daruma.state.channels import DELTA, KEPT_WHOLE
+from daruma.state.errors import DamagedState
 
 AT = ("t", "", "c1", "task", "~__pregel_pull, tool")
 WRITTEN = ("messages", "calls", "plan", "branch:to:main", "__pregel_tasks", "steps")

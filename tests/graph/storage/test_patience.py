@@ -16,8 +16,8 @@ from daruma.graph.storage.database import Database
 from daruma.graph.storage.patience import Patience, pause, seconds_of
 from daruma.graph.storage.pool import Connection, Pool
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.state.settings_errors import SettingsError
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
+from daruma.state.settings.errors import SettingsError
 
 
 @given(st.integers(0, 10_000), st.floats(0, 1))

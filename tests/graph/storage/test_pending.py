@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daruma.graph.storage.pending import PendingWrites
-from daruma.state.storage import HoldLost
+from daruma.state.errors import HoldLost
 
 NEVER = 3600.0
 

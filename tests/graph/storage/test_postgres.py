@@ -22,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 
 from daruma.graph.storage.pool import display_url
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.state.storage import StorageUnavailable
+from daruma.state.errors import StorageUnavailable
 from daruma.tools.threads import entered_in_thread
 
 SECRET = "s3cret"

@@ -14,7 +14,7 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.manifest import NAME
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.renewal import Renewal
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 ROW = """
 SELECT parent_checkpoint_id, checkpoint, metadata FROM checkpoints

@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from daruma.graph.bridge import async_node, on, run
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage.saver import PostgresSaver
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 

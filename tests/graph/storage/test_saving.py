@@ -20,8 +20,8 @@ from daruma.graph.storage.database import Database
 from daruma.graph.storage.pending import STORING_APART
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage.saver import PostgresSaver
+from daruma.state.errors import HoldLost
 from daruma.state.settings import Settings
-from daruma.state.storage import HoldLost
 from daruma.tools.calls.journal import Effect, Entry, Outcome
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}

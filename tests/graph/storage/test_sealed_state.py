@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from daruma import ScriptedChatModel, Settings, build_graph
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.sealing import Checked
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 CANARY = "kanarienvogel"
 PLAN = {"phases": [{"id": "p1", "title": f"Feed the {CANARY}", "instructions": CANARY}]}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daruma.graph.storage.sealing import Checked, Sealed, Sealing
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 SEALED = Sealed(bytes(range(32)))
 OTHER_KEY = Sealed(bytes(32))

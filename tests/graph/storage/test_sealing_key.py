@@ -11,7 +11,7 @@ from tests.damages import KEY, finished
 
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.sealing_key import key_bytes
-from daruma.state.storage import KeyRefused
+from daruma.state.errors import KeyRefused
 
 BASE64 = base64.b64encode(KEY).decode()
 

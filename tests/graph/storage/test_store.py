@@ -24,7 +24,7 @@ from tests.fault_proxy import fault_proxy, once, passing
 from daruma.graph.storage.items.values import ValueRefused
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.store import PostgresStore
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 NOTES = ("daruma", "memory", "me", "common")
 

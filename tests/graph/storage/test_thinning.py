@@ -26,7 +26,7 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.reopening import NothingToReopen
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.storage.wholeness import NotThinned
-from daruma.state.storage import ThreadBusy
+from daruma.state.errors import ThreadBusy
 from daruma.tools.calls.journal import Effect, Outcome
 
 NUMBERS = count()

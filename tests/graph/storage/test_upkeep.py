@@ -18,7 +18,7 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage.thread_rows import TABLES, ThreadTaken
 from daruma.graph.workers.submit import asubmit
-from daruma.state.storage import DamagedState, HoldLost
+from daruma.state.errors import DamagedState, HoldLost
 from daruma.tools.calls.journal import Effect, Outcome
 
 

@@ -15,7 +15,7 @@ from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.saving import SAVE, SAVE_AGAIN
 from daruma.graph.storage.within import is_small, typed_within, values_within
-from daruma.state.storage import DamagedState
+from daruma.state.errors import DamagedState
 
 DAMAGES = {
     "lost": "checkpoint = checkpoint #- '{daruma,values}'",

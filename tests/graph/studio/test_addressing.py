@@ -6,8 +6,7 @@ import pytest
 from tests.state.test_inbox import CHOICE, PLAN, approvals
 
 from daruma.graph.studio.addressing import Sent, named
-from daruma.state.inbox import inbox_of
-from daruma.state.interrupts import ReplyRefused
+from daruma.state.interrupts import ReplyRefused, inbox_of
 
 ID, OTHER = "a" * 32, "b" * 32
 APPROVE = {"decisions": [{"type": "approve"}]}

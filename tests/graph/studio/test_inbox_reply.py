@@ -6,8 +6,7 @@ import pytest
 from tests.state.test_inbox import CHOICE, PLAN, RECOVERY, approvals
 
 from daruma.graph.studio.inbox_reply import from_inbox, is_of_an_inbox
-from daruma.state.inbox import inbox_of
-from daruma.state.interrupts import ReplyRefused
+from daruma.state.interrupts import ReplyRefused, inbox_of
 
 APPROVE = {"type": "approve"}
 NO = {"type": "reject", "message": "too dear"}

@@ -6,7 +6,7 @@ import pytest
 
 from daruma.graph.leases import ProcessLeases
 from daruma.graph.studio.patient_leases import PatientLeases
-from daruma.state.storage import ThreadBusy
+from daruma.state.errors import ThreadBusy
 
 
 async def test_a_thread_that_is_given_back_is_had() -> None:

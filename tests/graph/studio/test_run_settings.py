@@ -5,7 +5,7 @@ from langchain_core.runnables import RunnableConfig
 
 from daruma.graph.studio.run_settings import settings_of, without_settings
 from daruma.state.settings import Settings
-from daruma.state.settings_errors import SettingsError
+from daruma.state.settings.errors import SettingsError
 
 
 def test_what_a_run_does_not_give_is_the_folders() -> None:

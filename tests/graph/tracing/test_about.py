@@ -3,8 +3,8 @@
 from tests.parts import a_call, a_phase, a_plan, a_state, a_task, taken
 
 from daruma.graph.tracing.about import About, about
-from daruma.state.assignment import Assignment
-from daruma.state.tool_task import Dispatch
+from daruma.state.calls import Dispatch
+from daruma.state.plan import Assignment
 
 PLANNED = a_state(
     task=a_task("plan_exec"),

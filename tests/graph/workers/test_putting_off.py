@@ -9,7 +9,7 @@ from psycopg import OperationalError
 
 from daruma.graph.new_request import RequestRefused
 from daruma.graph.workers.putting_off import PuttingOff, is_later
-from daruma.state.storage import HoldLost, StorageUnavailable, ThreadBusy, WorkspaceBusy
+from daruma.state.errors import HoldLost, StorageUnavailable, ThreadBusy, WorkspaceBusy
 
 
 def seconds(error: BaseException, attempts: int) -> float | None:

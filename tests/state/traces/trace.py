@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, AnyMessage
 from tests.parts import a_state, a_task
 
-from daruma.state.alarm import alarm
-from daruma.state.asked import signature_of
+from daruma.state.budget import record_step
+from daruma.state.calls import ToolTask
 from daruma.state.failure import Failure
 from daruma.state.mode import Mode
-from daruma.state.observed import observed
-from daruma.state.recording import record_step
-from daruma.state.tool_task import ToolTask
+from daruma.state.progress import alarm, observed, signature_of
 from daruma.tools.calls.results import tool_result
 
 

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from tests.parts import a_context, a_state, a_task
 
 from daruma.state.channels import State
-from daruma.state.compaction import Compaction, Crowded
 from daruma.state.failure import ModelFailed
+from daruma.state.steps import Compaction, Crowded
 from daruma.state.usage import Role, Usage
 from daruma.tools.context import Answer, Context
 from daruma.tools.window.compaction import Compacted, compacted

@@ -18,8 +18,8 @@ from tests.tools.context_window.asked_models import (
 )
 from tests.tools.context_window.histories import HISTORIES, rounds, working
 
-from daruma.state.compaction import Compaction, Crowded
-from daruma.state.phases import message_id
+from daruma.state.plan import message_id
+from daruma.state.steps import Compaction, Crowded
 from daruma.tools.window.compaction import compacted
 from daruma.tools.window.provider_messages import sendable
 from daruma.tools.window.tokens import ESTIMATE

@@ -9,12 +9,9 @@ from tests.parts import a_context, a_state, settings, taken
 from tests.tools.context_window.histories import working
 
 from daruma.state.channels import State
-from daruma.state.compaction import Asking, Compaction, Crowded
-from daruma.state.context_cost import ContextCost
-from daruma.state.failover import Failover
 from daruma.state.failure import Failure, ModelFailed, TooLong
-from daruma.state.step import Step
-from daruma.state.usage import Usage
+from daruma.state.steps import Asking, Compaction, ContextCost, Crowded, Step
+from daruma.state.usage import Failover, Usage
 from daruma.tools.context import Context
 from daruma.tools.memory.memories import MEMORY_TOOLS as TOOLS
 from daruma.tools.window.draft import Draft, factor_of, refused, unasked, weighed

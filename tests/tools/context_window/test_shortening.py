@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from tests.tools.context_window.histories import HISTORIES, IMAGE
 
-from daruma.state.reference import REFERENCE
+from daruma.state.text import REFERENCE
 from daruma.tools.window.summary import TEXTS
 from daruma.tools.window.view import PRUNED, SHRUNK, ends, pruned, shortened
 

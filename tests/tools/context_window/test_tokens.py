@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from tests.scripted_runs import shout
 from tests.tools.context_window.histories import HISTORIES
 
-from daruma.state.growing import Growing
+from daruma.state.messages import Growing
 from daruma.tools.calls.registry import Registry
 from daruma.tools.window.provider_messages import sendable
 from daruma.tools.window.tokens import CALL, MESSAGE, PART, Tokens

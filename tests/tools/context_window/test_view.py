@@ -9,8 +9,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, Too
 from tests.scripted_runs import illegal
 from tests.tools.context_window.histories import HISTORIES, working
 
-from daruma.state.compaction import Compaction
-from daruma.state.growing import Growing
+from daruma.state.messages import Growing
+from daruma.state.steps import Compaction
 from daruma.tools.window.provider_messages import sendable
 from daruma.tools.window.tokens import ESTIMATE
 from daruma.tools.window.view import SUMMARY_ID, after, view

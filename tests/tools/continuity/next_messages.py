@@ -7,7 +7,7 @@ paths, of which it has none.
 
 from typing import Literal, NamedTuple
 
-from daruma.state.clarification import Clarification
+from daruma.state.conversation import Clarification
 
 DATE = Clarification(
     target_action="create_reminder",

@@ -22,7 +22,7 @@ from tests.tools.continuity.next_messages import (
     Next,
 )
 
-from daruma.state.clarification import Clarification
+from daruma.state.conversation import Clarification
 from daruma.tools.continuity.continuation import continues, expects
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from tests.parts import settings
 
-from daruma.state.clarification import Clarification
+from daruma.state.conversation import Clarification
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.resolve import filled, tool_tasks
 from daruma.tools.calls.visible import Offer

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from tests.parts import settings
 
-from daruma.state.tool_task import ToolTask
+from daruma.state.calls import ToolTask
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.resolve import tool_tasks, with_arguments
 from daruma.tools.calls.visible import Offer

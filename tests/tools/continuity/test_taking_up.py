@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.tools.continuity.next_messages import DATE, TITLE
 
-from daruma.state.clarification import Clarification, each_of
+from daruma.state.conversation import Clarification, each_of
 from daruma.tools.continuity.clarification import with_said
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)

@@ -3,9 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from daruma.state.experience import Experience, Setback
-from daruma.state.lessons import KnownPitfall, Lessons
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
 from daruma.tools.evolution.evidence import seen_in
 from daruma.tools.evolution.pitfalls import Pitfalls
 

@@ -18,8 +18,7 @@ from tests.tools.evolution.ended_tasks import (
 )
 from typing_extensions import override
 
-from daruma.state.experience import Experience
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Experience, Pitfall
 from daruma.tools.evolution.evidence import Evidence, group_of, summed_up
 from daruma.tools.evolution.pitfalls import Pitfalls, detect
 from daruma.tools.evolution.shelf import shelf

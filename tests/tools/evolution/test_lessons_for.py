@@ -15,8 +15,7 @@ from typing_extensions import override
 
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.events import Event, LessonsGiven
-from daruma.state.experience import Experience, Setback
-from daruma.state.lessons import Lessons
+from daruma.state.lessons import Experience, Lessons, Setback
 from daruma.state.mode import Mode
 from daruma.tools.evolution.lessons import SECONDS, lessons_for, told
 from daruma.tools.evolution.pitfalls import Pitfalls

@@ -14,9 +14,8 @@ from tests.interleaved_store import InterleavedStore
 from tests.tools.evolution.ended_tasks import on_record
 from tests.variant_parts import a_variant, an_ended
 
-from daruma.state.experience import Setback
-from daruma.state.pitfall import Pitfall
-from daruma.state.settings_evolution import Evolution
+from daruma.state.lessons import Pitfall, Setback
+from daruma.state.settings.sections import Evolution
 from daruma.tools.evolution.optimiser import PROMPT, alike, candidate, optimise
 from daruma.tools.evolution.pitfalls import Pitfalls, detect
 from daruma.tools.evolution.variants import Variant, Variants

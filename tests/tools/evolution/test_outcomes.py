@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from tests.interleaved_store import InterleavedStore
 from tests.variant_parts import a_variant, an_ended, given_to
 
-from daruma.state.experience import Experience, Setback
+from daruma.state.lessons import Experience, Setback
 from daruma.tools.evolution.optimiser import count_outcomes, decide
 from daruma.tools.evolution.shelf import shelf
 from daruma.tools.evolution.variants import LOOKS, Variant, Variants

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience, on_record
 
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Pitfall
 from daruma.tools.evolution.pitfalls import Pitfalls
 
 LEAST = 0.5

@@ -22,7 +22,7 @@ from tests.tools.evolution.ended_tasks import (
 from typing_extensions import override
 
 from daruma.graph.storage.postgres import open_postgres
-from daruma.state.pitfall import Pitfall
+from daruma.state.lessons import Pitfall
 from daruma.tools.evolution.evidence import EVIDENCE, seen_in
 from daruma.tools.evolution.pitfalls import MOST_FACTS, Pitfalls
 from daruma.tools.evolution.shelf import shelf

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.experience import Experience, Tried
+from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import Strategy
-from daruma.state.status import Status
+from daruma.state.task import Status
 from daruma.tools.evolution.recoveries import (
     Attempts,
     KnownAction,

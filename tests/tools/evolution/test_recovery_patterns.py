@@ -15,7 +15,7 @@ from tests.interleaved_store import InterleavedStore
 from tests.parts import settings
 
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.state.experience import Experience, Tried
+from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import RecoveryAction
 from daruma.tools.evolution.recoveries import (
     KEPT,

@@ -29,8 +29,8 @@ from tests.scripted_runs import (
 )
 
 from daruma.state.channels import State
-from daruma.state.experience import Experience, Setback
 from daruma.state.failure import Failure
+from daruma.state.lessons import Experience, Setback
 from daruma.state.verification import Check, Verification
 from daruma.tools.evolution.reflector import MOST_SETBACKS, about, experience_of
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.experience import Experience, Tried
-from daruma.state.lessons import Instruction, KnownPitfall, Lessons
+from daruma.state.lessons import Experience, Instruction, KnownPitfall, Lessons, Tried
 from daruma.state.recovery import ChosenBy
-from daruma.state.status import Status
+from daruma.state.task import Status
 from daruma.tools.evolution.reflector import is_sampled
 
 WENT_WELL = Experience(

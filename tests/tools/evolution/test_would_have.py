@@ -8,7 +8,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from tests.parts import settings
 
-from daruma.state.experience import Experience, Setback, Tried
+from daruma.state.lessons import Experience, Setback, Tried
 from daruma.tools.evolution.learning import Learning, learn
 from daruma.tools.evolution.lessons import in_words, would_have_been
 from daruma.tools.evolution.pitfalls import Pitfalls

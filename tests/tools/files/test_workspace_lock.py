@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.state.storage import WorkspaceBusy
+from daruma.state.errors import WorkspaceBusy
 from daruma.tools.files.workspace import aworkspace_locked, workspace_locked
 
 HOLDER = """

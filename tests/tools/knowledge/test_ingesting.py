@@ -13,17 +13,9 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.knowledge import (
-    Ingested,
-    KnowledgeRefused,
-    Relation,
-    Skipped,
-    aingest,
-    forget,
-    ingest,
-    sources,
-)
-from daruma.tools.knowledge.documents import place
+from daruma.tools.knowledge.documents import KnowledgeRefused, Skipped, place
+from daruma.tools.knowledge.ingesting import Ingested, aingest, forget, ingest, sources
+from daruma.tools.knowledge.relations import Relation
 
 PASSAGES = place("default", "passages")
 

@@ -20,8 +20,14 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.postgres import open_postgres
 from daruma.tools.calls.tool import Surroundings
 from daruma.tools.errors import ToolError
-from daruma.tools.knowledge import Relation, aingest, ingest, web_search
-from daruma.tools.knowledge.knowledge_tools import FROM_DOCUMENTS, KNOWLEDGE_TOOLS, SHOWN
+from daruma.tools.knowledge.ingesting import aingest, ingest
+from daruma.tools.knowledge.knowledge_tools import (
+    FROM_DOCUMENTS,
+    KNOWLEDGE_TOOLS,
+    SHOWN,
+    web_search,
+)
+from daruma.tools.knowledge.relations import Relation
 from daruma.tools.text.search import WORDS_ONLY
 
 TOOLS = {tool.name: tool for tool in KNOWLEDGE_TOOLS}

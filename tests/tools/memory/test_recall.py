@@ -12,8 +12,8 @@ from langgraph.store.memory import InMemoryStore
 from tests.parts import a_context, a_task, settings
 from typing_extensions import override
 
+from daruma.state.channels import Recalled
 from daruma.state.events import Event, MemoryRecalled
-from daruma.state.recalled import Recalled
 from daruma.tools.memory.memories import Memories, checked
 from daruma.tools.memory.recall import MOST_CHARACTERS, SECONDS, recall
 

@@ -12,8 +12,8 @@ from langgraph.store.memory import InMemoryStore
 from tests.parts import a_context, a_failure, a_state, a_task, settings
 from typing_extensions import override
 
-from daruma.state.experience import Experience, Tried
 from daruma.state.failure import Failure
+from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.tools.context import Context
 from daruma.tools.evolution.recoveries import learn_recoveries

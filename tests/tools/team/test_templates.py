@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from daruma.state.settings_team import Team
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.sections import Team
+from daruma.state.settings.tools import Tools
 from daruma.tools.team.templates import TemplateRefused, template_named, templates
 
 OWN = "experts: [{name: designer, about: Draws.}]"

@@ -8,9 +8,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from daruma.state.policy_key import SHELL_TOOL, PolicyKey, policy_key
-from daruma.state.settings_errors import SettingsError
-from daruma.state.settings_tools import PolicyRule, Tools
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.tools import SHELL_TOOL, PolicyKey, PolicyRule, Tools, policy_key
 from daruma.tools.calls.names import name_key
 from daruma.tools.calls.policy.shell import is_plainly, may_run, may_start
 from daruma.tools.calls.tool import Tool
@@ -280,7 +279,7 @@ BUILTIN_PROFILES = ("all", "read_only", "librarian_retrieval")
 def shows(settings: Tools, tool: Tool) -> bool:
     """Whether the profile in use shows a tool. One's own profile goes before a built-in one.
 
-    Raises :class:`~daruma.state.settings_errors.SettingsError` for a profile that is not there.
+    Raises :class:`~daruma.state.settings.errors.SettingsError` for a profile that is not there.
     """
     profile = settings.profile or "all"
     if profile == "all" and not settings.profiles:

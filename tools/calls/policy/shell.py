@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Final
 
-from daruma.state.policy_key import PolicyKey
+from daruma.state.settings.tools import PolicyKey
 
 # --- The tokens of a shell line, each by its kind: the names of the groups.
 

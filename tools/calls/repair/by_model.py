@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from langchain_core.messages import AIMessage
 
 from daruma.state import budget
-from daruma.state.audit import RepairRound
+from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State
-from daruma.state.tool_task import ToolTask, with_status
+from daruma.state.steps import RepairRound
 from daruma.tools.calls.parse import Call, calls_of
 from daruma.tools.calls.repair.json_reader import Problem, Unreadable, same
 from daruma.tools.calls.repair.json_text import readings

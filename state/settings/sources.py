@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_settings import BaseSettings, EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as SourceError
 
-from daruma.state.settings_errors import SettingsError
+from daruma.state.settings.errors import SettingsError
 
 PREFIX = "DARUMA_"
 NOT_SETTINGS = frozenset(

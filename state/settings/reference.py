@@ -1,7 +1,7 @@
-"""Every key of the settings with its type, default, range and meaning, read off the models."""
+"""Every key of the settings: what it means, what is in force, and the page of it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -11,7 +11,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from daruma.state.settings import Settings
-from daruma.state.settings_sources import PREFIX
+from daruma.state.settings.sources import PREFIX, sources
+
+# --- Every key of the settings with its type, default, range and meaning, read off the models.
 
 NAME: Final = "NAME"
 """Stands in a path for a name that the user gives."""
@@ -130,3 +132,112 @@ def _named(annotation: Any) -> bool:
 
 def _first_line(model: type[BaseModel]) -> str:
     return (model.__doc__ or "").split("\n\n")[0].split(" Raises ")[0].strip()
+
+
+# --- What is in force here, and where each value comes from.
+
+FILE = "daruma.yaml"
+
+
+@dataclass(frozen=True)
+class InForce:
+    """A key's value as JSON, and its source: default, daruma.yaml, or the variable's name."""
+
+    key: Key
+    value: str
+    source: str
+
+
+def in_force(keys: Iterable[Key], path: str = FILE) -> list[InForce]:
+    """Return what holds for keys in the current folder; of those under a name, nothing.
+
+    Raises :class:`~daruma.state.settings.errors.SettingsError` for what can not be used.
+    """
+    settings = Settings.load(path)
+    file, environment = sources(Settings, path)
+    return [
+        InForce(key, json.dumps(_plain(settings, key), ensure_ascii=False), source)
+        for key in keys
+        if NAME not in key.path.split(".")
+        for source in [_source(key, file, environment)]
+    ]
+
+
+def _source(key: Key, file: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+    if _holds(environment, key.path):
+        return key.variable
+    return FILE if _holds(file, key.path) else "default"
+
+
+def _holds(values: Any, path: str) -> bool:
+    for part in path.split("."):
+        if not isinstance(values, Mapping) or part not in values:
+            return False
+        values = values[part]
+    return True
+
+
+def _plain(settings: Any, key: Key) -> Any:
+    for part in key.path.split("."):
+        settings = getattr(settings, part)
+    return _dumped(settings)
+
+
+def _dumped(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return {str(name): _dumped(each) for name, each in value.items()}
+    return [_dumped(each) for each in value] if isinstance(value, tuple) else value
+
+
+# --- The settings as a page to read, and as a JSON Schema for editors; both generated.
+
+PAGE: Final = "settings.md"
+SCHEMA: Final = "settings.schema.json"
+ID: Final = "urn:daruma-agent:settings:1"
+
+_TOP: Final = """# Settings
+
+Every key of `daruma.yaml`, generated from the settings themselves by
+`python -m daruma.graph.reference_files`. `daruma settings` prints the same, `daruma settings KEY`
+one key, and `daruma settings --effective` what is in force and where it comes from.
+
+An environment variable wins over the file. One for a list or for names holds JSON. Editors check
+the file, and complete its keys, with this first line:
+
+```
+# yaml-language-server: $schema=PATH/settings.schema.json
+```
+"""
+
+
+def page() -> str:
+    """Return the page in Markdown."""
+    return "\n".join([_TOP, *(_page_section(each) for each in sections() if each.keys)])
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of ``daruma.yaml``."""
+    plain = Settings.model_json_schema()
+    top = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ID}
+    return top | plain | {"title": "daruma.yaml"}
+
+
+def _page_section(section: Heading) -> str:
+    rows = [_row(key) for key in section.keys]
+    head = ["| key | type | default | range | what it is | variable |", "|---|---|---|---|---|---|"]
+    text = " ".join(section.description.split())
+    return "\n".join([f"## {section.path or 'daruma.yaml'}", "", text, "", *head, *rows, ""])
+
+
+def _row(key: Key) -> str:
+    cells = (
+        f"`{key.path}`",
+        key.type,
+        f"`{key.default}`" if key.default else "required",
+        key.range,
+        key.description,
+        f"`{key.variable}`" if key.variable else "",
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -2,21 +2,21 @@
 
 from typing import Any, Literal, Self
 
-from pydantic import (
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, ValidationError, model_validator
 
-from daruma.state.settings_budgets import Budgets
-from daruma.state.settings_errors import SettingsError, explain
-from daruma.state.settings_evolution import Evolution
-from daruma.state.settings_fallback import FallbackChain
-from daruma.state.settings_llm import LLM
-from daruma.state.settings_memory import Memory, PromptPiece, Skills
-from daruma.state.settings_section import Section
-from daruma.state.settings_team import Team
-from daruma.state.settings_tools import Tools
+from daruma.state.settings.errors import SettingsError, explain
+from daruma.state.settings.sections import (
+    LLM,
+    Budgets,
+    Evolution,
+    FallbackChain,
+    Memory,
+    PromptPiece,
+    Section,
+    Skills,
+    Team,
+)
+from daruma.state.settings.tools import Tools
 
 
 class VerificationSettings(Section):
@@ -114,6 +114,6 @@ class Settings(Section):
         A variable names a key by its path, ``DARUMA_LLM__MODEL``, and wins over the file.
         Raises :class:`SettingsError` for a file or a value that can not be used.
         """
-        from daruma.state.settings_sources import merged_sources
+        from daruma.state.settings.sources import merged_sources
 
         return cls.model_validate(merged_sources(cls, path))

@@ -1,0 +1,271 @@
+"""The sections of the settings, but for tools: each with its defaults."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from daruma.state.failure import Code
+
+# --- What all sections of the settings have in common.
+
+
+class Section(BaseModel):
+    """A frozen group of settings in which an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+# --- The settings of budgets: steps, tokens, money and time.
+
+
+class Spendable(Section):
+    """What may be spent beside steps; null: no limit."""
+
+    tokens: int | None = Field(
+        default=None, ge=1, description="Tokens of all model calls, input and output."
+    )
+    usd: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="US dollars for all model calls, by llm.prices or the known price lists.",
+    )
+    seconds: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds at work: not those it waits for people or lies killed.",
+    )
+
+
+class Budgets(Spendable):
+    """How much a task may spend: steps per phase, steps per turn, tokens, money, time."""
+
+    think: int = Field(default=7, ge=1, description="Model calls of a phase, in modes that plan.")
+    verify: int = Field(default=2, ge=0, description="Verifications of a phase.")
+    reflect: int = Field(default=1, ge=0, description="Reflections of a phase.")
+    max_steps: int = Field(default=10, ge=1, description="Model calls of a task in react mode.")
+    max_steps_per_turn: int | None = Field(
+        default=None, ge=1, description="Model calls of any task."
+    )
+    per_phase: Spendable = Field(
+        default=Spendable(), description="Tokens, money and time of each phase."
+    )
+    when_spent: Literal["ask", "stop"] = Field(
+        default="ask",
+        description="What becomes of a task whose tokens, money or time are spent: ask pauses it.",
+    )
+
+
+# --- The settings of what is learned from ended tasks.
+
+
+class Evolution(Section):
+    """What is learned from ended tasks, and whether it is fed back."""
+
+    enabled: bool = Field(
+        default=True, description="Learn from ended tasks, where there is a store."
+    )
+    observe_only: bool = Field(
+        default=True, description="Put on record what was learned, and do not feed it back."
+    )
+    success_sample_rate: float = Field(
+        default=0.1, ge=0, le=1, description="Part of the successes that is looked at."
+    )
+    min_confidence: float = Field(
+        default=0.5, ge=0, le=1, description="A pitfall that is less sure is marked, not used."
+    )
+    min_examples: int = Field(
+        default=3, ge=1, description="Tasks that have to speak for a change of a prompt."
+    )
+    max_concurrent: int = Field(
+        default=2, ge=1, description="Tasks learned from at once; twice as many may wait."
+    )
+    auxiliary: bool = Field(
+        default=False, description="Have the auxiliary model word what was learned; it costs."
+    )
+    namespace: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Whose experience: null is the workspace's, any text a project's.",
+    )
+    shared: bool = Field(
+        default=False,
+        description="Show pitfalls to workspaces that share theirs, and be shown those.",
+    )
+    keep_days: int = Field(default=180, ge=1, description="Days that experience is kept for.")
+
+
+# --- The settings of what comes after a failure: recovery, then emergency.
+
+
+class Recovery(Section):
+    """What is tried after a failure."""
+
+    enabled: bool = Field(default=True, description="Try to overcome failures.")
+    max_retries: int = Field(
+        default=1, ge=0, description="Recoveries for one and the same failure."
+    )
+    observe_only: bool = Field(
+        default=False, description="Do nothing; a failure goes on to emergency."
+    )
+    execute_above: float = Field(
+        default=0.8, ge=0, le=1, description="Confidence to act without asking."
+    )
+    ask_above: float = Field(default=0.5, ge=0, le=1, description="Confidence to ask for approval.")
+    wait_seconds: float = Field(
+        default=2.0, ge=0, description="Wait before what failed is tried again; doubled each time."
+    )
+
+
+class EmergencyRule(Section):
+    """What is told of failures of one code in place of what Daruma would tell; null: as it is."""
+
+    retryable: bool | None = Field(default=None, description="Whether trying again may help.")
+    suggestions: tuple[str, ...] | None = Field(
+        default=None, description="What a person can do about it."
+    )
+
+
+class Emergency(Section):
+    """How a failure that was not overcome is told."""
+
+    enabled: bool = Field(
+        default=True, description="Tell a failure as a structured error; else it is raised."
+    )
+    language: Literal["en", "zh"] = Field(default="en", description="Language of what is told.")
+    rules: dict[Code, EmergencyRule] = Field(
+        default={}, description="By error code: what is told in place of the built-in advice."
+    )
+
+
+class FallbackChain(Section):
+    """The tiers behind a failure: recovery, then emergency."""
+
+    enabled: bool = Field(default=True, description="Have these tiers at all; else failures raise.")
+    recovery: Recovery = Recovery()
+    emergency: Emergency = Emergency()
+
+    @property
+    def has_emergency(self) -> bool:
+        """Whether a failure is told as a structured error, rather than raised."""
+        return self.enabled and self.emergency.enabled
+
+
+# --- The settings of models: which are asked, how often and how long.
+
+
+class Requests(Section):
+    """How often and how long a model is asked for one answer, before the call has failed."""
+
+    per_model: int = Field(default=3, ge=1, le=3, description="Requests to one model.")
+    per_call: int = Field(default=6, ge=1, le=6, description="Requests for one answer, all models.")
+    wait_seconds: float = Field(
+        default=0.5, ge=0, description="First wait before another request; doubled each time."
+    )
+    seconds: float = Field(default=300.0, gt=0, description="Seconds for one request.")
+    chunk_seconds: float = Field(
+        default=60.0, gt=0, description="Seconds between two chunks of a streamed answer."
+    )
+    total_seconds: float = Field(
+        default=600.0, gt=0, description="Seconds for one answer, with all requests and waits."
+    )
+
+
+class ModelPrice(Section):
+    """What a model costs, in US dollars for a million tokens."""
+
+    input: float = Field(ge=0, allow_inf_nan=False, description="Of what is sent.")
+    cached_input: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Of what the provider had kept; null: as input.",
+    )
+    output: float = Field(ge=0, allow_inf_nan=False, description="Of what is answered.")
+
+
+class LLM(Section):
+    """Which models are asked."""
+
+    model: str | None = Field(
+        default=None, description="Main model, e.g. openai:NAME or scripted:FILE."
+    )
+    auxiliary_model: str | None = Field(default=None, description="Cheaper model for side tasks.")
+    fallback_models: tuple[str, ...] = Field(
+        default=(), description="Tried when the main model fails."
+    )
+    embedding_model: str | None = Field(
+        default=None, description="Finds by meaning in memory and knowledge, e.g. openai:NAME."
+    )
+    model_aliases: dict[str, str] = Field(default={}, description="Short names for models.")
+    prices: dict[str, ModelPrice] = Field(
+        default={},
+        description="Prices of models by name, in place of those in the known price lists.",
+    )
+    requests: Requests = Requests()
+    context_window_tokens: int | None = Field(
+        default=None,
+        ge=1000,
+        description="Most tokens of a request; the answer needs room beside them.",
+    )
+
+
+# --- The settings of what is known beside the conversation: memory, skills, pieces of prompts.
+
+
+class Memory(Section):
+    """What is remembered from one task to the next, in the graph's store."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Remember, and recall when a task begins, where there is a store.",
+    )
+    search_limit: int = Field(
+        default=5, ge=0, description="Memories that are recalled, and found by one search."
+    )
+    namespace: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Whose memories: null is the workspace's, any text a user's or a project's.",
+    )
+
+
+class Skills(Section):
+    """Folders with a ``SKILL.md``: what the model can read up when a task asks for it."""
+
+    folders: tuple[str, ...] = Field(
+        default=(), description="Folders that hold skills, each a folder with a SKILL.md."
+    )
+
+
+class PromptPiece(Section):
+    """A named piece of the prompt, and where it stands.
+
+    ``system`` is the end of the system prompt, ``task`` stands before the request, ``plan`` at the
+    end of the planner's prompt. With a ``role`` only that expert of a team is told.
+    """
+
+    text: str = Field(min_length=1, description="What is added, word for word.")
+    place: Literal["system", "task", "plan"] = Field(
+        default="system", description="Which prompt it stands in, and where."
+    )
+    role: str | None = Field(
+        default=None, description="The expert of a team who alone is told; null: everybody."
+    )
+
+
+# --- The settings of teams: where templates are found, and how many members work at a time.
+
+
+class Team(Section):
+    """Who carries out the phases of a ``team_collab`` task."""
+
+    template: str = Field(
+        default="coding", description="Template of a task whose message names none."
+    )
+    folders: tuple[str, ...] = Field(
+        default=(),
+        description="Folders with templates of one's own, NAME.yaml; they go before built-in ones.",
+    )
+    max_parallel: int = Field(default=4, ge=1, description="Members that work at the same time.")
