@@ -1,45 +1,155 @@
-"""A model's answer as nodes get it: with what it cost and what it took."""
+"""One reply per question, parking, and whether there is something to go on with."""
 
-from typing import Final
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
-from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata
+from langgraph.types import Command, StateSnapshot
 
-from daruma.state.usage import Failover, Role, Usage
-from daruma.tools.context import Answer
+from daruma.graph.requests import open_questions, thread_id_of
+from daruma.graph.storage.ledgers import replies_of
+from daruma.state.interrupts import AnsweredAlready
 
+# --- Plans that nobody confirmed in time: parked by whoever comes along, taken up by a late reply.
+#
+# Nobody waits for the deadline: a question costs nothing while it is open (DU-02, PL-03).
 
-def answer_of(message: AIMessage, usage: Usage, failover: Failover | None) -> Answer:
-    """Return the answer; what it took stands on its message too."""
-    message = message if failover is None else with_failover(message, failover)
-    return Answer(message=message, usage=usage, failover=failover)
-
-
-def with_failover(message: AIMessage, failover: Failover) -> AIMessage:
-    """Return an answer that says what it took."""
-    told = message.response_metadata | {"failover": failover.to_dict()}
-    return message.model_copy(update={"response_metadata": told})
+PARK: Final = {"decision": "park"}
+"""The reply that the end of the deadline gives."""
 
 
-AGENTS: Final = {"compress": ("compressor", "summarization")}
-"""Who asks in a node, and for what, where that is not the agent and its own work (CX-04)."""
+def overdue(snapshot: StateSnapshot, now: float) -> dict[str, Any]:
+    """Return the reply that parks the open review of a thread; none if it has time left.
+
+    ``now`` is Unix time in seconds.
+    """
+    return {
+        id_: PARK
+        for id_, value in open_questions(snapshot).items()
+        if is_review(value) and value["deadline"] is not None and value["deadline"] < now
+    }
 
 
-def usage_of(message: AIMessage, role: Role, model: str, node: str = "") -> Usage:
-    """Read what a call cost out of its answer; nothing where the provider does not say."""
-    agent, task = AGENTS.get(node, ("", ""))
-    counted = message.usage_metadata
-    return Usage(
-        role=role,
-        model=model,
-        input_tokens=counted["input_tokens"] if counted else 0,
-        output_tokens=counted["output_tokens"] if counted else 0,
-        agent=agent,
-        task=task,
-        cached_tokens=_cached(counted),
+def stale_ids(given: Any, snapshot: StateSnapshot) -> Collection[str]:
+    """Return the ids in a reply that may be those of a review which was parked meanwhile."""
+    if not isinstance(given, Command) or not isinstance(given.resume, Mapping):
+        return ()
+    pending = open_questions(snapshot)
+    if len(given.resume) != 1 or not _parked_review(pending):
+        return ()
+    return [id_ for id_ in given.resume if id_ not in pending]
+
+
+def readdressed(
+    given: Command[Any], snapshot: StateSnapshot, accepted: Mapping[str, Any]
+) -> Command[Any]:
+    """Address a late reply to the review as it is asked now, if what was parked is what it answers.
+
+    ``accepted`` are the replies on record for the ids that it names.
+    """
+    if list(accepted.values()) != [PARK] or not isinstance(given.resume, Mapping):
+        return given
+    (reply,) = given.resume.values()
+    return Command(resume={_parked_review(open_questions(snapshot)): reply})
+
+
+def _parked_review(pending: Mapping[str, Any]) -> str | None:
+    parked = [id_ for id_, value in pending.items() if is_review(value) and value.get("parked")]
+    return parked[0] if parked else None
+
+
+def is_review(value: object) -> bool:
+    """Tell whether a question is about a plan."""
+    return isinstance(value, Mapping) and value.get("type") == "spec_review_request"
+
+
+# --- One reply per question: what was admitted becomes what the run goes on with.
+
+
+def addressed(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
+    """Address a reply to a plan that was parked meanwhile to the question as it is asked now."""
+    stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
+    if not stale:
+        return given
+    return readdressed(given, snapshot, replies_of(checkpointer).accepted(thread, stale))
+
+
+async def aaddressed(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
+    """Do the same, asynchronously."""
+    stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
+    if not stale:
+        return given
+    return readdressed(given, snapshot, await replies_of(checkpointer).aaccepted(thread, stale))
+
+
+def once(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
+    """Put a reply on record before its run begins; going on without one, take that of a killed run.
+
+    Where the deadline of a review is over, going on parks its plan. Raises
+    :class:`~daruma.state.interrupts.AnsweredAlready` for a question that was answered before.
+    """
+    ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
+    if not ids:
+        return admitted
+    replies = replies_of(checkpointer)
+    if admitted is None:
+        known, late = replies.accepted(thread, ids), overdue(snapshot, time.time())
+        if known or not late or replies.accept(thread, late):
+            return _resuming(known or late)
+        return _resuming(replies.accepted(thread, ids))
+    if not replies.accept(thread, admitted.resume):
+        raise answered_already(ids, thread)
+    return admitted
+
+
+async def aonce(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
+    """Do the same, asynchronously."""
+    ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
+    if not ids:
+        return admitted
+    replies = replies_of(checkpointer)
+    if admitted is None:
+        known, late = await replies.aaccepted(thread, ids), overdue(snapshot, time.time())
+        if known or not late or await replies.aaccept(thread, late):
+            return _resuming(known or late)
+        return _resuming(await replies.aaccepted(thread, ids))
+    if not await replies.aaccept(thread, admitted.resume):
+        raise answered_already(ids, thread)
+    return admitted
+
+
+def _concerned(admitted: Any, snapshot: StateSnapshot) -> Collection[str]:
+    """Return the ids of the questions that are answered, or may have been before a crash."""
+    if isinstance(admitted, Command):
+        return list(admitted.resume) if isinstance(admitted.resume, Mapping) else ()
+    return open_questions(snapshot) if admitted is None else ()
+
+
+def _resuming(accepted: dict[str, Any]) -> Command[Any] | None:
+    return Command(resume=accepted) if accepted else None
+
+
+def answered_already(ids: Collection[str], thread_id: str) -> AnsweredAlready:
+    """Return what is raised for a second reply to a question."""
+    return AnsweredAlready(
+        f"thread {thread_id!r} was answered already ({', '.join(ids)}): one reply counts, the "
+        "first; if its run has ended before its time, resume the thread to go on with that reply"
     )
 
 
-def _cached(counted: UsageMetadata | None) -> int:
-    details = counted.get("input_token_details") if counted else None
-    return (details or {}).get("cache_read") or 0
+# --- Whether a thread has something to go on with that needs nobody's answer.
+
+
+def is_unfinished(snapshot: StateSnapshot, now: float) -> bool:
+    """Tell whether ``invoke(None)`` would go on with a thread.
+
+    There is work that was interrupted, a denied call to ask for again, or a review whose deadline
+    has passed, which is parked. ``now`` is Unix time in seconds.
+    """
+    if overdue(snapshot, now):
+        return True
+    result = snapshot.values.get("result")
+    if result is not None and result.status == "blocked":
+        return True  # what was denied is asked for again
+    # `next` is empty too where every node has run and only the step itself was not closed.
+    return bool(snapshot.tasks and not snapshot.interrupts)

@@ -1,32 +1,32 @@
-"""Building the graph: the table, its nodes, and the live things they work with."""
+"""Building the graph: the table as a StateGraph, and the error handler of its nodes."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.graph import START, StateGraph
+from langgraph.errors import NodeError
+from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
-from langgraph.types import Send
+from langgraph.types import Command, Send
 
-from daruma.graph.branch import add_branch
-from daruma.graph.bridge import async_node
-from daruma.graph.compiled import Machine
-from daruma.graph.contexts import Contexts
-from daruma.graph.evolution import Evolution
-from daruma.graph.evolving.asking import AskText, ask_with
-from daruma.graph.handlers import error_handler
-from daruma.graph.journals import journals_of
-from daruma.graph.leases import leases_of
+from daruma.graph.contexts import Contexts, emitter
+from daruma.graph.errors import Leaving, Node, Raised, end_with_first
+from daruma.graph.fast_path import add_branch, run_quietly
+from daruma.graph.learning import AskText, Evolution, HandingOver, ask_with
 from daruma.graph.machine import (
     ENTRY,
     MEMBER_ENTRY,
+    ON_BUG,
     TABLE,
     Each,
     Router,
@@ -34,18 +34,156 @@ from daruma.graph.machine import (
     node_of,
     of_a_member,
 )
-from daruma.graph.node_run import run_quietly
-from daruma.graph.outputs import outputs_of
-from daruma.graph.replies import replies_of
-from daruma.graph.tiers import Node
-from daruma.state.channels import KEPT_WHOLE, Input, Output, State, refuse_misfits
+from daruma.graph.run import Machine
+from daruma.graph.storage.ledgers import journals_of, leases_of, outputs_of, replies_of
+from daruma.graph.sync import async_node
+from daruma.state.calls import Dispatch, moved
+from daruma.state.channels import KEPT_WHOLE, Input, Output, State, Update, refuse_misfits
+from daruma.state.emergency import emergency_of, words_of
+from daruma.state.errors import CutOff
+from daruma.state.events import (
+    BudgetSettled,
+    ClarificationResolved,
+    Event,
+    MemberCompleted,
+    RecoveryCompleted,
+    TaskCompleted,
+)
+from daruma.state.failure import Failure, bug_in
+from daruma.state.plan import Assignment, Report
+from daruma.state.result import TaskResult
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
+from daruma.state.settings.sections import FallbackChain
 from daruma.state.stored import STORED_TYPES
 from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.results import tool_result
 
 if TYPE_CHECKING:
     from daruma.graph.storage.postgres import Postgres
+
+
+# --- The last net: what happens when a node raises something that nobody expected.
+#
+# A handler has to return ``Command(goto=...)``: a plain dict would end the run silently.
+
+Handler = Callable[
+    [Any, NodeError, Runtime[Settings], RunnableConfig], Coroutine[Any, Any, Command[Any]]
+]
+
+
+def error_handler(settings: Settings) -> Handler:
+    """Return the error handler of all nodes; ``settings`` are the graph's, for a run without any.
+
+    It is one for all: LangGraph adds a node and a channel for each handler, and looks at every
+    channel several times in every superstep.
+
+    With the fallback chain switched off it raises
+    :class:`~daruma.graph.errors.Leaving` (EM-05), and for a run that is cut off from its storage.
+    """
+
+    async def handle(
+        state: State | Dispatch | Assignment,
+        error: NodeError,
+        runtime: Runtime[Settings],
+        config: RunnableConfig,
+    ) -> Command[Any]:
+        chain, raised = (runtime.context or settings).fallback_chain, Raised.of(config)
+        node, failure = error.node, bug_in(error.node, error.error)
+        if isinstance(error.error, BaseException):  # after a crash it is a text
+            raised.note(failure, error.error)
+        if not chain.enabled or isinstance(error.error, CutOff):
+            raise Leaving(raised.behind(failure))
+        update = _update(node, state, failure, chain)
+        for event in _closing(node, update):
+            emitter(runtime)(event)
+        _hand_over(state, update, config)
+        if update.get("result") and not chain.has_emergency:
+            _end(state, failure, raised)
+        return Command(goto=ON_BUG[node], update=dict(update))
+
+    return handle
+
+
+def _closing(node: str, update: Update) -> Iterator[Event]:
+    """Yield what closes events that nobody else would close (PL-04)."""
+    if node == "consult":
+        yield RecoveryCompleted(strategy="give-up", carried="failed")
+    if node == "pause":
+        yield BudgetSettled(node="pause", scope="task", measure="", stopped=True)
+    if node == "clarify":
+        yield ClarificationResolved(how="stale", target_action="")
+    if isinstance(report := update.get("reports"), Report):
+        phase = report.phase
+        yield MemberCompleted(phase_id=phase.id, expert=phase.expert or "", outcome="failed")
+    if result := update.get("result"):
+        yield TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
+
+
+def _hand_over(state: object, update: Update, config: RunnableConfig) -> None:
+    handing, result = HandingOver.of_the_task(config), update.get("result")
+    if handing and result and isinstance(state, State):
+        handing.ended(state, result)
+
+
+def _end(state: State | Dispatch | Assignment, failure: Failure, raised: Raised) -> None:
+    if isinstance(state, State) and state.error:
+        end_with_first(state, raised)
+    else:
+        raised.end = raised.behind(failure)
+
+
+def _update(
+    node: str, state: State | Dispatch | Assignment, failure: Failure, chain: FallbackChain
+) -> Update:
+    if not isinstance(state, State):
+        return _of_one(state, failure)
+    first = state.origin or state.failure or failure
+    if ON_BUG[node] == END:
+        return {"result": _bare_result(state, failure, chain)}
+    if node == "emergency":
+        return {"failure": failure, "origin": first, "error": emergency_of(first, chain)}
+    if _stays_held(node, state):  # what a rollback left is not known: nothing may be built on it
+        return {"failure": replace(failure, code="rollback_failed")}
+    if node == "intake":  # what it found is that of the task before
+        return {"failure": failure, "origin": failure, "plan": None, "verification": None}
+    update: Update = {"failure": failure, "origin": first}
+    cleared: dict[str, Update] = {"compress": {"crowded": None}, "pause": {"overrun": None}}
+    return {**update, **cleared.get(node, {})}
+
+
+def _stays_held(node: str, state: State) -> bool:
+    """Whether a person has to be asked; a question that can not be asked twice is given up."""
+    phase = state.plan.phase(state.plan.current) if state.plan else None
+    asked = node == "hold" and state.failure is not None and state.failure.node != "hold"
+    return phase is not None and phase.status == "failed" and (node == "rollback" or asked)
+
+
+def _of_one(state: Dispatch | Assignment, failure: Failure) -> Update:
+    """Answer for one of several that were sent out: its siblings go on."""
+    if isinstance(state, Dispatch):
+        answer = tool_result(state.call, f"Error: {failure.message}", ok=False)
+        return {"messages": [answer], "calls": moved(state.call, "failed")}
+    phase = replace(state.phase, status="failed", outcome="failed", failure=failure)
+    return {"reports": Report(phase=phase)}
+
+
+def _bare_result(state: State, failure: Failure, chain: FallbackChain) -> TaskResult:
+    """The result of a task whose result could not be built: nothing but the truth about that."""
+    error = state.error or emergency_of(failure, chain)
+    return TaskResult(
+        task_id=state.task_id,
+        status="failed",
+        output=words_of(chain).ended.format(status="failed", reason=error.message),
+        error_message=error.to_error_message(),
+        error_struct=error if chain.has_emergency else None,
+        budgets={},
+        usage={},
+        timings={},
+    )
+
+
+# --- Building the graph: the table, its nodes, and the live things they work with.
 
 Builder = StateGraph[State, Settings, Input, Output]
 
@@ -67,7 +205,7 @@ def build_graph(
     its checkpointer and its store; a checkpointer and a store of one's own go in their place.
 
     Raises :class:`~daruma.state.settings.errors.SettingsError` for settings that can not be used,
-    :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
+    :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none,
     or a fallback that means nothing,
     :class:`~daruma.tools.calls.names.ToolNameConflictError` for names that could mean two tools,
     and

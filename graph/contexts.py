@@ -1,6 +1,7 @@
-"""Giving nodes what they work with: the graph's own live things, under the run's settings."""
+"""What nodes work with: live things under the run's settings, checked before they are used."""
 
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -12,34 +13,114 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from daruma.graph.asking import Asker
-from daruma.graph.common_ground import CommonGround
-from daruma.graph.first_look import FirstLook
-from daruma.graph.handing_over import HandingOver
-from daruma.graph.journals import JournalsOfARun, journal_of, journals_of
-from daruma.graph.members import Carrying, Member
+from daruma.graph.asker import Asker
+from daruma.graph.errors import Node, Noting, Raised, run_node
+from daruma.graph.learning import HandingOver
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.names import check_fallbacks, check_model
-from daruma.graph.models.tokenizers import tokens_of
-from daruma.graph.outputs import outputs_of
-from daruma.graph.price_check import check_prices
-from daruma.graph.raising import Raised
-from daruma.graph.team_check import check_team
-from daruma.graph.tiers import Node, Noting, run_node
-from daruma.graph.tracing.about import about
-from daruma.graph.tracing.callbacks import inherited
+from daruma.graph.models.faults import ModelUnavailable
+from daruma.graph.models.names import (
+    address_of,
+    check_fallbacks,
+    check_model,
+    follow_aliases,
+    is_listed,
+    meant_by,
+    name_of,
+    own_price,
+    tokens_of,
+)
+from daruma.graph.models.scripted import AnsweringModel
+from daruma.graph.scope import Carrying, CommonGround, FirstLook, Member, RunTurns
+from daruma.graph.storage.ledgers import JournalsOfARun, journal_of, journals_of, outputs_of
+from daruma.graph.tracing.callbacks import about, inherited
 from daruma.graph.tracing.switch import is_recorded, node_traced
-from daruma.graph.turns import RunTurns
 from daruma.state.channels import State, Update
 from daruma.state.events import EVENTS, Event
 from daruma.state.record import copied
 from daruma.state.savepoint import reduce_drifted
 from daruma.state.settings import Settings
-from daruma.state.settings.sections import LLM
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.sections import LLM, Team
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs
 from daruma.tools.context import Context, not_handed_over
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
+from daruma.tools.team.templates import template_named
+
+# --- Whether money can be counted: a budget of it needs the price of each model that may be asked.
+
+OPENAI = "https://api.openai.com/v1"
+
+
+def check_prices(settings: Settings, main: BaseChatModel | str | None) -> None:
+    """Look at the models of settings that limit money; others cost nothing, and import nothing.
+
+    Raises :class:`~daruma.state.settings.errors.SettingsError`, naming a model without a price.
+    """
+    if settings.budgets.usd is None and settings.budgets.per_phase.usd is None:
+        return
+    for where, model in _models(settings, main):
+        name = _unpriced(model, settings)
+        if name is not None:
+            raise SettingsError(
+                f"budgets.usd: nobody knows the price of {name!r} ({where}): set llm.prices, e.g. "
+                f'{{"{name}": {{"input": 1.0, "output": 4.0}}}} in US dollars per million tokens'
+            )
+
+
+def _models(
+    settings: Settings, main: BaseChatModel | str | None
+) -> Iterator[tuple[str, BaseChatModel | str]]:
+    llm = settings.llm
+    named: list[tuple[str, BaseChatModel | str | None]] = [
+        ("the main model", main),
+        ("llm.auxiliary_model", llm.auxiliary_model),
+        *(("llm.fallback_models", name) for name in llm.fallback_models),
+    ]
+    if settings.mode == "team_collab" or settings.team != Team():
+        template = template_named(None, settings.team, settings.tools)
+        named += [(f"expert {each.name!r}", each.model) for each in template.experts]
+    yield from ((where, model) for where, model in named if model is not None)
+
+
+def _unpriced(model: BaseChatModel | str, settings: Settings) -> str | None:
+    """Return the name to give a price to, None where there is one."""
+    llm = settings.llm
+    if isinstance(model, str):
+        spec = follow_aliases(model, llm.model_aliases)
+        prefix, _, rest = spec.partition(":")
+        address = os.environ.get("OPENAI_BASE_URL") or OPENAI
+        known = prefix == "scripted" or own_price(spec, llm) or is_listed(rest, address)
+        return None if known else rest or spec
+    shown = Models(model).name("main")
+    if isinstance(model, AnsweringModel) or own_price(shown, llm):
+        return None
+    return None if is_listed(name_of(model), address_of(model)) else shown
+
+
+# --- Whether the team that settings name could work: its file, its tool profiles, its models.
+
+
+def check_team(settings: Settings) -> None:
+    """Look at the team of settings that ask for one; others cost nothing.
+
+    One that a message names, ``@team:NAME``, is looked at when that message comes. Raises
+    :class:`~daruma.tools.team.templates.TemplateRefused`, and
+    :class:`~daruma.graph.models.faults.ModelUnavailable` for an expert's model that means nothing.
+    """
+    if settings.mode != "team_collab" and settings.team == Team():
+        return
+    template = template_named(None, settings.team, settings.tools)
+    for expert in template.experts:
+        try:
+            if expert.model is not None:
+                meant_by(expert.model, settings.llm.model_aliases)
+        except ModelUnavailable as error:
+            where = f"team template {template.name!r}, model of expert {expert.name!r}"
+            raise ModelUnavailable(f"{where}: {error}") from error
+
+
+# --- Giving nodes what they work with: the graph's own live things, under the run's settings.
 
 COUNTING: Final = frozenset({"main", "plan", "reflect", "compress"})
 """The nodes that count tokens, where there is a budget of them."""
@@ -57,7 +138,7 @@ class UndeclaredEvent(Exception):
 class Contexts:
     """Makes the context of every node call.
 
-    Raises :class:`~daruma.graph.models.errors.ModelUnavailable` for a model that is none,
+    Raises :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none,
     :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` for settings that ask for
     more than there can be (whether it holds is proved when the first command is run), and what
     :meth:`~daruma.tools.calls.registry.Registry.check` raises.
@@ -80,7 +161,7 @@ class Contexts:
         """Check that a run's settings fit the tools and name models that could be made.
 
         Raises what the registry's ``check`` does,
-        :class:`~daruma.graph.models.errors.ModelUnavailable` for a fallback or an expert's model
+        :class:`~daruma.graph.models.faults.ModelUnavailable` for a fallback or an expert's model
         that means nothing, and :class:`~daruma.tools.team.templates.TemplateRefused` for a team
         that can not be used. For money that nobody could count it raises
         :class:`~daruma.state.settings.errors.SettingsError`.

@@ -15,7 +15,7 @@ from hypothesis import settings
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from daruma.graph.models.circuit import CIRCUITS
+from daruma.graph.models.faults import CIRCUITS
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
 

@@ -23,8 +23,8 @@ from tests.scripted_runs import call, calls, say, shout
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.compiled import Machine
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.run import Machine
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import Postgres, open_postgres
 

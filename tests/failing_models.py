@@ -12,9 +12,9 @@ from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, OpenAIServer, openai_server
 
-from daruma.graph.asking import Asker
+from daruma.graph.asker import Asker
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.circuit import Circuits
+from daruma.graph.models.faults import Circuits
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings.sections import Requests

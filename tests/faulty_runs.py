@@ -17,10 +17,8 @@ from typing_extensions import override
 
 from daruma import Settings, build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage.embedded import Programs, Server, embedded_postgres
 from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.storage.programs import Programs
-from daruma.graph.storage.server import Server
 from daruma.state.interrupts import ReplyRefused
 
 SCRIPT: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-from daruma.graph.background import _background_loop
+from daruma.graph.sync import _background_loop
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from tests.parts import memory, settings
 from tests.scripted_runs import say
 
 from daruma.graph.build import build_graph
-from daruma.graph.compiled import Machine
-from daruma.graph.evolution import Evolution
+from daruma.graph.learning import Evolution
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.run import Machine
 from daruma.state.lessons import Experience
 from daruma.tools.evolution.learning import Learning
 

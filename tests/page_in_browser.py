@@ -18,9 +18,9 @@ from tests.scripted_runs import call, calls, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.pictures.timeline import Timeline
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.timeline.timeline import Timeline
 
 HOSTILE = "</script><img src=x onerror=alert(1)> \u202egpj.exe \x1b[31m 漢字 שלום " + "x" * 300
 

@@ -28,7 +28,7 @@ from tests.faulty_runs import (
     when,
 )
 
-from daruma.graph.storage.connection import answers_within
+from daruma.graph.storage.pool import answers_within
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.errors import StorageUnavailable
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from daruma import Settings
-from daruma.graph.diagram import mermaid
+from daruma.graph.machine import mermaid
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

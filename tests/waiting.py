@@ -19,8 +19,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.embedded import embedded_postgres
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.graph.workers.submit import asubmit
-from daruma.graph.workers.work import awork
+from daruma.graph.workers.work import asubmit, awork
 
 PLANNED = {"messages": [("user", "Do it")], "mode": "plan_exec"}
 WARM = 40

@@ -15,13 +15,11 @@ if Path(__file__).parent.parent.name == ".src":
 
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
-    from daruma.graph.http_status import status_of
+    from daruma.graph.follow import server_sent, status_of
     from daruma.graph.models.scripted import ScriptedChatModel
-    from daruma.graph.server_sent import server_sent
     from daruma.graph.storage.postgres import aopen_postgres, open_postgres
-    from daruma.graph.workers.submit import asubmit, submit
-    from daruma.graph.workers.sweep import asweep, sweep
-    from daruma.graph.workers.work import awork, work
+    from daruma.graph.workers.execution import asweep, sweep
+    from daruma.graph.workers.work import asubmit, awork, submit, work
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings
 
@@ -47,15 +45,15 @@ _HOMES = {
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
     "aopen_postgres": "daruma.graph.storage.postgres",
-    "asubmit": "daruma.graph.workers.submit",
-    "asweep": "daruma.graph.workers.sweep",
+    "asubmit": "daruma.graph.workers.work",
+    "asweep": "daruma.graph.workers.execution",
     "awork": "daruma.graph.workers.work",
     "build_graph": "daruma.graph.build",
     "open_postgres": "daruma.graph.storage.postgres",
-    "server_sent": "daruma.graph.server_sent",
-    "status_of": "daruma.graph.http_status",
-    "submit": "daruma.graph.workers.submit",
-    "sweep": "daruma.graph.workers.sweep",
+    "server_sent": "daruma.graph.follow",
+    "status_of": "daruma.graph.follow",
+    "submit": "daruma.graph.workers.work",
+    "sweep": "daruma.graph.workers.execution",
     "work": "daruma.graph.workers.work",
 }
 

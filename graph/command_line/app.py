@@ -4,26 +4,105 @@ import logging
 import os
 import signal
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from daruma.graph.command_line.answer import BareDecisions, answer
-from daruma.graph.command_line.completion_script import completion_asked
-from daruma.graph.command_line.demo_command import demo
-from daruma.graph.command_line.doctor import doctor
-from daruma.graph.command_line.faults import FAILED, USAGE, complaint, failed, kept
 from daruma.graph.command_line.knowledge import knowledge_app
 from daruma.graph.command_line.memory import memory_app
 from daruma.graph.command_line.pitfalls import pitfalls_app
 from daruma.graph.command_line.printable import one_line
-from daruma.graph.command_line.run import resume, retry, run
-from daruma.graph.command_line.settings import settings
-from daruma.graph.command_line.show import graph, show
-from daruma.graph.command_line.threads import threads_app
-from daruma.graph.command_line.undo import undo
-from daruma.graph.command_line.worker import worker
+from daruma.graph.command_line.run import BareDecisions, answer, demo, resume, retry, run, worker
+from daruma.graph.command_line.settings import doctor, settings
+from daruma.graph.command_line.threads import graph, show, threads_app, undo
+from daruma.state.errors import DarumaError
+
+# --- What went wrong, as one line on standard error and exit code 2; never a bare traceback.
+
+FAILED = 1
+USAGE = 2
+
+
+def failed(error: Exception) -> bool:
+    """Whether it is what a task failed of, raised as it is where emergency is switched off."""
+    from daruma.graph.models.faults import ScriptedFault
+    from daruma.state.failure import TaskFailed, classify
+
+    if isinstance(error, DarumaError):
+        return isinstance(error, TaskFailed | ScriptedFault)
+    return classify(error) in ("llm_failure", "timeout")
+
+
+def complaint(error: Exception) -> str | None:
+    """Return the one line that says what is wrong and what to do; None for a bug of ours."""
+    if isinstance(error, DarumaError):
+        return str(error)
+    from psycopg import Error
+    from psycopg.errors import InsufficientPrivilege
+
+    if isinstance(error, Error):
+        reason = " ".join(str(error).split())
+        if isinstance(error, InsufficientPrivilege):
+            return (
+                f"the database refused it ({reason}): its role has to be granted reading and "
+                "writing of all tables there, or let DARUMA_POSTGRES_URL name another role"
+            )
+        return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
+    if failed(error):
+        from daruma.tools.text.secrets import without_keys
+
+        reason = " ".join(without_keys(str(error)).split())
+        return f"{type(error).__name__}: {reason}; `daruma show THREAD` says where it stands"
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{where}; `daruma threads` shows what can be resumed"
+    return None
+
+
+def kept(error: Exception) -> str:
+    """Keep the traceback of a bug in a file, and return the line that says so."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="daruma-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.writelines(traceback.format_exception(error))
+    return f"this is a bug ({type(error).__name__}: {error}): report it with {file.name}"
+
+
+# --- ``--show-completion`` and ``--install-completion`` with the name of a shell, as ``zsh``.
+#
+# Without one the shell is found out from the process that called.
+
+SHELLS: Final = ("bash", "zsh", "fish")
+_SHOW, _INSTALL = "--show-completion", "--install-completion"
+_NAME, _VARIABLE = "daruma", "_DARUMA_COMPLETE"
+
+
+def completion_asked(args: Sequence[str]) -> bool:
+    """Show or install the completion for a shell that is named; False where that is not asked.
+
+    Raises a usage error for another shell.
+    """
+    match args:
+        case [str(what), str(shell)] if what in (_SHOW, _INSTALL):
+            pass
+        case _:
+            return False
+    from typer._completion_shared import get_completion_script, install
+
+    if shell not in SHELLS:
+        raise typer.BadParameter(f"there is no completion for {shell!r}: {', '.join(SHELLS)}")
+    if what == _SHOW:
+        typer.echo(get_completion_script(prog_name=_NAME, complete_var=_VARIABLE, shell=shell))
+    else:
+        _, file = install(shell, _NAME, _VARIABLE)
+        typer.echo(f"{shell} completion is in {file}: it takes effect in a new terminal")
+    return True
+
+
+# --- The ``daruma`` command. Its modules import the machine when they need it: ``--help`` is quick.
 
 app = typer.Typer(
     name="daruma",

@@ -1,25 +1,29 @@
-"""A command's whole talk with a person: run, ask, run on, and say how it ended."""
+"""A command's whole talk with a person, here or after it is left to a worker."""
 
 import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from langgraph.types import Command
 from rich.console import Console
 
-from daruma.graph.command_line.asking_person import ask, resume_command
-from daruma.graph.command_line.assent import yes_to
-from daruma.graph.command_line.drafts import Drafts
-from daruma.graph.command_line.paper import Line, Paper
-from daruma.graph.command_line.progress import Progress
+from daruma.graph.command_line.asking import ask, resume_command, yes_to
+from daruma.graph.command_line.editing import Drafts
+from daruma.graph.command_line.output import Line, Paper
+from daruma.graph.command_line.progress import Progress, print_summary
 from daruma.graph.command_line.questions import how_to_answer, question_lines
 from daruma.graph.command_line.session import Go, Replies, Session, Start, Stop
-from daruma.graph.command_line.summary import print_summary
-from daruma.graph.interruptible import Cancelled, run_interruptible
+from daruma.graph.sync import Cancelled, run_interruptible
 from daruma.state.result import TaskResult
+
+if TYPE_CHECKING:
+    from daruma.graph.command_line.submitting import Submitting
+
+
+# --- A command's whole talk with a person: run, ask, run on, and say how it ended.
 
 WAITING = 3
 _EXIT_CODES = {"completed": 0, "parked": WAITING, "cancelled": 130}
@@ -135,3 +139,15 @@ def as_json(stop: Stop) -> dict[str, Any]:
 
 def _going(replies: Replies) -> Start:
     return lambda _: Go(Command(resume=dict(replies)))
+
+
+# --- How a command talks: it runs the work here, or leaves it to a worker.
+
+
+def talk_of(*, submit: bool, yes: bool, json: bool) -> "Conversation | Submitting":
+    """Return how to talk. Raises a usage error for ``--submit`` with ``--yes``."""
+    if not submit:
+        return Conversation(yes=yes, json=json)
+    from daruma.graph.command_line.submitting import submitting  # it takes the extra ``worker``
+
+    return submitting(yes=yes, json=json)

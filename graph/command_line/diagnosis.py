@@ -1,5 +1,6 @@
 """What ``daruma doctor`` looks at. Keys are looked for, never shown."""
 
+import asyncio
 import os
 import shutil
 import sys
@@ -11,17 +12,36 @@ from typing import Literal
 
 from langgraph.store.base import BaseStore
 
-from daruma.graph.command_line.learning_text import learning_text
+from daruma.graph.command_line.options import Learned
+from daruma.graph.command_line.pitfall_view import listing
 from daruma.graph.models.by_role import AUXILIARY, Models
-from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.errors import StorageUnavailable
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.sections import Evolution
 from daruma.tools.commands.command import command_environment
+from daruma.tools.memory.memories import owner_of
 from daruma.tools.sandbox.opening import open_sandbox
 from daruma.tools.sandbox.sandbox import REMEDY, SandboxUnavailable
+
+# --- Whether a folder's tasks are learned from, on one line.
+
+
+async def learning_text(store: BaseStore, given: Evolution) -> str:
+    """Say whether learning is on, and how many pitfalls the current folder has."""
+    if not given.enabled:
+        return "off, by evolution.enabled"
+    owner = await asyncio.to_thread(owner_of, given.namespace, ".")
+    found = await listing(Learned(store, owner, given), everything=True)
+    high = sum(each.level == "high" for each in found.pitfalls)
+    how = "observing, by evolution.observe_only" if given.observe_only else "on"
+    return f"{how}; pitfalls of this folder: {len(found.pitfalls)}, of which high: {high}"
+
+
+# --- What ``daruma doctor`` looks at. Keys are looked for, never shown.
 
 State = Literal["ok", "note", "missing"]
 

@@ -1,26 +1,231 @@
-"""What each event says on paper; events that only begin something say nothing yet."""
+"""What each event says on paper."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from daruma.graph.command_line import budget_lines, rollback_lines, team_lines
-from daruma.graph.command_line.audit_lines import audit_lines
-from daruma.graph.command_line.call_settled_lines import settled_lines
-from daruma.graph.command_line.context_lines import compacted_lines
-from daruma.graph.command_line.lesson_lines import lessons_lines
-from daruma.graph.command_line.paper import Line, Mark
-from daruma.graph.command_line.plan_lines import plan_lines
+from daruma.graph.command_line import questions as rollback_lines
+from daruma.graph.command_line.output import Line, Mark
 from daruma.graph.command_line.printable import beginning, one_line
-from daruma.graph.command_line.setback_lines import (
-    action_lines,
-    attempt_lines,
-    completed_lines,
-    started_lines,
-)
-from daruma.graph.durations import duration_if_any
+from daruma.graph.command_line.questions import confidence_of, named_lines, plan_lines
+from daruma.graph.timeline.moments import call_title, duration_if_any
+from daruma.state.spending import shown
+
+# --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
+
+
+def audit_lines(audit: Mapping[str, Any]) -> list[Line]:
+    """Return one line for each thing that an answer's audit tells."""
+    return [Line("note", one_line(text)) for text in _texts(audit)]
+
+
+def _texts(audit: Mapping[str, Any]) -> Iterator[str]:
+    for each in audit["names"]:
+        yield f"{each['requested_name']} is {each['name']} ({each['how']})"
+    for each in audit["arguments"]:
+        how = ", ".join(each["rungs"]) or "arguments"
+        yield f"{each['name']}: repaired by {each['repaired_by']} ({how})"
+    if left := audit["left_out"]:
+        yield f"{left['omitted']} of {left['total']} calls left out: {', '.join(left['names'])}"
+    if asked := audit["round"]:
+        came = f"{len(asked['repaired'])} of {len(asked['candidates'])}"
+        yield f"the model was asked to repair {asked['kind']}: {came} repaired"
+    if failover := audit.get("failover"):
+        yield failover_text(failover)
+
+
+def failover_text(failover: Mapping[str, Any]) -> str:
+    """Say how many requests failed of one call, and which model answered in the end."""
+    failed = Counter(each["model"] for each in failover["attempts"])
+    tries = ", ".join(f"{number} of {model}" for model, number in failed.items())
+    end = f"{failover['used']} answered" if failover["used"] else "no model answered"
+    return f"{end}; requests that failed: {tries or 'none'}"
+
+
+# --- A budget of tokens, money or time that is spent, and what became of that, on paper.
 
 Event = Mapping[str, Any]
+
+
+def spent_lines(event: Event) -> list[Line]:
+    """Say which limit is reached, and how much is spent."""
+    measure = event["measure"]
+    used, limit = shown(measure, event["spent"]), shown(measure, event["limit"])
+    return [Line("bad", f"the {event['scope']}'s budget is spent", f"{used} of {limit}")]
+
+
+def settled_lines(event: Event) -> list[Line]:
+    """Say what was granted, or that the work stops."""
+    if event["stopped"]:
+        return [Line("note", "the work stops where its budget is spent")]
+    return [Line("ok", f"granted {shown(event['measure'], event['more'])} more")]
+
+
+# --- What an edit takes away and puts there, as people read it.
+
+_SHOWN = 6
+
+
+def change_lines(args: Mapping[str, Any]) -> list[Line]:
+    """Return what an edit takes away and what it puts there, by their beginnings."""
+    gone, new = args.get("old_str"), args.get("new_str")
+    minus = [Line("minus", beginning(gone, _SHOWN))] if isinstance(gone, str) else []
+    plus = [Line("plus", beginning(new, _SHOWN))] if isinstance(new, str) else []
+    return minus + plus
+
+
+# --- What is told of a call that an earlier run made, or was killed in the middle of.
+
+_HOW: Final[Mapping[str, str]] = {
+    "reused": "was made before the interruption; what came of it stands",
+    "restore": "was cut short; the files are as before it, and it runs again",
+    "again": "was cut short; it is made again",
+    "happened": "was cut short, and took effect, as you say",
+    "unknown": "was cut short; the agent is told that its outcome is unknown",
+    "tell": "was cut short; the agent is told that its outcome is unknown",
+}
+
+
+def call_settled_lines(event: Mapping[str, Any]) -> list[Line]:
+    """Tell what became of it, and how what it had left in the files is brought back.
+
+    ``thread`` is among the event's values where it is known which one is run.
+    """
+    line = Line("note", f"{event['tool']} {_HOW.get(event['how'], event['how'])}")
+    if not event["undo"]:
+        return [line]
+    undo = f"daruma undo {event.get('thread') or 'THREAD'} --to {event['undo']}"
+    return [line, Line("note", f"what was there is kept: {undo}")]
+
+
+# --- What a compaction says on paper.
+
+_MEASURES = {
+    "memory": "recalled memory dropped",
+    "prune": "old outputs left out",
+    "shrink": "old turns shortened",
+    "summarise": "old messages summarised",
+    "cut": "texts cut",
+}
+_BY = {
+    "auxiliary": "by the auxiliary model",
+    "main": "by the main model",
+    "rules": "by rules: no model did",
+}
+
+
+def compacted_lines(event: Mapping[str, Any]) -> list[Line]:
+    """Return the line of a ``context_compacted`` event."""
+    return [cost_line(event["cost"])]
+
+
+def cost_line(cost: Mapping[str, Any]) -> Line:
+    """Say how large a request was, how large it is, and what was done about it."""
+    about = "" if cost["exact"] else "about "
+    sizes = (
+        f"context: {about}{cost['before']:,} tokens, now {cost['after']:,} of {cost['budget']:,}"
+    )
+    done = ", ".join(_MEASURES.get(each, each) for each in cost["saved"])
+    who = f" ({cost['messages']} {_BY[cost['by']]})" if cost["by"] else ""
+    return Line("note", sizes, f"{done}{who}" or "nothing could be left out")
+
+
+# --- What a run says of the lessons that it was given.
+
+
+def lessons_lines(event: Mapping[str, Any]) -> list[Line]:
+    """Return the line for `lessons_given`: how much there was, or why it could not be had."""
+    if event["note"]:
+        return [Line("note", event["note"])]
+    parts = (
+        _number(len(event["pitfalls"]), "historical pitfall"),
+        _number(len(event["variants"]), "learned instruction"),
+    )
+    return [Line("note", f"told of {' and '.join(part for part in parts if part)}")]
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}" if count else ""
+
+
+# --- What is told of setbacks while a run goes on: requests that fail, failures, what is done.
+
+_CARRIED: Mapping[str, tuple[Mark, str]] = {
+    "executed": ("ok", "carried out"),
+    "approved": ("ok", "approved and carried out"),
+    "instructed": ("ok", "going on as instructed"),
+    "answered": ("ok", "going on with the answer"),
+    "denied": ("bad", "denied"),
+    "observed": ("note", "only observed: nothing was done"),
+    "failed": ("bad", "failed"),
+}
+"""What became of an action (``state/recovery.py``; or a bug ended it), in words."""
+
+
+def attempt_lines(event: Event) -> list[Line]:
+    """Tell a request that failed, and what comes next."""
+    status = f" ({event['status']})" if event["status"] else ""
+    wait = duration_if_any(event["wait"])
+    text = f"{event['model']}, request {event['attempt']}{status}: {event['error']}"
+    return [Line("bad", text, f"{event['then']} in {wait}" if wait else event["then"])]
+
+
+def started_lines(event: Event) -> list[Line]:
+    """Tell a failure that is being recovered from, and how far the work had come."""
+    progress = event["progress"]
+    percent, reasoning = progress.get("percent"), one_line(str(progress.get("reasoning", "")))
+    how_far = f"{percent:.0f} % done: {reasoning}" if percent is not None else reasoning
+    known = [Line("note", how_far)] if how_far else []
+    return [Line("head", "Recovery"), Line("bad", event["message"], event["code"]), *known]
+
+
+def action_lines(event: Event) -> list[Line]:
+    """Tell what is to be done, about which tool, by whose choice."""
+    called = event["tool_name"]
+    title = one_line(call_title(called, event["parameters"] or {})) if called else ""
+    text = f"{event['strategy']}: {title}" if title else event["strategy"]
+    why = [Line("words", one_line(event["reasoning"]))] if event["reasoning"] else []
+    return [Line("note", text, confidence_of(event["confidence"], event["by"])), *why]
+
+
+def completed_lines(event: Event) -> list[Line]:
+    """Tell what became of it."""
+    mark, text = _CARRIED.get(event["carried"], ("note", event["carried"]))
+    return [Line(mark, f"{event['strategy']}: {text}")]
+
+
+# --- What is told of a team: who takes up which phase, and how its work comes together.
+
+
+def taken_up_lines(event: Event) -> list[Line]:
+    """Tell who takes up a phase, and where."""
+    return [
+        Line("head", f"{event['expert']} takes up {event['phase_id']}", event["workspace"] or "")
+    ]
+
+
+def ended_lines(event: Event) -> list[Line]:
+    """Tell how a member's work ended."""
+    done = event["outcome"] == "completed"
+    ended = f"{event['expert']} has ended {event['phase_id']}: {event['outcome']}"
+    return [Line("ok" if done else "bad", ended)]
+
+
+def merged_lines(event: Event) -> list[Line]:
+    """Tell what came into the workspace, or which files stood in the way of it."""
+    phase, paths, conflicts = event["phase_id"], event["paths"], event["conflicts"]
+    if conflicts:
+        text = f"{phase} is not merged: {_files(len(conflicts))} met other work"
+        return [Line("bad", text), *named_lines(conflicts, len(conflicts))]
+    return [Line("ok", f"{phase} is merged", _files(len(paths)))]
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"
+
+
+# --- What each event says on paper; events that only begin something say nothing yet.
 
 _SUCCESS = "exit code: 0"
 
@@ -145,15 +350,15 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "phase_rollback_completed": rollback_lines.rolled_back_lines,
     "phase_rollback_failed": rollback_lines.failed_lines,
     "rollback_decided": rollback_lines.decided_lines,
-    "budget_spent": budget_lines.spent_lines,
-    "budget_settled": budget_lines.settled_lines,
+    "budget_spent": spent_lines,
+    "budget_settled": settled_lines,
     "savepoint_written": rollback_lines.savepoint_lines,
     "workspace_drifted": rollback_lines.drift_lines,
     "context_compacted": compacted_lines,
-    "member_started": team_lines.taken_up_lines,
-    "member_completed": team_lines.ended_lines,
-    "merge_completed": team_lines.merged_lines,
-    "call_settled": settled_lines,
+    "member_started": taken_up_lines,
+    "member_completed": ended_lines,
+    "merge_completed": merged_lines,
+    "call_settled": call_settled_lines,
     "command_run": _command,
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,

@@ -12,7 +12,8 @@ import typer
 from daruma.graph.command_line.options import AsJson
 
 if TYPE_CHECKING:
-    from daruma.graph.command_line.paper import Line
+    from daruma.graph.command_line.output import Line
+
 
 knowledge_app = typer.Typer(
     name="knowledge",
@@ -33,8 +34,8 @@ Within = Annotated[
 @knowledge_app.command()
 def add(paths: Paths, *, collection: Into = "default", json: AsJson = False) -> None:
     """Take files and folders in; again, to bring them up to date."""
-    from daruma.graph.command_line.knowledge_work import added
-    from daruma.graph.command_line.paper import Line
+    from daruma.graph.command_line.memory_view import added
+    from daruma.graph.command_line.output import Line
 
     done, note = asyncio.run(added(paths, collection))
     counted = f"{documents(done.changed)} taken in, {done.unchanged} known already"
@@ -46,8 +47,8 @@ def add(paths: Paths, *, collection: Into = "default", json: AsJson = False) -> 
 @knowledge_app.command("list")
 def listed(*, collection: Within = None, json: AsJson = False) -> None:
     """List the documents that were taken in."""
-    from daruma.graph.command_line import knowledge_work
-    from daruma.graph.command_line.paper import Line
+    from daruma.graph.command_line import memory_view as knowledge_work
+    from daruma.graph.command_line.output import Line
 
     found = asyncio.run(knowledge_work.listed(collection))
     lines = [
@@ -62,8 +63,8 @@ def search(
     query: Query, *, limit: Limit = 5, collection: Within = None, json: AsJson = False
 ) -> None:
     """Search the documents, as the tool hybrid_search does."""
-    from daruma.graph.command_line.knowledge_work import searched
-    from daruma.graph.command_line.paper import Line
+    from daruma.graph.command_line.memory_view import searched
+    from daruma.graph.command_line.output import Line
 
     found = asyncio.run(searched(query, limit, collection))
     values = [{**item.value, "score": item.score} for item in found.items]
@@ -82,8 +83,8 @@ def search(
 @knowledge_app.command()
 def forget(source: Named, *, collection: Within = None, json: AsJson = False) -> None:
     """Take a document out again, or all of a folder."""
-    from daruma.graph.command_line.knowledge_work import forgotten
-    from daruma.graph.command_line.paper import Line
+    from daruma.graph.command_line.memory_view import forgotten
+    from daruma.graph.command_line.output import Line
     from daruma.state.errors import DarumaError
 
     count = asyncio.run(forgotten(source, collection))
@@ -95,8 +96,8 @@ def forget(source: Named, *, collection: Within = None, json: AsJson = False) ->
 @knowledge_app.command()
 def reindex(*, json: AsJson = False) -> None:
     """Make the vectors that are lacking, for the embedding model that is set now."""
-    from daruma.graph.command_line.knowledge_work import reindexed
-    from daruma.graph.command_line.paper import Line
+    from daruma.graph.command_line.memory_view import reindexed
+    from daruma.graph.command_line.output import Line
 
     made, note = asyncio.run(reindexed())
     told = {"made": made, "note": note}
@@ -111,7 +112,7 @@ def documents(count: int) -> str:
 def _tell(value: object, lines: "Sequence[Line]", *, json: bool, note: str = "") -> None:
     from rich.console import Console
 
-    from daruma.graph.command_line.paper import Line, Paper
+    from daruma.graph.command_line.output import Line, Paper
 
     if json:
         typer.echo(json_format.dumps(value))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from daruma.state.channels import Remembered
     from daruma.tools.memory.memories import Memories
 
+
 memory_app = typer.Typer(
     name="memory",
     help="List, search, add or forget what is remembered; of the current folder, if not told else.",
@@ -124,7 +125,7 @@ async def _memories(workspace: str | None, namespace: str | None) -> "AsyncItera
 
 
 def _tell(memories: "list[Remembered]", *, json: bool, others: Sequence[str] = ()) -> None:
-    from daruma.graph.command_line.memory_list import as_json, print_memories
+    from daruma.graph.command_line.memory_view import as_json, print_memories
 
     if json:
         typer.echo(as_json(memories))

@@ -1,14 +1,148 @@
-"""What is shown of a run while it goes on: its goal, phases, budget, and what it is doing."""
+"""What is shown of a run while it goes on."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, cast, get_args
 
 from rich.text import Text
 
-from daruma.graph.command_line.going_on import Activity
 from daruma.graph.command_line.printable import one_line
-from daruma.graph.durations import duration
+from daruma.graph.timeline.moments import duration
+from daruma.state.channels import State
+from daruma.state.spending import shown, standing
+from daruma.state.steps import StepKind
+from daruma.state.task import Measure
+
+# --- How much of its budget a task has spent, as a bar of blocks and as words.
+
+_WIDEST = 10
+_KNOWN = frozenset(field.name for field in fields(State))
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Steps of one kind, or a measure: how much was spent, and how much may be."""
+
+    kind: StepKind | Measure
+    spent: float
+    of: float
+
+    @property
+    def amounts(self) -> tuple[str, str]:
+        """What was spent and what may be, as people write it."""
+        if self.kind in get_args(Measure):
+            measure = cast(Measure, self.kind)
+            spent, of = (
+                shown(measure, each).removesuffix(" tokens") for each in (self.spent, self.of)
+            )
+            return spent, of
+        return f"{self.spent:g}", f"{self.of:g}"
+
+
+def spent_of(values: Mapping[str, Any]) -> tuple[Spent, ...]:
+    """Count what a state has spent against the limits of its current phase, or without one its own.
+
+    Tokens, money and time are those of the whole task, where it has a limit of them.
+    """
+    state = State(**{key: value for key, value in values.items() if key in _KNOWN})
+    if state.task is None:
+        return ()
+    hidden = () if state.task.verify else ("verify", "reflect")
+    return tuple(
+        Spent(cast("StepKind | Measure", kind), *amounts)
+        for kind, amounts in standing(state).items()
+        if kind not in hidden
+    )
+
+
+def in_words(spent: tuple[Spent, ...]) -> str:
+    """Return ``think 3 of 7, verify 1 of 2``."""
+    return ", ".join(f"{each.kind} {' of '.join(each.amounts)}" for each in spent)
+
+
+def bar(spent: tuple[Spent, ...], *, ascii_only: bool = False) -> Text:
+    """Draw the budget: one block for each step, or ten blocks for more than ten."""
+    full, empty = ("#", ".") if ascii_only else ("▰", "▱")
+    text = Text()
+    for each in spent:
+        blocks = int(min(each.of, _WIDEST)) if each.kind not in get_args(Measure) else _WIDEST
+        filled = int(min(blocks, -(-each.spent * blocks // each.of))) if each.of else 0
+        text.append(f"  {each.kind} ", style="dim")
+        text.append(full * filled, style="yellow" if filled == blocks else "green")
+        text.append(empty * (blocks - filled), style="dim")
+        text.append(f" {'/'.join(each.amounts)}", style="dim")
+    return text
+
+
+# --- What is going on in a run at the moment: opened by one event, closed by another.
+
+Event = Mapping[str, Any]
+
+OPENS = frozenset(
+    {"model_call_started", "tool_started", "verification_started", "phase_rollback_started"}
+)
+_CLOSES = {
+    "model_call_completed": "model_call_started",
+    "tool_completed": "tool_started",
+    "verification_completed": "verification_started",
+    "phase_rollback_completed": "phase_rollback_started",
+    "phase_rollback_failed": "phase_rollback_started",
+}
+_RUNS = {"tool": "tool_started", "verification": "verification_started"}
+"""What a command's output belongs to, by its purpose; other commands are of a rollback."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Something that goes on: since when, on the clock of ``GoingOn``, and what it wrote last."""
+
+    title: str
+    since: float
+    lines: tuple[str, ...] = ()
+
+
+class GoingOn:
+    """The activities that are open, the newest last. ``now`` gives seconds of any clock."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
+        self._open: dict[tuple[str, str], Activity] = {}
+
+    def open(self, event: Event, title: str) -> None:
+        """Note what an event of ``OPENS`` begins."""
+        self._open[event["type"], _name(event)] = Activity(title, self.now())
+
+    def close(self, event: Event) -> str:
+        """Return the title of what an event ends; empty when it ends nothing that is known."""
+        ended = self._open.pop((_CLOSES.get(event["type"], ""), _name(event)), None)
+        return ended.title if ended else ""
+
+    def heard(self, event: Event) -> None:
+        """Note what a command wrote, with what it runs for."""
+        kind = _RUNS.get(event["purpose"], "phase_rollback_started")
+        if found := self._open.get((kind, _name(event))):
+            said = replace(found, lines=tuple(event["lines"]))
+            if kind == "verification_started":
+                said = replace(said, title=f"$ {event['command']}")
+            self._open[kind, _name(event)] = said
+
+    def clear(self) -> None:
+        """Forget everything: the run has stopped."""
+        self._open.clear()
+
+    @property
+    def activities(self) -> tuple[Activity, ...]:
+        """All that goes on, what began first before the rest."""
+        return tuple(self._open.values())
+
+
+def _name(event: Event) -> str:
+    name = str(event.get("call_id") or event.get("node") or "")
+    return f"{event.get('member', '')} {name}"
+
+
+# --- What is shown of a run while it goes on: its goal, phases, budget, and what it is doing.
 
 PHASES: Final = 5
 ACTIVITIES: Final = 4

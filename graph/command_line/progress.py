@@ -1,21 +1,214 @@
-"""Live progress of a run: a line for all that happened, and below it what is going on now."""
+"""Live progress of a run, and how it ended."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+import shlex
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
+from rich.cells import cell_len
+from rich.console import Console, ConsoleRenderable, RenderHook, RenderResult
+from rich.control import Control
+from rich.rule import Rule
+from rich.segment import ControlType, Segment
+from rich.table import Table
 from rich.text import Text
 
-from daruma.graph.command_line.budget_bar import Spent, bar, in_words, spent_of
-from daruma.graph.command_line.call_lines import change_lines
-from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.going_on import OPENS, GoingOn
-from daruma.graph.command_line.live_region import LiveRegion
-from daruma.graph.command_line.panel import Now, panel, phases_of
-from daruma.graph.command_line.paper import Line, Paper
-from daruma.graph.command_line.printable import beginning, one_line
-from daruma.graph.pictures.call_title import call_title
+from daruma.graph.command_line.event_lines import change_lines, lines_of
+from daruma.graph.command_line.output import Line, Mark, Paper
+from daruma.graph.command_line.panel import (
+    OPENS,
+    GoingOn,
+    Now,
+    Spent,
+    bar,
+    in_words,
+    panel,
+    phases_of,
+    spent_of,
+)
+from daruma.graph.command_line.printable import beginning, one_line, shown
+from daruma.graph.timeline.moments import call_title, duration
+from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
 from daruma.state.task import Task
+from daruma.state.verification import excerpt
+
+# --- The bottom of a terminal that is drawn anew under everything that is printed above it.
+
+Draw = Callable[[int, int], Sequence[Text]]
+"""Returns the lines for so many columns and rows."""
+
+
+class LiveRegion(RenderHook):
+    """Draws lines below what a console prints, between ``start`` and ``stop``.
+
+    Nothing is written while nothing changes. Each change is one write: the lines as they were are
+    taken away, also where a narrower terminal has broken them into more.
+    """
+
+    def __init__(self, console: Console, draw: Draw) -> None:
+        self._console, self._draw = console, draw
+        self._drawn: list[str] = []
+        self._size = (0, 0)
+        self.is_open = False
+
+    def start(self) -> None:
+        """Begin to draw."""
+        self._console.push_render_hook(self)
+        self._console.show_cursor(show=False)
+        self.is_open = True
+
+    def stop(self) -> None:
+        """Take the lines away, and draw no more."""
+        if self.is_open:
+            self.is_open = False
+            self._console.pop_render_hook()
+            self._console.print(self._erased(), end="")
+            self._drawn = []
+            self._console.show_cursor(show=True)
+
+    def refresh(self) -> None:
+        """Draw the lines if they, or the terminal's size, are not what they were."""
+        if self.is_open and (self._texts() != self._drawn or self._size != self._now()):
+            self._console.print(Control())
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Have the lines taken away before, and drawn again after, what is printed."""
+        erased = self._erased()
+        self._size = self._now()
+        lines = self._lines()
+        self._drawn = [line.plain for line in lines]
+        return [erased, *renderables, _Raw("", lines)]
+
+    def _now(self) -> tuple[int, int]:
+        size = self._console.size
+        return size.width, size.height
+
+    def _lines(self) -> list[Text]:
+        columns, rows = self._console.size
+        lines = list(self._draw(columns - 1, rows - 1))[: max(1, rows - 1)]
+        for line in lines:
+            line.truncate(columns - 1, overflow="ellipsis")
+        return lines
+
+    def _texts(self) -> list[str]:
+        return [line.plain for line in self._lines()]
+
+    def _erased(self) -> "_Raw":
+        columns = max(1, self._console.width)
+        rows = sum(max(1, -(-cell_len(line) // columns)) for line in self._drawn)
+        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
+        return _Raw(f"\r{up}\x1b[J" if self._drawn else "", ())
+
+
+class _Raw:
+    """Codes for the terminal, and lines without an end after the last."""
+
+    def __init__(self, codes: str, lines: Sequence[Text]) -> None:
+        self._codes, self._lines = codes, lines
+
+    def __rich_console__(self, console: Console, options: object) -> RenderResult:
+        if self._codes:
+            yield Segment(self._codes, None, [(ControlType.CARRIAGE_RETURN,)])
+        for number, line in enumerate(self._lines):
+            if number:
+                yield Segment("\n")
+            yield from line.render(console, end="")
+
+
+# --- How a task ended, on one screen: what was done, how it was checked, what it took.
+
+_NAMES = 9
+_EXCERPT = 1500
+"""Characters of what the failing checks said."""
+
+_MARKS: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "running": "note"}
+
+
+def print_summary(
+    paper: Paper, thread: str, result: TaskResult, savepoints: Sequence[Savepoint] = ()
+) -> None:
+    """Print a result. Its texts come from models and tools: nothing in them is obeyed.
+
+    ``savepoints`` are the thread's: they say whether its files can be put back.
+    """
+    console, colour = paper.console, "green" if result.completed else "red"
+    console.print()
+    title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.status} ")
+    dash = "-" if console.options.ascii_only else "─"
+    if paper.terminal:
+        console.print(Rule(title, style=colour, align="left", characters=dash))
+    else:
+        console.print(Text(f"{dash * 3}{title}{dash * 3}"))
+    console.print(Text(shown(result.output)), soft_wrap=not paper.terminal)
+    console.print()
+    _print_rows(paper, [*_rows(paper, thread, result), *_undo_rows(thread, result, savepoints)])
+    if result.verification and not result.verification.passed:
+        said = excerpt(result.verification, limit=_EXCERPT)
+        console.print()
+        console.print(Text(shown(said), style="dim"), soft_wrap=not paper.terminal)
+
+
+def _print_rows(paper: Paper, rows: list[tuple[str, str]]) -> None:
+    console = paper.console
+    if not paper.terminal:
+        for name, text in rows:
+            lines = shown(text).replace("\n", "\n" + " " * _NAMES)
+            console.print(Text(f"{name:<{_NAMES}}{lines}"), soft_wrap=True)
+        return
+    grid = Table.grid()
+    grid.add_column(style="dim", width=_NAMES)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(name, Text(shown(text)))
+    console.print(grid)
+
+
+def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]]:
+    marked = [
+        f"{paper.symbol(_MARKS.get(phase.status, 'bad'))} {phase.title}" for phase in result.phases
+    ]
+    checks = result.verification.checks if result.verification else ()
+    checked = [
+        f"{paper.symbol('ok' if check.passed else 'bad')} {check.command}" for check in checks
+    ]
+    spent = [f"{kind} {number}" for kind, number in result.budgets.items() if number]
+    seconds = result.timings.get("total")
+    asked = result.clarification
+    told = {
+        "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
+        "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
+        "phases": "\n".join(marked),
+        "checks": "\n".join(checked),
+        "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
+        "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
+        "sandbox": result.sandbox or "",
+        "steps": ", ".join(spent),
+        "tokens": _tokens(result),
+        "time": duration(seconds) if seconds is not None else "",
+        "note": "\n".join(result.notes),
+        "thread": thread,
+    }
+    return [(name, text) for name, text in told.items() if text]
+
+
+def _undo_rows(
+    thread: str, result: TaskResult, savepoints: Sequence[Savepoint]
+) -> list[tuple[str, str]]:
+    of_task = [each for each in savepoints if each.task_id == result.task_id]
+    if not any(each.snapshot for each in of_task):
+        return []
+    return [("undo", f"daruma undo {shlex.quote(thread)}")]
+
+
+def _tokens(result: TaskResult) -> str:
+    read = sum(usage["input_tokens"] for usage in result.usage.values())
+    written = sum(usage["output_tokens"] for usage in result.usage.values())
+    calls = sum(usage["calls"] for usage in result.usage.values())
+    return f"{read:,} read, {written:,} written in {calls} calls" if calls else ""
+
+
+# --- Live progress of a run: a line for all that happened, and below it what is going on now.
 
 T = TypeVar("T")
 

@@ -1,20 +1,35 @@
-"""``daruma run`` and ``daruma resume``: a new task, and going on with one."""
+"""``daruma run``, ``resume``, ``answer``, ``demo`` and ``worker``."""
 
+import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from daruma.graph.command_line import completing
-from daruma.graph.command_line.options import AsJson, Model, Submit, ThreadName, Yes
-from daruma.graph.command_line.thread_names import checked_thread_name, new_thread_name
+from daruma.graph.command_line import options as completing
+from daruma.graph.command_line.options import (
+    COMMANDS,
+    AsJson,
+    Model,
+    Submit,
+    ThreadName,
+    Yes,
+    checked_thread_name,
+    new_thread_name,
+)
+from daruma.graph.command_line.printable import one_line
 from daruma.state.mode import MODES
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from daruma.graph.command_line.session import Go
+
+
+# --- ``daruma run`` and ``daruma resume``: a new task, and going on with one.
 
 
 def run(  # noqa: PLR0913  # each is an option of the command
@@ -52,8 +67,8 @@ def run(  # noqa: PLR0913  # each is an option of the command
     json: AsJson = False,
 ) -> None:
     """Run a task on a thread. Everything it does is kept: it can be stopped and resumed."""
+    from daruma.graph.command_line.conversation import talk_of
     from daruma.graph.command_line.session import Go, Session
-    from daruma.graph.command_line.talk import talk_of
 
     if not goal.strip():
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
@@ -82,8 +97,8 @@ def resume(
     model: Model = None,
 ) -> None:
     """Go on with a thread: unfinished work, an open question; a finished one tells its result."""
+    from daruma.graph.command_line.conversation import talk_of
     from daruma.graph.command_line.session import Session
-    from daruma.graph.command_line.talk import talk_of
 
     talk = talk_of(submit=submit, yes=yes, json=json)
     code = talk.hold(Session(thread, model=model, start=start), unfinished)
@@ -115,7 +130,192 @@ def unfinished(snapshot: "StateSnapshot") -> "Go | None":
 
     A review whose deadline has passed is parked.
     """
+    from daruma.graph.answers import is_unfinished
     from daruma.graph.command_line.session import Go
-    from daruma.graph.unfinished import is_unfinished
 
     return Go(None) if is_unfinished(snapshot, time.time()) else None
+
+
+# --- ``daruma answer``: reply to what a thread asks, and go on.
+
+_BARE = ("--approve", "--deny")
+_ALL = "*"
+
+Ids = list[str]
+
+
+class BareDecisions(TyperCommand):
+    """A command whose ``--approve`` and ``--deny`` may stand without an id: all that is open."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_all(args))
+
+
+def with_all(args: Sequence[str]) -> list[str]:
+    """Give ``--approve`` and ``--deny`` the value ``*`` where none follows."""
+    followed = zip(args, [*args[1:], "-"], strict=True)
+    return [
+        f"{arg}={_ALL}" if arg in _BARE and following.startswith("-") else arg
+        for arg, following in followed
+    ]
+
+
+def answer(  # noqa: PLR0913  # each is an option of the command
+    thread: ThreadName,
+    *,
+    confirm: Annotated[bool, typer.Option("--confirm", help="The plan is right.")] = False,
+    reject: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The plan is not right: what to change.")
+    ] = None,
+    edit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|ID",
+            help="Run the plan in this JSON file instead; or, with --args, change this call.",
+        ),
+    ] = None,
+    args: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The arguments that the call of --edit ID runs with."),
+    ] = None,
+    approve: Annotated[
+        Ids | None,
+        typer.Option(
+            metavar="[ID[@DIGEST]]", help="Let a call run, or a recovery be; all without an id."
+        ),
+    ] = None,
+    deny: Annotated[
+        Ids | None, typer.Option(metavar="[ID]", help="Do not let it; all without an id.")
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it is denied.")] = "",
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="An answer, or what to do instead."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Which question is answered, where several are open."),
+    ] = None,
+    model: Model = None,
+    submit: Submit = False,
+    yes: Yes = False,
+    json: AsJson = False,
+) -> None:
+    """Answer what a thread waits for, and go on with it. `daruma show THREAD` says what that is.
+
+    On a terminal, without an answer among the options, each question is asked there.
+    """
+    from langgraph.types import Command
+
+    from daruma.graph.command_line.conversation import Conversation, talk_of
+    from daruma.graph.command_line.replies import Given
+    from daruma.graph.command_line.session import Go, Session
+
+    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
+    talk = talk_of(submit=submit, yes=yes, json=json)
+    if given == Given() and isinstance(talk, Conversation) and talk.asks:
+        raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: None))
+    given.check()
+
+    def replying(snapshot: "StateSnapshot") -> "Go":
+        return Go(Command(resume=given.replies(thread, snapshot.interrupts)))
+
+    code = talk.hold(Session(thread, model=model), replying)
+    raise typer.Exit(code)
+
+
+# --- ``daruma demo``: a shipped scenario on a real repository, without a key or a server.
+
+
+def demo(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SCENARIO]", help="Which one.", autocompletion=completing.scenarios
+        ),
+    ] = "fix",
+    *,
+    names: Annotated[bool, typer.Option("--list", help="Say which scenarios there are.")] = False,
+    json: AsJson = False,
+) -> None:
+    """See Daruma at work: real files, real tests, a real database; only the model is scripted."""
+    from daruma.graph.command_line.demo import prepare, scenario_named, scenarios
+
+    if names:
+        for each in scenarios():
+            typer.echo(f"{each.name:<10} {each.title}")
+        raise typer.Exit
+    chosen = scenario_named(scenario)
+    repository = prepare(chosen)
+
+    from daruma.graph.command_line.conversation import Conversation
+    from daruma.graph.command_line.demo import ASIDES, beginning, ending, reviewer
+    from daruma.graph.command_line.options import new_thread_name
+    from daruma.graph.command_line.session import Go, Session
+
+    talk = Conversation(json=json, asides=ASIDES)
+    talk.automatic = reviewer(talk.paper)
+    session = Session(f"demo-{new_thread_name()}", model=chosen.model, folder=repository)
+    talk.paper.put(*beginning(chosen, repository))
+    code = talk.hold(session, lambda _: Go(chosen.request(repository)))
+    talk.paper.put(*ending(session.thread, chosen, code))
+    raise typer.Exit(code)
+
+
+# --- ``daruma worker``: running what was submitted with ``--submit``, here or on another machine.
+
+
+def worker(
+    *,
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many threads to run at once.")
+    ] = 1,
+    grace: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, help="How long what runs may go on after Ctrl-C."),
+    ] = 10.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Leave when nothing is left to do now.")
+    ] = False,
+) -> None:
+    """Run the threads that were submitted, until Ctrl-C: what runs then goes back into the queue.
+
+    Any number of workers, on any machines with the same folders, share the work.
+    """
+    from daruma.graph.sync import Cancelled, run_interruptible
+
+    _say_lines()
+    try:
+        run_interruptible(_serve(concurrency, grace, once=once))
+    except Cancelled:
+        typer.echo("stopped")
+
+
+class _Lines(logging.Formatter):
+    """A record is one line, and nothing in it is obeyed by a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(super().format(record), 1000)
+
+
+def _say_lines() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines("%(asctime)s %(message)s", "%H:%M:%S"))
+    log = logging.getLogger("daruma.worker")
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
+
+
+async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
+    from daruma.graph.command_line.submitting import graph_for, learner_for
+    from daruma.graph.storage.postgres import aopen_postgres
+    from daruma.graph.workers.submission import Pace, reader_on
+    from daruma.graph.workers.tasks import Tasks
+    from daruma.graph.workers.work import serve
+
+    async with aopen_postgres() as postgres:
+        database = postgres.checkpointer.database
+        reader, pace = reader_on(postgres), Pace(grace=grace)
+        learner = learner_for(postgres)
+        tasks = Tasks(database, graph_for(postgres), reader, COMMANDS, pace, learner)
+        await serve(tasks, concurrency=concurrency, wait=not once)

@@ -1,5 +1,6 @@
-"""One thread of the command line: opened, run as far as it goes without a person, and left."""
+"""One thread of the command line, and what it keeps of the command that started it."""
 
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,11 +10,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt, StateSnapshot
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line.checks_ahead import checks_ahead
-from daruma.graph.command_line.keepsake import Keepsake, usable_model
-from daruma.graph.command_line.thread_names import no_such
-from daruma.graph.compiled import Machine
-from daruma.graph.door import open_questions
+from daruma.graph.command_line.options import no_such
+from daruma.graph.models.by_role import AUXILIARY, Models
+from daruma.graph.models.names import follow_aliases
+from daruma.graph.requests import open_questions
+from daruma.graph.run import Machine
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
 from daruma.graph.storage.settings_seen import agree, seen
@@ -24,6 +25,118 @@ from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.tools.calls.mcp import mcp_tools
+from daruma.tools.checks import recognised_commands
+
+# --- What a thread keeps of the command that started it, so that another process can go on with it.
+#
+# It lies in the metadata of the thread's checkpoints, in clear: a model's name and a folder, never
+# a key. The settings are read again from that folder, and the environment is each process's own.
+
+_MODEL, _FOLDER, _RULES = "daruma_model", "daruma_folder", "daruma_rules"
+_SCRIPTED = "scripted:"
+
+
+@dataclass(frozen=True)
+class Keepsake:
+    """The model's name, and the folder whose ``daruma.yaml`` holds the thread's settings.
+
+    ``rules`` is the digest of that file as the task began, empty where that is not known.
+    """
+
+    model: str | None
+    folder: str
+    rules: str = ""
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> "Keepsake":
+        """Read it back; a thread that Python code started is taken up in the current folder."""
+        model, folder = metadata.get(_MODEL), metadata.get(_FOLDER)
+        rules = str(metadata.get(_RULES) or "")
+        return cls(str(model) if model else None, str(folder or Path.cwd()), rules)
+
+    @classmethod
+    def beginning(cls, folder: Path | None) -> "Keepsake":
+        """Return that of a new task, under the settings that are there now."""
+        kept = cls(None, str(folder))
+        return replace(kept, rules=kept.rules_now())
+
+    def rules_now(self) -> str:
+        """Return the digest of the settings' file as it is."""
+        try:
+            return hashlib.sha256(self._file.read_bytes()).hexdigest()
+        except OSError:
+            return "none"
+
+    def refuse_own_rules(self, workspace: str | None) -> None:
+        """Refuse settings that changed in the workspace, where the task itself may write them.
+
+        Raises :class:`~daruma.state.settings.errors.SettingsError`.
+        """
+        if self.writable_in(workspace) and self.rules and self.rules != self.rules_now():
+            raise SettingsError(
+                "daruma.yaml in the workspace is not what this task began with: put it back, "
+                "its changes count from the next task on"
+            )
+
+    def writable_in(self, workspace: str | None) -> bool:
+        """Whether a task in a workspace could write the settings' file."""
+        if workspace is None:
+            return False
+        return self._file.resolve().is_relative_to(Path(workspace).resolve())
+
+    @property
+    def _file(self) -> Path:
+        return Path(self.folder) / "daruma.yaml"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what is kept, for a run's config."""
+        return {_MODEL: self.model or "", _FOLDER: self.folder, _RULES: self.rules}
+
+    def settings(self) -> Settings:
+        """Read the settings. Raises :class:`~daruma.state.settings.errors.SettingsError`."""
+        return Settings.load(str(self._file))
+
+
+def usable_model(name: str | None, settings: Settings) -> str:
+    """Return the model's full name, fit for another process; it and its helper can be made.
+
+    Raises :class:`~daruma.graph.models.faults.ModelUnavailable` before anything runs.
+    """
+    llm = settings.llm
+    models = Models(name or llm.model, llm.auxiliary_model, llm.model_aliases)
+    models.get("main")
+    models.get(AUXILIARY)
+    full = follow_aliases(models.name("main"), llm.model_aliases)
+    if full.startswith(_SCRIPTED):
+        return _SCRIPTED + str(Path(full.removeprefix(_SCRIPTED)).absolute())
+    return full
+
+
+# --- The commands that the work under a plan will be checked with, known before it is agreed to.
+
+
+async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str, ...]:
+    """Return what is recognised in the workspace now, and what settings declare.
+
+    Empty where no plan waits for a review, or nothing will be verified. The commands that a phase
+    is checked with beside stand in the plan.
+    """
+    task = snapshot.values.get("task")
+    waits = any(
+        isinstance(each.value, dict) and each.value.get("type") == "spec_review_request"
+        for each in snapshot.interrupts
+    )
+    if not waits or task is None or not task.verify or task.workspace is None:
+        return ()
+    try:
+        found = await recognised_commands(Path(task.workspace))
+    except OSError:  # what is wrong with the workspace is told where it is opened
+        found = ()
+    return tuple(dict.fromkeys((*found, *settings.verification.commands)))
+
+
+# --- One thread of the command line: opened, run as far as it goes without a person, and left.
 
 Replies = Mapping[str, Any]
 """Replies by the id of the interrupt that they answer."""

@@ -1,5 +1,6 @@
-"""``daruma settings``: every setting there is, and what is in force here."""
+"""``daruma settings`` and ``daruma doctor``."""
 
+import asyncio
 import json as json_format
 import re
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from daruma.state.settings.reference import Key
+
+
+# --- ``daruma settings``: every setting there is, and what is in force here.
 
 _WORD: Final = (
     r"[\w-]*(?:token|secret|passw(?:or)?d|passphrase|pgpass|[_-]pass|api[_-]?key|_key|authorization"
@@ -125,3 +129,26 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
         column.overflow = "fold"
     table.columns[0].no_wrap = True
     return table
+
+
+# --- ``daruma doctor``: what is there, what is missing, and what to do about it.
+
+
+def doctor(*, json: AsJson = False) -> None:
+    """Check what Daruma needs: Python, packages, database, model, programs."""
+    from rich.console import Console
+
+    from daruma.graph.command_line.diagnosis import diagnose
+    from daruma.graph.command_line.output import Line, Mark, Paper
+
+    findings = asyncio.run(diagnose())
+    if json:
+        rows = [{"name": f.name, "state": f.state, "text": f.text} for f in findings]
+        typer.echo(json_format.dumps(rows))
+    else:
+        paper = Paper(Console(highlight=False))
+        marks: dict[str, Mark] = {"ok": "ok", "note": "note", "missing": "bad"}
+        width = max(len(each.name) for each in findings)
+        for each in findings:
+            paper.put(Line(marks[each.state], f"{each.name:<{width}}  {each.text}"))
+    raise typer.Exit(1 if any(each.state == "missing" for each in findings) else 0)

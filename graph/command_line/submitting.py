@@ -10,15 +10,14 @@ import typer
 from langchain_core.runnables import RunnableConfig
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line.asking_person import follow_command
-from daruma.graph.command_line.keepsake import Keepsake, usable_model
-from daruma.graph.command_line.session import Session, Start
-from daruma.graph.command_line.worker import COMMANDS
-from daruma.graph.compiled import Machine
+from daruma.graph.command_line.asking import follow_command
+from daruma.graph.command_line.options import COMMANDS
+from daruma.graph.command_line.session import Keepsake, Session, Start, usable_model
+from daruma.graph.run import Machine
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
-from daruma.graph.workers.reader import reader_on
-from daruma.graph.workers.submit import asubmit
-from daruma.graph.workers.sweep import GraphOf
+from daruma.graph.workers.execution import GraphOf
+from daruma.graph.workers.submission import reader_on
+from daruma.graph.workers.work import asubmit
 from daruma.tools.calls.mcp import mcp_tools
 
 

@@ -1,8 +1,10 @@
 """A thread as it stands, read for people: nothing is run, no model is made."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import AnyMessage
@@ -10,18 +12,15 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line.checks_ahead import checks_ahead
-from daruma.graph.command_line.keepsake import Keepsake
+from daruma.graph.command_line.options import ThreadRefused, no_such
+from daruma.graph.command_line.output import Line
+from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.questions import is_held
-from daruma.graph.command_line.savepoint_lines import savepoint_values
-from daruma.graph.command_line.savepoint_titles import Titles, titles_on
-from daruma.graph.command_line.session import Stop
-from daruma.graph.command_line.thread_names import ThreadRefused, no_such
-from daruma.graph.command_line.timeline_values import timeline_values
-from daruma.graph.compiled import Machine
-from daruma.graph.pictures.timeline import Timeline
+from daruma.graph.command_line.session import Keepsake, Stop, checks_ahead
+from daruma.graph.run import Machine
+from daruma.graph.standing import Standing, standings
 from daruma.graph.storage.postgres import Postgres
-from daruma.graph.workers.standing import Standing, standings
+from daruma.graph.timeline.timeline import Timeline
 from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
@@ -33,6 +32,97 @@ from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.task import Task
+
+# --- What the tasks and phases were called that savepoints were taken for.
+
+Titles = Mapping[tuple[str, str | None], str]
+"""Goals by ``(task id, None)``, titles of phases by ``(task id, phase id)``."""
+
+
+async def titles_on(graph: Machine, thread: str, savepoints: Iterable[Savepoint]) -> Titles:
+    """Read what is behind savepoints off a thread: each request finds the task before it ended."""
+    config = RunnableConfig(configurable={"thread_id": thread})
+    wanted = {each.task_id for each in savepoints}
+    titles = titles_of((await graph.aget_state(config)).values)
+    if wanted <= {task_id for task_id, _ in titles}:
+        return titles
+    with suppress(DamagedState):  # a title is not worth hiding the rest of a thread
+        async for past in graph.aget_state_history(config, filter={"source": "input"}):
+            titles = titles_of(past.values) | titles
+    return titles
+
+
+def titles_of(values: Mapping[str, Any]) -> dict[tuple[str, str | None], str]:
+    """Return what the task at hand and its phases are called; ``values`` are those of a state."""
+    task, plan = values.get("task"), values.get("plan")
+    if task is None:
+        return {}
+    phases = plan.phases if plan else ()
+    return {(task.id, None): task.goal} | {(task.id, each.id): each.title for each in phases}
+
+
+# --- A timeline as JSON-able values.
+
+
+def timeline_values(timeline: Timeline) -> dict[str, Any]:
+    """Return all that a timeline adds to what else is known of a thread; times are Unix seconds."""
+    return {
+        "started_at": timeline.started_at,
+        "updated_at": timeline.updated_at,
+        "tokens": timeline.tokens,
+        "usd": timeline.usd,
+        "spent": {kind: list(numbers) for kind, numbers in timeline.spent.items()},
+        "whole": timeline.whole,
+        "moments": [asdict(each) for each in timeline.moments],
+        "path": [asdict(each) for each in timeline.path],
+    }
+
+
+# --- Savepoints as people read them: when, before or after what, and how to go back there.
+
+
+def savepoint_lines(
+    thread: str, savepoints: Sequence[Savepoint], titles: Titles, *, snapshots: bool = False
+) -> list[Line]:
+    """Return a line for each savepoint, and one that says how to go back to one of them.
+
+    ``snapshots`` asks for the ids of the snapshots too.
+    """
+    if not savepoints:
+        return [Line("note", "there are none: no task of this thread had a workspace")]
+    lines = [_line(each, titles, snapshots=snapshots) for each in savepoints]
+    return [*lines, Line("line", f"daruma undo {shlex.quote(thread)} --to ID", "goes there")]
+
+
+def savepoint_values(savepoints: Sequence[Savepoint], titles: Titles) -> list[dict[str, Any]]:
+    """Return savepoints as JSON-able values; ``at`` is Unix time in seconds."""
+    return [
+        {
+            "id": each.id,
+            "when": each.when,
+            "task_id": each.task_id,
+            "phase_id": each.phase_id,
+            "what": titles.get((each.task_id, each.phase_id)),
+            "workspace": each.workspace,
+            "snapshot": each.snapshot,
+            "note": each.note,
+            "at": each.at,
+        }
+        for each in savepoints
+    ]
+
+
+def _line(savepoint: Savepoint, titles: Titles, *, snapshots: bool) -> Line:
+    which = f"phase {savepoint.phase_id}" if savepoint.phase_id else f"task {savepoint.task_id}"
+    title = one_line(titles.get((savepoint.task_id, savepoint.phase_id), which), 60)
+    when = "after" if savepoint.when == "done" else "before"
+    at = datetime.fromtimestamp(savepoint.at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    kept = savepoint.snapshot if snapshots else None
+    tail = " · ".join(one_line(part) for part in (at, kept, savepoint.note) if part)
+    return Line("ok" if savepoint.snapshot else "bad", f"{savepoint.id}  {when} {title}", tail)
+
+
+# --- A thread as it stands, read for people: nothing is run, no model is made.
 
 
 @dataclass(frozen=True)

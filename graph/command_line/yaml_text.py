@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from daruma.graph.command_line.given_json import AnswerRefused
+from daruma.graph.command_line.editing import AnswerRefused
 from daruma.state.text import is_hidden, spelled
 
 _KEPT: Final = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")

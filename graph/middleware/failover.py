@@ -8,18 +8,13 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.answers import with_failover
-from daruma.graph.deadline import within
-from daruma.graph.failover import next_move
 from daruma.graph.middleware.langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
-from daruma.graph.middleware.requesting import Rule, acarried_out, answer_in, carried_out, tell
-from daruma.graph.model_request import Request
+from daruma.graph.middleware.requests import Rule, acarried_out, answer_in, carried_out, tell
 from daruma.graph.models.by_role import resolve_model
-from daruma.graph.models.circuit import CIRCUITS, Circuits
-from daruma.graph.models.errors import CircuitOpen, ScriptError
+from daruma.graph.models.calls import Request
+from daruma.graph.models.failover import Pursuit, attempt_failed, next_move, with_failover, within
+from daruma.graph.models.faults import CIRCUITS, CircuitOpen, Circuits, ScriptError
 from daruma.graph.models.openai_answers import Readable, as_ours, check_whole
-from daruma.graph.pursuit import Pursuit
-from daruma.graph.telling import attempt_failed
 from daruma.state.settings.sections import Requests
 
 
@@ -32,7 +27,7 @@ class Failover(AgentMiddleware[Any, Any, Any]):
     answer that came late says in ``response_metadata["failover"]`` what it took.
 
     Raises :class:`~daruma.state.failure.ModelFailed` where no model answers, with what each said,
-    and :class:`~daruma.graph.models.errors.ModelUnavailable` for a name that means none.
+    and :class:`~daruma.graph.models.faults.ModelUnavailable` for a name that means none.
     """
 
     def __init__(

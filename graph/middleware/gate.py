@@ -16,7 +16,7 @@ from daruma.graph.middleware.langchain_agents import (
     ToolCallRequest,
     hook_config,
 )
-from daruma.graph.middleware.shown_tools import Given, shown, tools_of, with_name
+from daruma.graph.middleware.requests import Given, shown, tools_of, with_name
 from daruma.state.calls import Grounds, ToolTask, approval_of, with_status
 from daruma.state.interrupts import Decision, ReplyRefused, approval_request, read_reply
 from daruma.state.settings.tools import Tools

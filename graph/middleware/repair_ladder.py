@@ -9,9 +9,15 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
 from daruma.graph.middleware.langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
-from daruma.graph.middleware.requesting import Rule, acarried_out, answer_in, carried_out, tell
-from daruma.graph.middleware.shown_tools import offer_for
-from daruma.graph.models.errors import ScriptError
+from daruma.graph.middleware.requests import (
+    Rule,
+    acarried_out,
+    answer_in,
+    carried_out,
+    offer_for,
+    tell,
+)
+from daruma.graph.models.faults import ScriptError
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.events import AnswerAudited
 from daruma.state.settings.tools import Tools

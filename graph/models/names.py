@@ -1,12 +1,21 @@
-"""What the names of models stand for; nothing is made of them here."""
+"""What the names of models stand for: makers, prices, tokenizers."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from types import MappingProxyType
+from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 
-from daruma.graph.models.errors import ModelUnavailable
-from daruma.state.settings.sections import LLM
+from daruma.graph.models.faults import ModelUnavailable
+from daruma.graph.models.scripted import AnsweringModel
+from daruma.state.settings.sections import LLM, ModelPrice
+from daruma.state.usage import Usage
+from daruma.tools.threads import to_thread
+from daruma.tools.window.tokens import ESTIMATE, Tokens
+
+# --- What the names of models stand for; nothing is made of them here.
 
 PREFIXES: Mapping[str, str] = MappingProxyType({"openai": "NAME", "scripted": "FILE"})
 """What may stand before the colon, and what stands behind it."""
@@ -53,3 +62,139 @@ def _unknown(spec: str, aliases: Mapping[str, str]) -> str:
     known = " or ".join(f"{prefix}:{what}" for prefix, what in PREFIXES.items())
     also = f" or one of llm.model_aliases: {', '.join(aliases)}" if aliases else ""
     return f'unknown model "{spec}": write {known}{also}'
+
+
+# --- What a model call costs: by the settings' own prices, else by genai-prices' lists, offline.
+
+_MILLION = 1_000_000
+
+
+def own_price(name: str, llm: LLM) -> ModelPrice | None:
+    """Return what ``llm.prices`` says of a model: by its name, with or without prefix, or alias."""
+    if not llm.prices:
+        return None
+    prices = {_bare(key, llm.model_aliases): price for key, price in llm.prices.items()}
+    return prices.get(name.removeprefix("openai:"))
+
+
+def usd_of(usage: Usage, model: object, llm: LLM) -> float | None:
+    """Return what a call cost in US dollars, None where nobody knows the model's price.
+
+    ``model`` is the chat model that answered. One of a script costs nothing. At an address whose
+    provider is unknown a familiar name says nothing.
+    """
+    if price := own_price(usage.model, llm):
+        cached_price = price.input if price.cached_input is None else price.cached_input
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        spent = (usage.input_tokens - cached) * price.input + cached * cached_price
+        return (spent + usage.output_tokens * price.output) / _MILLION
+    if isinstance(model, AnsweringModel):
+        return 0.0
+    return listed(name_of(model), address_of(model), usage)
+
+
+def name_of(model: object) -> str:
+    """Return the name by which a provider knows a chat model; empty where it has none."""
+    named = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return named if isinstance(named, str) else ""
+
+
+def address_of(model: object) -> str | None:
+    """Return the base URL that a chat model of OpenAI's protocol asks; None for other ones."""
+    client = getattr(model, "root_async_client", None)
+    found = getattr(client, "base_url", None)
+    return str(found) if found else None
+
+
+def listed(name: str, address: str | None, usage: Usage) -> float | None:
+    """Return what the shipped lists say of a call; no network is used, ever."""
+    if not name:
+        return None
+    from genai_prices import Usage as Counted
+    from genai_prices import calc_price
+
+    counted = Counted(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        return float(calc_price(counted, name, provider_api_url=address).total_price)
+    except (LookupError, ValueError):  # no such model or provider, or counts that do not add up
+        return None
+
+
+def look_up(model: object) -> None:
+    """Load the lists, which takes a second, so that no answer waits for it; a script needs none."""
+    if not isinstance(model, AnsweringModel):
+        is_listed(name_of(model), address_of(model))
+
+
+@cache
+def is_listed(name: str, address: str | None) -> bool:
+    """Whether the shipped lists know a model."""
+    asked = Usage(role="main", model=name, input_tokens=1, output_tokens=1)
+    return listed(name, address, asked) is not None
+
+
+def _bare(name: str, aliases: Mapping[str, str]) -> str:
+    try:
+        return follow_aliases(name, aliases).removeprefix("openai:")
+    except ModelUnavailable:
+        return name
+
+
+# --- The tokenizers of OpenAI's models, from a package that holds their tables: nothing is fetched.
+#
+# With the extra ``tokens`` requests are counted by the tokenizer of the main model; without it, and
+# for models whose tokenizer is not known, by an estimate. (`tiktoken`, which LangChain brings,
+# would fetch its tables from the network.)
+
+ENCODINGS: Final = {
+    "o200k_base": ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "o1", "o3", "o4"),
+    "cl100k_base": ("gpt-4", "gpt-3.5", "gpt-35"),
+}
+"""By the beginnings of models' names, the longest first; as in tiktoken's own table."""
+
+_AT_ONCE: Final = 100_000
+"""Characters that are counted in one piece: the package refuses texts of 200,000 tokens."""
+
+
+async def tokens_of(model: str) -> Tokens:
+    """Return what counts for a model; made in a thread, as it takes a second the first time."""
+    encoding = encoding_of(model)
+    if encoding is None:
+        return ESTIMATE
+    return await to_thread(tokenizer, encoding)
+
+
+def encoding_of(model: str) -> str | None:
+    """Return the name of a model's tokenizer, None for one that is not known."""
+    prefix, _, rest = model.rpartition(":")
+    name = rest.rpartition("/")[2].lower() if prefix in ("", "openai") else ""
+    known = [(begins, each) for each, names in ENCODINGS.items() for begins in names]
+    fitting = [
+        pair for pair in known if name == pair[0] or name.startswith((f"{pair[0]}-", f"{pair[0]}."))
+    ]
+    return max(fitting, key=lambda pair: len(pair[0]))[1] if fitting else None
+
+
+@lru_cache
+def tokenizer(encoding: str) -> Tokens:
+    """Return what counts by a tokenizer; the estimate where the package is not installed."""
+    try:
+        with warnings.catch_warnings():  # it reads its tables in a way that is deprecated
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it has none
+
+            return Tokens(_counter(get_encoding(encoding)), exact=True)
+    except (ImportError, OSError):
+        return ESTIMATE
+
+
+def _counter(encoding: Any) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        pieces = (text[at : at + _AT_ONCE] for at in range(0, len(text), _AT_ONCE))
+        return sum(len(encoding.encode_ordinary(piece)) for piece in pieces)
+
+    return count

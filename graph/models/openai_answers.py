@@ -1,14 +1,109 @@
-"""What is asked of OpenAI's chat models, ours or passed in: one request a call, whole answers."""
+"""What is asked of OpenAI's chat models, and their calls as they were sent."""
 
+import asyncio
+import json
 import sys
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from typing_extensions import override
 
-from daruma.graph.models.errors import BrokenAnswer
-from daruma.graph.models.hearing import hearing
+from daruma.graph.models.faults import BrokenAnswer
+from daruma.tools.calls.parse import SENT_CALLS, is_object
+
+# --- What a model sent as the arguments of its calls, while its answer is streamed.
+
+
+class HeardCalls:
+    """Hears a stream, and tells what LangChain can not be trusted to have read.
+
+    It completes arguments that were cut off, and they would run: half a path, half a name.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[object, dict[str, str]] = {}
+
+    def hear(self, chunk: ChatGenerationChunk) -> None:
+        """Keep the parts of calls in one piece of an answer."""
+        parts: Any = getattr(chunk.message, "tool_call_chunks", ())
+        for part in parts:
+            # Without an index a part is a whole call.
+            place = len(self._calls) if part["index"] is None else f"index {part['index']}"
+            call = self._calls.setdefault(place, {"id": "", "name": "", "args": ""})
+            for key in call:
+                call[key] += part[key] or ""
+
+    def unread(self) -> Iterator[ChatGenerationChunk]:
+        """Yield one piece more, with all calls as they were sent, if one is not a JSON object."""
+        if all(is_object(call["args"]) for call in self._calls.values()):
+            return
+        # Under the provider's own name for them LangChain would read them as calls once more.
+        sent = {SENT_CALLS: list(self._calls.values())}
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", additional_kwargs=sent))
+
+
+# --- OpenAI's chat models as we use them: no call of an answer is read otherwise than it was sent.
+
+if TYPE_CHECKING:
+    from langchain_openai.chat_models.base import BaseChatOpenAI
+else:  # the import takes a second, and who passes in a model has done it
+    BaseChatOpenAI = object
+
+
+class HearingCalls(BaseChatOpenAI):
+    """The stock client, but for calls whose arguments are no object of JSON.
+
+    LangChain would refuse the whole answer for one such call; it is made one that can not be read.
+    In a stream it would complete what was cut off; the call as it was sent goes with the answer.
+    """
+
+    @override
+    def _create_chat_result(
+        self, response: Any, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        plain = response if isinstance(response, dict) else response.model_dump()
+        for choice in plain.get("choices") or ():
+            for call in (choice.get("message") or {}).get("tool_calls") or ():
+                function = call.get("function") or {}
+                function["arguments"] = _readable(function.get("arguments"))
+        return super()._create_chat_result(plain, generation_info)
+
+    @override
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        heard, task = HeardCalls(), asyncio.current_task()
+        async for chunk in super()._astream(*args, **kwargs):
+            # Python 3.11 loses a cancellation that comes together with a chunk (`wait_for`).
+            if task and task.cancelling():
+                raise asyncio.CancelledError
+            heard.hear(chunk)
+            yield chunk
+        for chunk in heard.unread():
+            yield chunk
+
+
+@cache
+def hearing(kind: type["BaseChatOpenAI"]) -> type["BaseChatOpenAI"]:
+    """Return a class of OpenAI's chat models that hears calls; its name stays what it was."""
+    if issubclass(kind, HearingCalls):
+        return kind
+    return type(kind.__name__, (HearingCalls, kind), {"__module__": kind.__module__})
+
+
+def _readable(arguments: object) -> str:
+    """Return arguments as they are if they are an object, or not JSON; else as no JSON."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    try:
+        return text if isinstance(json.loads(text), dict) else f"not an object: {text}"
+    except ValueError:
+        return text or "nothing"
+
+
+# --- What is asked of OpenAI's chat models, ours or passed in: one request a call, whole answers.
 
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 """What LangChain raises for answers without choices, without JSON, or with an error in them."""

@@ -1,11 +1,21 @@
-"""Scripts for the scripted chat model: their shape, and reading them with errors that say where."""
+"""Scripts for the scripted chat model: their shape, their turns, what they demand."""
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    InvalidToolCall,
+    ToolCall,
+    get_buffer_string,
+)
+from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -18,7 +28,9 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from daruma.graph.models.errors import ScriptInvalid
+from daruma.graph.models.faults import ScriptInvalid
+
+# --- Scripts for the scripted chat model: their shape, and reading them with errors that say where.
 
 DEFAULT_ROLE = "main"
 
@@ -136,3 +148,111 @@ def _unknown(field: str, *, inside: tuple[int | str, ...]) -> str:
     known = [info.alias or name for name, info in model.model_fields.items()]
     nearest = difflib.get_close_matches(field, known, n=1, cutoff=0.0)[0]
     return f'unknown field "{field}"; the nearest known one is "{nearest}"'
+
+
+# --- A turn of a script as a message, and that message in chunks: in one place, so that they agree.
+
+CHARACTERS_PER_TOKEN = 4
+"""OpenAI's rule of thumb for English text; good enough for a count that only has to be stable."""
+
+_TEXT_CHUNKS = 3
+
+
+def message_of(turn: Turn, *, role: str, number: int, asked: Sequence[BaseMessage]) -> AIMessage:
+    """The turn as a message; its ids follow from role and number, so that replays are equal."""
+    calls = [
+        _call(call, call.id or f"call_{role}_{number}_{index}")
+        for index, call in enumerate(turn.calls)
+    ]
+    usage = turn.usage or _estimate(turn, asked)
+    return AIMessage(
+        content=turn.text,
+        id=f"msg_{role}_{number}",
+        tool_calls=[call for call in calls if call["type"] == "tool_call"],
+        invalid_tool_calls=[call for call in calls if call["type"] == "invalid_tool_call"],
+        usage_metadata={
+            "input_tokens": usage.input,
+            "output_tokens": usage.output,
+            "total_tokens": usage.input + usage.output,
+        },
+        response_metadata={
+            "finish_reason": turn.finish_reason or ("tool_calls" if calls else "stop"),
+            "model_name": "scripted",
+        },
+    )
+
+
+def chunks_of(message: AIMessage) -> Iterator[ChatGenerationChunk]:
+    """Text in a few pieces, a chunk for each call, then what only the end of a stream knows."""
+    size = max(1, -(-len(message.text) // _TEXT_CHUNKS))
+    for start in range(0, len(message.text), size):
+        yield _chunk(AIMessageChunk(content=message.text[start : start + size], id=message.id))
+    calls = [(call["name"], json.dumps(call["args"]), call["id"]) for call in message.tool_calls]
+    broken = [(call["name"], call["args"], call["id"]) for call in message.invalid_tool_calls]
+    for index, (name, args, id_) in enumerate([*calls, *broken]):
+        part = tool_call_chunk(name=name, args=args, id=id_, index=index)
+        yield _chunk(AIMessageChunk(content="", id=message.id, tool_call_chunks=[part]))
+    yield _chunk(
+        AIMessageChunk(
+            content="",
+            id=message.id,
+            usage_metadata=message.usage_metadata,
+            response_metadata=message.response_metadata,
+            chunk_position="last",
+        )
+    )
+
+
+def _chunk(message: AIMessageChunk) -> ChatGenerationChunk:
+    return ChatGenerationChunk(message=message)
+
+
+def _call(call: Call, id_: str) -> ToolCall | InvalidToolCall:
+    if not isinstance(call.args, str):
+        return tool_call(name=call.name, args=call.args, id=id_)
+    try:
+        args = json.loads(call.args)
+    except ValueError:
+        args = None
+    if isinstance(args, dict):
+        return tool_call(name=call.name, args=args, id=id_)
+    return invalid_tool_call(name=call.name, args=call.args, id=id_)
+
+
+def _estimate(turn: Turn, asked: Sequence[BaseMessage]) -> Usage:
+    written = turn.text + "".join(call.model_dump_json() for call in turn.calls)
+    read = sum(len(str(message.content)) for message in asked)
+    return Usage(
+        input=-(-read // CHARACTERS_PER_TOKEN), output=-(-len(written) // CHARACTERS_PER_TOKEN)
+    )
+
+
+# --- What a turn of a script demands of a request, and how a request that falls short is shown.
+
+_TAIL = 400
+
+
+def lacking(turn: Turn, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]]) -> str:
+    """What the turn expects and the request lacks, in words; empty when nothing is amiss."""
+    return _lacking_text(turn, messages) or _lacking_tools(turn, tools)
+
+
+def tail(messages: Sequence[BaseMessage]) -> str:
+    """The last 400 characters of a request, in one line."""
+    return f"the request ends: {get_buffer_string(messages)[-_TAIL:]!r}"
+
+
+def _lacking_text(turn: Turn, messages: Sequence[BaseMessage]) -> str:
+    request = get_buffer_string(messages) if turn.expect else ""
+    missing = [text for text in turn.expect if text not in request]
+    return f"expects in the request: {', '.join(map(repr, missing))}" if missing else ""
+
+
+def _lacking_tools(turn: Turn, tools: Sequence[Mapping[str, Any]]) -> str:
+    offered = [tool["function"]["name"] for tool in tools]
+    if turn.expect_tools == () and offered:
+        return f"expects no tools; offered: {', '.join(offered)}"
+    missing = [name for name in turn.expect_tools or () if name not in offered]
+    if not missing:
+        return ""
+    return f"expects the tools {', '.join(missing)}; offered: {', '.join(offered) or 'none'}"

@@ -1,12 +1,21 @@
-"""What a run writes, under its hold: a checkpoint with its tasks' writes, in one statement.
+"""What a run has read last of its thread, for the next who reads the same.
 
-Every operation takes a connection of its own, and is carried out on the loop that these live on.
+A run looks at its thread at the door, and LangGraph loads the same again to go on from. While a
+thread is held nobody else writes on it, and what the run itself writes makes this be forgotten.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import ERROR_SOURCE_NODE, NULL_TASK_ID
@@ -23,18 +32,59 @@ from psycopg import AsyncCursor
 from psycopg.errors import UniqueViolation
 from psycopg.rows import DictRow, dict_row
 
-from daruma.graph.bridge import on, run
-from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database, Work
-from daruma.graph.storage.fence import ASSERT, fence_of, lost_by
-from daruma.graph.storage.last_read import LastRead
-from daruma.graph.storage.pending import APART, PendingWrites
+from daruma.graph.storage.ledgers import Hold
 from daruma.graph.storage.pool import Connection
-from daruma.graph.storage.saving import SAVE, SAVE_AGAIN, WRITE, WRITE_OVER, WriteRow, values_of
+from daruma.graph.storage.saving import (
+    APART,
+    ASSERT,
+    SAVE,
+    SAVE_AGAIN,
+    WRITE,
+    WRITE_OVER,
+    PendingWrites,
+    WriteRow,
+    fence_of,
+    lost_by,
+    values_of,
+)
 from daruma.graph.storage.sealing import Sealing
 from daruma.graph.storage.sound_saver import SoundSaver
+from daruma.graph.sync import on, run
 
 T = TypeVar("T")
+
+
+class LastRead(Generic[T]):
+    """Holds one value, and gives it away once: what LangGraph goes on with is not kept beside it.
+
+    All of it happens on one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[Hashable, T] | None = None
+        self._changes = 0
+
+    def forget(self) -> None:
+        """Note that something was written, or is about to be."""
+        self._kept = None
+        self._changes += 1
+
+    async def read(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """Return what was read last under this key, or else read it now."""
+        kept, self._kept = self._kept, None
+        if kept and kept[0] == key:
+            return kept[1]
+        before = self._changes
+        found = await read()
+        if before == self._changes:
+            self._kept = key, found
+        return found
+
+
+# --- What a run writes, under its hold: a checkpoint with its tasks' writes, in one statement.
+#
+# Every operation takes a connection of its own, and is carried out on the loop that these live on.
 
 SPECIAL: Final = frozenset({*WRITES_IDX_MAP, ERROR_SOURCE_NODE})
 """Channels whose writes nothing follows from: errors, questions, replies."""

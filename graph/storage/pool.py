@@ -1,20 +1,188 @@
-"""Connects to Postgres, or says in one line, without the password, why that is not possible."""
+"""Connecting to Postgres: a pool, its connections, and what its errors mean."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from typing import Any, Final, Literal, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor, Error, InterfaceError, OperationalError
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import ConnectionTimeout
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool
+from psycopg.waiting import Ready, Wait
+from psycopg_pool import AsyncConnectionPool, PoolClosed
+from typing_extensions import override
 
-from daruma.graph.storage.connection import LimitedConnection, answers_within
-from daruma.graph.storage.losses import reason
-from daruma.graph.storage.tables import make_tables
+from daruma.graph.storage.schema import make_tables
 from daruma.state.errors import StorageUnavailable
+
+# --- What an error of the database means: that it is lost for now, is full, or was asked wrongly.
+
+Meaning = Literal["lost", "full", "wrong"]
+"""``lost`` may be over soon, and the same is tried again; the others it would not help."""
+
+FULL: Final = "53100"
+"""SQLSTATE of a disk that is full."""
+
+READ_ONLY: Final = "25006"
+"""SQLSTATE of a server that was the first one until a failover: another one is that now."""
+
+_OVER_SOON: Final = frozenset(
+    {
+        READ_ONLY,
+        "25P03",  # idle in a transaction for too long: this process was frozen
+        "25P04",  # a transaction that took too long
+        "40001",  # serialization failure
+        "40003",  # statement completion unknown
+        "40P01",  # deadlock
+        "55P03",  # a lock was not to be had
+        "57014",  # cancelled, by a time limit of the server or by its administrator
+        "57P01",  # shut down, or the backend was terminated
+        "57P02",  # another backend has crashed
+        "57P03",  # starting up, shutting down, in recovery
+        "57P05",  # idle for too long
+    }
+)
+_KINDS_OVER_SOON: Final = ("08", "53")
+"""Connections; resources that the server is short of for now."""
+
+
+def meaning_of(error: BaseException) -> Meaning:
+    """Read an error by its SQLSTATE; one without a state is told by its class."""
+    if isinstance(error, ConnectionError):
+        return "lost"
+    if not isinstance(error, Error) or isinstance(error, PoolClosed):
+        return "wrong"
+    if error.sqlstate == FULL:
+        return "full"
+    return "lost" if _is_over_soon(error) else "wrong"
+
+
+def leaves_connections_dead(error: BaseException) -> bool:
+    """Whether other connections that seem to be good must be expected to be lost as well."""
+    silent = isinstance(error, ConnectionTimeout)
+    return silent or (isinstance(error, Error) and error.sqlstate == READ_ONLY)
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says, as a part of one line."""
+    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+    return first.rsplit(" failed: ")[-1].removeprefix("FATAL:").strip()
+
+
+def _is_over_soon(error: Error) -> bool:
+    if error.sqlstate:
+        return error.sqlstate in _OVER_SOON or error.sqlstate.startswith(_KINDS_OVER_SOON)
+    if isinstance(error, InterfaceError):  # mostly a misuse
+        return "closed" in str(error)
+    return isinstance(error, OperationalError)
+
+
+# --- A connection that does not wait for ever: a server that has fallen silent is a lost one.
+
+T = TypeVar("T")
+
+ANSWER_SECONDS: Final = 8.0
+"""How long one message waits for its answer; without a limit, a silent network hangs for ever."""
+
+_CHECKED_EVERY: Final = 0.1
+
+_answer: ContextVar[float] = ContextVar("daruma_answer_seconds", default=ANSWER_SECONDS)
+
+
+@contextmanager
+def answers_within(seconds: float) -> Iterator[None]:
+    """Give the server longer, or less long, for each message of what is done within."""
+    before = _answer.set(seconds)
+    try:
+        yield
+    finally:
+        _answer.reset(before)
+
+
+class LimitedConnection(AsyncConnection[DictRow]):
+    """A connection that is closed when its wait ends early.
+
+    psycopg would ask the server to cancel first, and wait for that, for up to 10 s.
+    """
+
+    @override
+    async def wait(
+        self, gen: PQGen[T], interval: float = _CHECKED_EVERY, timeout: float | None = None
+    ) -> T:
+        """Wait for an answer. Raises ``ConnectionTimeout`` when there is none in time.
+
+        psycopg's own would also come round ten times a second, for what interrupts a thread.
+        """
+        seconds = timeout or _answer.get()
+        loop = asyncio.get_running_loop()
+        socket = self.pgconn.socket  # raises where there is none, before anything is begun
+        try:
+            ends = loop.time() + seconds
+            wanted = next(gen)
+            while True:
+                wanted = gen.send(await _ready(loop, socket, wanted, ends))
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
+        except TimeoutError:
+            self.pgconn.finish()
+            raise ConnectionTimeout(f"no answer within {seconds:g} s") from None
+        except asyncio.CancelledError:
+            self.pgconn.finish()
+            raise
+        except OSError as error:
+            raise OperationalError(f"the connection's socket is lost: {error}") from error
+
+    async def carried_out(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
+        """Carry out a statement that comes again and again; return its rows.
+
+        A cursor that is given the same text again knows how to write down its values.
+        """
+        cursor = self._cursors.get(statement)
+        if cursor is None:
+            cursor = self._cursors[statement] = self.cursor()
+        await cursor.execute(statement, values, prepare=True)
+        return await cursor.fetchall() if cursor.description else []
+
+    @cached_property
+    def _cursors(self) -> dict[str, AsyncCursor[DictRow]]:
+        return {}
+
+
+async def _ready(loop: asyncio.AbstractEventLoop, socket: int, wanted: Wait, ends: float) -> Ready:
+    """Return what a socket is ready for. Raises ``TimeoutError``."""
+    came: asyncio.Future[Ready] = loop.create_future()
+    timer = loop.call_at(ends, _late, came)
+    try:
+        if wanted & Wait.R:
+            loop.add_reader(socket, _note, came, Ready.R)
+        if wanted & Wait.W:
+            loop.add_writer(socket, _note, came, Ready.W)
+        return await came
+    finally:
+        timer.cancel()
+        if wanted & Wait.R:
+            loop.remove_reader(socket)
+        if wanted & Wait.W:
+            loop.remove_writer(socket)
+
+
+def _note(came: "asyncio.Future[Ready]", ready: Ready) -> None:
+    if not came.done():
+        came.set_result(ready)
+
+
+def _late(came: "asyncio.Future[Ready]") -> None:
+    if not came.done():
+        came.set_exception(TimeoutError())
+
+
+# --- Connects to Postgres, or says in one line, without the password, why that is not possible.
 
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[LimitedConnection]

@@ -1,36 +1,134 @@
 """The one door to storage: the Postgres given, the environment's, or the embedded one."""
 
 import asyncio
+import atexit
+import base64
+import binascii
 import os
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import (
-    AsyncExitStack,
-    ExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Final
 
 from langchain_core.embeddings import Embeddings
 
-from daruma.graph.bridge import run
-from daruma.graph.evolving.jobs import adrain_place
-from daruma.graph.models.embeddings import resolve_embeddings
-from daruma.graph.storage.closed_at_exit import closed_at_exit
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.patience import OUTAGE_VARIABLE, Patience, seconds_of
-from daruma.graph.storage.pool import Pool, connected, display_url
-from daruma.graph.storage.pruning import OldThread, Pruned, Wanted, old_threads, prune
+from daruma.graph.learning_jobs import adrain_place
+from daruma.graph.models.by_role import resolve_embeddings
+from daruma.graph.storage.database import OUTAGE_VARIABLE, Database, Patience, seconds_of
+from daruma.graph.storage.pool import Connection, Pool, connected, display_url
+from daruma.graph.storage.pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
 from daruma.graph.storage.saver import PostgresSaver
-from daruma.graph.storage.sealing_key import sealing_of
+from daruma.graph.storage.sealing import Checked, Sealed, Sealing
 from daruma.graph.storage.store import PostgresStore
-from daruma.graph.storage.written import written_at
+from daruma.graph.sync import run
+from daruma.state.errors import DamagedState, DarumaError, KeyRefused
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings.sections import LLM
 from daruma.state.stored import STORED_TYPES
 from daruma.tools.threads import entered_in_thread
+
+# --- Closing what nobody has closed when the process ends, while its background loop still turns.
+
+
+@contextmanager
+def closed_at_exit(close: Callable[[], None]) -> Iterator[None]:
+    """Have ``close`` called at the exit if that comes first, as in a notebook that is shut down."""
+
+    def end() -> None:
+        with suppress(DarumaError):  # a lost database: there is nobody left to be told
+            close()
+
+    atexit.register(end)
+    try:
+        yield
+    finally:
+        atexit.unregister(end)
+
+
+# --- The key of a database, and whether it is the right one.
+
+_BYTES: Final = 32
+_PLACE: Final = ("", "proof")
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('daruma.seal'))"
+_KNOWN: Final = "SELECT kind, proof FROM daruma_seal"
+_USED: Final = "SELECT FROM checkpoints LIMIT 1"
+_NOTE: Final = "INSERT INTO daruma_seal (kind, proof) VALUES (%s, %s)"
+
+
+def key_bytes(given: str | bytes) -> bytes:
+    """Read a key: 32 bytes as they are, or as text in base64 or hex.
+
+    Raises :class:`~daruma.state.errors.KeyRefused`, which does not quote it.
+    """
+    key = given if isinstance(given, bytes) else _decoded(given.strip())
+    if len(key) != _BYTES:
+        raise KeyRefused(
+            "the key that seals state must be 32 bytes, in base64 or hex: "
+            "`openssl rand -base64 32` makes one for DARUMA_POSTGRES_KEY"
+        )
+    return key
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        if len(text) == 2 * _BYTES:
+            return bytes.fromhex(text)
+        return base64.b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)
+    except (ValueError, binascii.Error):
+        return b""
+
+
+async def sealing_of(pool: Pool, given: str | bytes | None) -> Sealing:
+    """Return how a database's values are wrapped: sealed under the key given, if there is one.
+
+    None reads ``DARUMA_POSTGRES_KEY``. A database is sealed as a whole, from its first thread on;
+    it holds a proof of its key. Raises :class:`~daruma.state.errors.KeyRefused`.
+    """
+    given = given or os.environ.get("DARUMA_POSTGRES_KEY") or None
+    sealed = _sealed(given) if given else None
+    async with pool.connection() as connection, connection.transaction():
+        if sealed:
+            await connection.execute(_LOCK)
+        row = await (await connection.execute(_KNOWN)).fetchone()
+        if sealed is None:
+            if row:
+                raise KeyRefused("this database is sealed: set DARUMA_POSTGRES_KEY to its key")
+            return Checked()
+        if row:
+            _prove(sealed, row["kind"], row["proof"])
+        else:
+            await _begin(connection, sealed)
+    return sealed
+
+
+def _sealed(given: str | bytes) -> Sealed:
+    key = key_bytes(given)
+    if not find_spec("cryptography"):
+        raise KeyRefused('sealing state needs a package: pip install "daruma-agent[encryption]"')
+    return Sealed(key)
+
+
+def _prove(sealed: Sealed, kind: str, proof: bytes) -> None:
+    try:
+        sealed.open((kind, proof), _PLACE)
+    except DamagedState:
+        raise KeyRefused(
+            "this database is sealed with another key: set DARUMA_POSTGRES_KEY to its own"
+        ) from None
+
+
+async def _begin(connection: Connection, sealed: Sealed) -> None:
+    if (await connection.execute(_USED)).rowcount:
+        raise KeyRefused(
+            "this database holds threads in clear: go on without DARUMA_POSTGRES_KEY, or take a "
+            "new database for what is to be sealed"
+        )
+    await connection.execute(_NOTE, sealed.seal(("proof", b""), _PLACE))
+
+
+# --- The one door to storage: the Postgres given, the environment's, or the embedded one.
 
 _THREADS = """
 SELECT newest.*, checkpoint ->> 'ts' AS ts
@@ -67,7 +165,7 @@ class Postgres:
     def store_for(self, llm: LLM) -> PostgresStore:
         """Return the store, finding by meaning with the embedding model of settings, if any.
 
-        Raises :class:`~daruma.graph.models.errors.ModelUnavailable`.
+        Raises :class:`~daruma.graph.models.faults.ModelUnavailable`.
         """
         if llm.embedding_model is None:
             return self.store
@@ -169,7 +267,7 @@ def open_postgres(
 
     Raises :class:`StorageUnavailable`, :class:`~daruma.state.errors.KeyRefused`,
     :class:`~daruma.state.settings.errors.SettingsError` for a number of seconds that is none, and
-    :class:`~daruma.graph.models.errors.ModelUnavailable` for an embedding model that is none.
+    :class:`~daruma.graph.models.faults.ModelUnavailable` for an embedding model that is none.
     """
     opened = aopen_postgres(url, key=key, outage_seconds=outage_seconds, embeddings=embeddings)
     own = os.getpid()

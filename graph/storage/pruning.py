@@ -1,27 +1,111 @@
-"""Deleting old threads, with all that belongs to them, and giving their space back (DU-08).
-
-A thread that is being run is never touched. One that waits for a person, or that has unfinished
-work, goes only where that is asked for.
-"""
+"""Deleting old threads, and giving their space back (DU-08)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
+from uuid import UUID
 
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
+from psycopg import sql
 
-from daruma.graph.storage.pool import Connection
+from daruma.graph.storage.maintenance import channel_values, thin
+from daruma.graph.storage.pool import Connection, answers_within
 from daruma.graph.storage.saver import PostgresSaver
-from daruma.graph.storage.space import size_of, total, vacuum
-from daruma.graph.storage.thinning import thin
-from daruma.graph.storage.upkeep import delete_thread, holding
-from daruma.graph.storage.wholeness import channel_values
-from daruma.graph.storage.written import written_at
+from daruma.graph.storage.schema import GOING_WITH_A_THREAD
+from daruma.graph.storage.threads import TABLES, delete_thread, holding
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.state.task import Status
 from daruma.tools.belongings import forget_belongings
+
+# --- When a checkpoint was written, also where its row is damaged.
+
+_GREGORIAN: Final = datetime(1582, 10, 15, tzinfo=UTC)
+"""The day from which a UUID counts its tenths of a microsecond."""
+
+
+def written_at(checkpoint_id: str, noted: str | None) -> datetime:
+    """Return the time that a checkpoint notes, else that of its id; both are those of its writer.
+
+    The start of 1970 for one that tells neither.
+    """
+    try:
+        return datetime.fromisoformat(noted or "").astimezone()
+    except ValueError:
+        return _of_id(checkpoint_id).astimezone()
+
+
+def _of_id(checkpoint_id: str) -> datetime:
+    try:
+        number = UUID(checkpoint_id).int
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
+    ticks = (number >> 80) << 12 | (number >> 64) & 0xFFF
+    return _GREGORIAN + timedelta(microseconds=ticks // 10)
+
+
+# --- The space that threads take in the database, and giving it back (DU-08).
+
+_SIZE: Final = """
+SELECT (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
+        FROM checkpoint_blobs WHERE thread_id = %(thread)s)
+    + (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
+       FROM checkpoint_writes WHERE thread_id = %(thread)s)
+    + (SELECT coalesce(sum(pg_column_size(checkpoint) + pg_column_size(metadata) + 200), 0)
+       FROM checkpoints WHERE thread_id = %(thread)s)
+    + (SELECT coalesce(sum(pg_column_size(output) + 100), 0)
+       FROM daruma_outputs WHERE thread_id = %(thread)s) AS size
+"""
+_TOTAL: Final = """
+SELECT sum(pg_total_relation_size(name::regclass)) AS size FROM unnest(%s::text[]) AS name
+"""
+
+_VACUUM_SECONDS: Final = 3600.0
+"""For one table: a full vacuum writes all of it anew, which takes minutes where there is much."""
+
+
+async def size_of(saver: PostgresSaver, thread_id: str) -> int:
+    """Return the bytes of a thread's rows, about."""
+
+    async def measure(connection: Connection) -> int:
+        row = await (await connection.execute(_SIZE, {"thread": thread_id})).fetchone()
+        return int(row["size"]) if row else 0
+
+    return await saver.transact(measure)
+
+
+async def total(saver: PostgresSaver) -> int:
+    """Return the bytes of all tables that hold threads, as they lie on the disk."""
+
+    async def measure(connection: Connection) -> int:
+        row = await (await connection.execute(_TOTAL, [list(TABLES)])).fetchone()
+        return int(row["size"]) if row else 0
+
+    return await saver.transact(measure)
+
+
+async def vacuum(saver: PostgresSaver, *, full: bool = False) -> None:
+    """Make the space of deleted rows usable again; ``full`` gives it back to the disk.
+
+    A full one copies each table and lets nobody read or write it meanwhile. A role that may not do
+    it leaves it to the server's own autovacuum.
+    """
+    how = sql.SQL("VACUUM (FULL, ANALYZE) {}" if full else "VACUUM (ANALYZE) {}")
+
+    async def clean() -> None:
+        with answers_within(_VACUUM_SECONDS):
+            async with saver.database.pool.connection() as connection:
+                for table in (*TABLES, *GOING_WITH_A_THREAD):
+                    await connection.execute(how.format(sql.Identifier(table)))
+
+    await saver.home(clean)
+
+
+# --- Deleting old threads, with all that belongs to them, and giving their space back (DU-08).
+#
+# A thread that is being run is never touched. One that waits for a person, or that has unfinished
+# work, goes only where that is asked for.
 
 OPEN: Final = frozenset({"waiting", "parked", "held", "unfinished", "running"})
 """Where a thread stands whose task has not come to its end."""
@@ -109,7 +193,7 @@ async def prune(
 
     Each is held meanwhile, and looked at once more: one that somebody went on with stays. What lies
     outside of the database goes first, so that a crash leaves nothing that nobody knows of. At the
-    end the space is given back, see :func:`~daruma.graph.storage.space.vacuum`.
+    end the space is given back, see :func:`~daruma.graph.storage.pruning.vacuum`.
     """
     before = await total(saver)
     gone, busy = list[str](), list[str]()

@@ -19,24 +19,18 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory, get_checkpoint_id
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from daruma.graph.bridge import run
-from daruma.graph.journals import Place
-from daruma.graph.leases import Leases
-from daruma.graph.storage.checkpoint_tuple import copied, place_of
-from daruma.graph.storage.damage import DamagedCheckpoint, advised
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.event_log import EventLog
-from daruma.graph.storage.fenced_saver import FencedSaver
-from daruma.graph.storage.journal import PostgresJournal
-from daruma.graph.storage.last_read import LastRead
+from daruma.graph.storage.events import EventLog
+from daruma.graph.storage.fenced_saver import FencedSaver, LastRead
+from daruma.graph.storage.journal import PostgresJournal, PostgresOutputs, PostgresReplies
 from daruma.graph.storage.leases import PostgresLeases
-from daruma.graph.storage.manifest import replayed
-from daruma.graph.storage.outputs import PostgresOutputs
-from daruma.graph.storage.replies import PostgresReplies
+from daruma.graph.storage.ledgers import Leases, Place
+from daruma.graph.storage.manifest import DamagedCheckpoint, advised, replayed
+from daruma.graph.storage.schema import make_tables
 from daruma.graph.storage.sealing import Checked, Sealing
-from daruma.graph.storage.sound_saver import SoundSaver
-from daruma.graph.storage.tables import make_tables
-from daruma.graph.storage.upkeep import copy_thread, delete_for_runs, delete_thread, prune_threads
+from daruma.graph.storage.sound_saver import SoundSaver, copied, place_of
+from daruma.graph.storage.threads import copy_thread, delete_for_runs, delete_thread, prune_threads
+from daruma.graph.sync import run
 
 T = TypeVar("T")
 

@@ -1,9 +1,14 @@
-"""What is ours in the database, beside LangGraph's own tables.
+"""What is ours in the database, beside LangGraph's own tables, and making it."""
 
-Everything here can be made again over what is there.
-"""
+from typing import Any, Final
 
-from typing import Final
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg import AsyncConnection
+from psycopg.errors import UndefinedTable
+
+# --- What is ours in the database, beside LangGraph's own tables.
+#
+# Everything here can be made again over what is there.
 
 _REPLIES: Final = """
 CREATE TABLE IF NOT EXISTS daruma_replies (
@@ -160,3 +165,52 @@ The lease is not among them: its token must not begin anew.
 
 GOING_WITH_A_THREAD: Final = ("daruma_events",)
 """Deleted with it too; a copy has none of them: nobody has told it anything."""
+
+
+# --- Makes the checkpointer's tables, whoever else is making them at the same moment.
+
+
+class _Tables(AsyncPostgresSaver):
+    """The stock tables, with indexes made in the transaction that makes all the rest.
+
+    Made ``CONCURRENTLY``, they would wait for every process that waits for the lock below.
+    """
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        super().__init__(connection)
+        self.MIGRATIONS = [each.replace("CONCURRENTLY", "") for each in self.MIGRATIONS]
+
+
+_VERSION_OF = """
+CREATE TABLE IF NOT EXISTS daruma_version (v integer PRIMARY KEY)
+"""
+_MADE = """
+SELECT FROM checkpoint_migrations, daruma_version
+WHERE checkpoint_migrations.v >= %s AND daruma_version.v >= %s
+"""
+
+
+async def make_tables(connection: AsyncConnection[Any]) -> None:
+    """Make or update the tables in one transaction, one process after the other.
+
+    The connection is in autocommit mode. A role that may not create tables is welcome when there is
+    nothing to do.
+    """
+    if await _are_made(connection):
+        return
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))")
+        await _Tables(connection).setup()
+        for made in (*OURS, _VERSION_OF):
+            await connection.execute(made)
+        known = "INSERT INTO daruma_version VALUES (%s) ON CONFLICT DO NOTHING"
+        await connection.execute(known, [VERSION])
+
+
+async def _are_made(connection: AsyncConnection[Any]) -> bool:
+    newest = len(_Tables.MIGRATIONS) - 1
+    try:
+        found = await connection.execute(_MADE, [newest, VERSION])
+    except UndefinedTable:
+        return False
+    return found.rowcount > 0

@@ -1,11 +1,11 @@
-"""LangGraph's Postgres checkpointer, with every value wrapped and every loss noticed (DU-05)."""
+"""LangGraph's Postgres checkpointer, every value wrapped, every loss noticed (DU-05)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -14,25 +14,83 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
+    get_checkpoint_id,
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.pregel._checkpoint import copy_checkpoint
 from psycopg.rows import DictRow
 
 from daruma.graph.storage import rows
-from daruma.graph.storage.chain import refuse_gaps
-from daruma.graph.storage.checkpoint_tuple import checkpoint_tuple, place_of
-from daruma.graph.storage.damage import damage_at
-from daruma.graph.storage.history import Traced, trace
-from daruma.graph.storage.manifest import NAME, as_stored, is_inline, manifest_of
-from daruma.graph.storage.off_loop import off_loop
+from daruma.graph.storage.history import Traced, refuse_gaps, trace
+from daruma.graph.storage.manifest import NAME, as_stored, damage_at, is_inline, manifest_of
 from daruma.graph.storage.pool import Pool
+from daruma.graph.storage.rows import FLEETING, VALUES, is_small, values_within
 from daruma.graph.storage.saving import Saved
 from daruma.graph.storage.sealing import Sealing, typed
-from daruma.graph.storage.within import FLEETING, VALUES, is_small, values_within
 from daruma.tools.threads import to_thread
+
+# --- Checkpoints as LangGraph goes on with them.
+
+
+def checkpoint_tuple(
+    row: Mapping[str, Any], values: Mapping[str, Any], writes: Sequence[tuple[str, str, Any]]
+) -> CheckpointTuple:
+    """Put together a row that was opened, with the values and writes unpacked."""
+    found = row["checkpoint"]
+    held = {**(found.get("channel_values") or {}), **values}
+    checkpoint = cast("Checkpoint", {**found, "channel_values": held})
+    parent = row["parent_checkpoint_id"]
+    return CheckpointTuple(
+        _config(row, row["checkpoint_id"]),
+        checkpoint,
+        row["metadata"],
+        _config(row, parent) if parent else None,
+        [*writes],
+    )
+
+
+def copied(found: CheckpointTuple) -> CheckpointTuple:
+    """Return a checkpoint that LangGraph may write into; the values in it, it never changes."""
+    return found._replace(
+        checkpoint=copy_checkpoint(found.checkpoint),
+        metadata=found.metadata.copy(),
+        pending_writes=[*(found.pending_writes or ())],
+    )
+
+
+def place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
+    """Return the thread, the namespace and the checkpoint that are asked for; None: the newest."""
+    named = config["configurable"]
+    return named["thread_id"], named.get("checkpoint_ns", ""), get_checkpoint_id(config)
+
+
+def _config(row: Mapping[str, Any], checkpoint_id: str) -> RunnableConfig:
+    return RunnableConfig(
+        configurable={
+            "thread_id": row["thread_id"],
+            "checkpoint_ns": row["checkpoint_ns"],
+            "checkpoint_id": checkpoint_id,
+        }
+    )
+
+
+# --- Work on much data is done in a thread, so that it holds up nobody else on the loop.
+
+T = TypeVar("T")
+
+_MUCH: Final = 64 * 1024
+"""Bytes: unpacked and validated in a few milliseconds. Less is done before a thread wakes."""
+
+
+async def off_loop(size: int, work: Callable[[], T]) -> T:
+    """Do work on so many bytes, in a thread where that is much."""
+    return work() if size < _MUCH else await to_thread(work)
+
+
+# --- LangGraph's Postgres checkpointer, with every value wrapped and every loss noticed (DU-05).
 
 Check = Callable[[Mapping[str, Any], Sequence[tuple[str, Any]]], None]
 """Raises :class:`~daruma.state.errors.DamagedState` for values and writes of other types."""

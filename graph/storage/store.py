@@ -7,23 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    ListNamespacesOp,
-    Op,
-    PutOp,
-    Result,
-    SearchOp,
-)
+from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp
 
-from daruma.graph.bridge import on, run
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.items.embedding import Vector
-from daruma.graph.storage.items.index_words import IndexWords
-from daruma.graph.storage.items.matching import fixed_prefix, matching
-from daruma.graph.storage.items.meanings import Meanings, Text
-from daruma.graph.storage.items.preparing import prepared, refuse_unusable
 from daruma.graph.storage.items.rows import (
     COUNT,
     Row,
@@ -31,12 +17,17 @@ from daruma.graph.storage.items.rows import (
     change,
     items_of,
     namespaces,
+    prepared,
     read,
+    refuse_unusable,
     wanted,
 )
-from daruma.graph.storage.items.searching import Search
+from daruma.graph.storage.items.searching import Meanings, Search, Text
+from daruma.graph.storage.items.values import IndexWords, fixed_prefix, matching
+from daruma.graph.storage.items.vectors import Vector
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Checked, Sealing
+from daruma.graph.sync import on, run
 from daruma.tools.text.search import Found, Way
 
 
@@ -49,7 +40,7 @@ class PostgresStore(BaseStore):
     to live is not supported.
 
     Raises :class:`~daruma.graph.storage.items.values.ValueRefused`,
-    :class:`~daruma.graph.storage.items.filters.FilterRefused`,
+    :class:`~daruma.graph.storage.items.values.FilterRefused`,
     :class:`~daruma.state.errors.StorageUnavailable` and
     :class:`~daruma.state.errors.DamagedState`.
     """

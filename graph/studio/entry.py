@@ -4,8 +4,8 @@ import asyncio
 from functools import cache
 
 from daruma.graph.build import build_graph
+from daruma.graph.studio.demo_model import ShownModel
 from daruma.graph.studio.machine import StudioMachine
-from daruma.graph.studio.shown_model import ShownModel
 from daruma.state.settings import Settings
 
 

@@ -1,27 +1,116 @@
 """The compiled graph as the development server runs it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextvars import Context
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
+from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.compiled import Machine
-from daruma.graph.door import open_questions, thread_id_of
-from daruma.graph.raising import closing
-from daruma.graph.replies import replies_of
-from daruma.graph.starting_point import newest, start_of, without_start
-from daruma.graph.studio.addressing import Sent, by_ids, named
-from daruma.graph.studio.run_settings import settings_of, without_settings
-from daruma.graph.studio.shown_model import ashown
-from daruma.graph.studio.superseded import is_superseded, what_stays
-from daruma.graph.studio.told import as_told
+from daruma.graph.errors import closing
+from daruma.graph.history import newest, start_of, without_start
+from daruma.graph.requests import open_questions, thread_id_of
+from daruma.graph.run import Machine
+from daruma.graph.storage.ledgers import replies_of
+from daruma.graph.studio.demo_model import ashown
+from daruma.graph.studio.inbox import Sent, by_ids, named
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
+from daruma.state.settings import Settings
+from daruma.tools.calls.results import unanswered
+
+# --- Errors as the server passes them on.
+
+
+class Told(DarumaError, ValueError):
+    """Raised in the place of any error of ours, with its one line.
+
+    The server tells a client no more than "An internal error occurred" of an error that is none of
+    Python's own.
+    """
+
+
+def as_told(error: DarumaError) -> Told:
+    """Return an error in the form whose text reaches the client."""
+    return Told(f"{type(error).__name__}: {error}")
+
+
+# --- A run's settings: what the client gave, over those of the folder that the server is in.
+
+
+def settings_of(own: Settings, given: object) -> Settings:
+    """Return the settings of a run. Raises :class:`~daruma.state.settings.errors.SettingsError`.
+
+    The server gives a dictionary, with what a client or an assistant has set.
+    """
+    if isinstance(given, Settings) or not given:
+        return given if isinstance(given, Settings) else own
+    if not isinstance(given, Mapping):
+        return Settings.model_validate(given)
+    return Settings.model_validate(_over(own.model_dump(exclude_unset=True), given))
+
+
+def _over(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(own)
+    for key, value in given.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = _over(below, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
+    """Return a config without the copy of the settings that the server puts into it.
+
+    What stands there is kept in clear with every checkpoint.
+    """
+    if not config:
+        return config
+    kept = {
+        key: value
+        for key, value in config.get("configurable", {}).items()
+        if key not in Settings.model_fields and key != "__context_provided__"
+    }
+    return RunnableConfig(**{**config, "configurable": kept})
+
+
+# --- Work that a newer request takes the place of, as the server's clients have it do.
+#
+# Our own door refuses a request on a thread with unfinished work, so that nothing is lost. A person
+# in a chat who writes on means to be heard: what has come of the work is kept, the rest is told.
+
+CUT: Final = (
+    "Cut short by a newer request: it may have run in part. Look before you rely on it, or do it "
+    "again."
+)
+
+
+def is_superseded(snapshot: StateSnapshot) -> bool:
+    """Whether a thread has work that nobody is asked about, which a request would put aside."""
+    return bool(snapshot.tasks) and not open_questions(snapshot) and not snapshot.interrupts
+
+
+def what_stays(snapshot: StateSnapshot) -> dict[str, Any]:
+    """Return what is written when work is put aside: each call gets its result, or is told cut."""
+    done = [*_results(snapshot)]
+    history = [*snapshot.values.get("messages", ()), *done]
+    cut = [each.model_copy(update={"content": CUT}) for each in unanswered(history)]
+    return {"messages": [*done, *cut], "calls": ()}
+
+
+def _results(snapshot: StateSnapshot) -> Iterable[AnyMessage]:
+    for task in snapshot.tasks:
+        if task.name == "tool" and isinstance(task.result, Mapping):
+            yield from task.result.get("messages", ())
+
+
+# --- The compiled graph as the development server runs it.
 
 REQUESTED_AT = "__request_start_time_ms__"
 """Where the server notes when a run was asked for."""

@@ -16,14 +16,14 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from daruma.graph.tracing.about import About
-from daruma.graph.tracing.callbacks import traced
+from daruma.graph.tracing.callbacks import About, traced
 from daruma.tools.context import Context
 
 if TYPE_CHECKING:
-    from daruma.graph.pursuit import Pursuit
-    from daruma.graph.tracing.model_span import ModelSpan
+    from daruma.graph.models.failover import Pursuit
     from daruma.graph.tracing.node_span import NodeSpan
+    from daruma.graph.tracing.spans import ModelSpan
+
 
 _API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
 """The modules of the API's own providers, which record nothing."""
@@ -61,7 +61,7 @@ def run_traced(
     if not is_there():
         yield given
         return
-    from daruma.graph.tracing.run_span import run_span
+    from daruma.graph.tracing.spans import run_span
 
     with run_span(given, snapshot) as spanned:
         yield spanned
@@ -71,7 +71,7 @@ def request_traced(this: "Pursuit") -> "AbstractContextManager[ModelSpan | None]
     """Trace one request to a model; yields what is to be told of its answer, None for nobody."""
     if not is_there():
         return nullcontext()
-    from daruma.graph.tracing.model_span import model_span
+    from daruma.graph.tracing.spans import model_span
 
     return model_span(this)
 

@@ -1,39 +1,89 @@
-"""What a worker can do, as tasks of procrastinate: carry out, park, and look after the queue."""
+"""What a worker can do, as tasks of procrastinate."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from daruma.graph.compiled import Machine
-from daruma.graph.held import workspace_of
-from daruma.graph.stopping import stop_of
+from daruma.graph.follow import stop_of
+from daruma.graph.learning import NotSampled, NotTaken
+from daruma.graph.learning_jobs import SECONDS, evolution_loop, within
+from daruma.graph.run import Machine
+from daruma.graph.standing import CARRY_OUT, EVOLVE, PARK
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.event_log import EventLog
-from daruma.graph.workers.announcing import Announcing
-from daruma.graph.workers.carrying_out import carry_out
+from daruma.graph.storage.events import EventLog
+from daruma.graph.storage.ledgers import workspace_of
+from daruma.graph.sync import on
 from daruma.graph.workers.engine import Blueprint, JobContext
-from daruma.graph.workers.evolving import by_jobs, evolve
-from daruma.graph.workers.jobs import park_at
-from daruma.graph.workers.pace import Pace
-from daruma.graph.workers.putting_off import PuttingOff, is_later
-from daruma.graph.workers.rescue import rescue
-from daruma.graph.workers.shared import log_of
-from daruma.graph.workers.submission import Submission
-from daruma.graph.workers.sweep import GraphOf, deadline_of, park_overdue, swept
-from daruma.graph.workers.task_names import CARRY_OUT, EVOLVE, PARK
-from daruma.graph.workers.telling import (
+from daruma.graph.workers.execution import (
+    Announcing,
+    GraphOf,
+    carry_out,
+    deadline_of,
     ended,
     failed,
     learned_from,
     not_learned,
+    park_overdue,
     parked,
     put_off,
+    swept,
 )
+from daruma.graph.workers.queue import PuttingOff, evolve_later, is_later, park_at, rescue
+from daruma.graph.workers.submission import Pace, Submission, log_of
 from daruma.state.errors import DarumaError
 from daruma.state.events import RunStopped
+from daruma.state.lessons import Experience
+from daruma.tools.evolution.learning import Learning, learn
+from daruma.tools.evolution.shelf import experience_in, key_of, put_experience, shelf
+
+# --- Learning from ended tasks as jobs: what one worker carried out, any of them may learn from.
+
+MOST: Final = 1000
+"""Ended tasks that may wait in one queue to be learned from."""
+
+
+def by_jobs(
+    graph: Machine, database: Database, queue: str, kept: Mapping[str, Any], most: int = MOST
+) -> Machine:
+    """Return a graph whose ended tasks are put on record, and learned from by any worker.
+
+    ``kept`` says under which settings, as it does of a thread. A graph whose store no other worker
+    has learns by itself.
+    """
+    if getattr(graph.store, "database", None) is not database:
+        return graph
+
+    async def put_off(experience: Experience, learning: Learning) -> None:
+        if experience.status == "cancelled":  # its job goes back into the queue, and then on
+            raise NotSampled
+        await put_experience(experience, learning.store)
+        key = key_of(experience)
+        if not await evolve_later(database, experience.owner, key, queue, kept, most):
+            raise NotTaken(f"{most:,} wait for a worker already")
+
+    return graph.copy({"evolution": graph.evolution.by(put_off)})
+
+
+async def evolve(graph: Machine, owner: str, key: str) -> Experience | None:
+    """Learn from a task that is on record; return it, or None where it is there no more.
+
+    It is done on the loop of evolution, so that it can hold up nothing else. Raises TimeoutError
+    after a minute, and what the store raises.
+    """
+    store = graph.store
+    found = await store.aget(shelf(owner, "experiences"), key) if store else None
+    experience = experience_in(found)
+    if store and experience:
+        learning = Learning(store, graph.settings, graph.evolution.ask_under(graph.settings))
+        await on(evolution_loop(), within(SECONDS, learn(experience, learning)))
+    return experience
+
+
+# --- What a worker can do, as tasks of procrastinate: carry out, park, and look after the queue.
 
 LOG: Final = logging.getLogger("daruma.worker")
 

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from tests.benchmarks.ground import Face, Ground
 from tests.benchmarks.task import ASKED, Task
 
-from daruma.graph.compiled import Machine
+from daruma.graph.run import Machine
 
 T = TypeVar("T")
 

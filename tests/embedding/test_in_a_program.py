@@ -12,8 +12,8 @@ from tests.parts import settings
 from tests.scripted_runs import calls, say
 
 from daruma import aopen_postgres, build_graph, open_postgres
-from daruma.graph.compiled import Machine
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.run import Machine
 from daruma.graph.storage.postgres import Postgres
 
 README = Path(__file__).parents[2] / "README.md"

@@ -15,8 +15,8 @@ from tests.scripted_runs import Run, call, calls, illegal, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.new_request import RequestRefused
-from daruma.graph.replies import replies_of
+from daruma.graph.requests import RequestRefused
+from daruma.graph.storage.ledgers import replies_of
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.errors import ThreadBusy
 from daruma.state.interrupts import ReplyRefused

@@ -2,7 +2,7 @@
 
 from langchain_core.messages import AIMessage
 
-from daruma.graph.answers import answer_of, usage_of
+from daruma.graph.models.failover import answer_of, usage_of
 from daruma.state.usage import Failover, Usage
 
 

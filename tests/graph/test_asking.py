@@ -12,9 +12,9 @@ from langgraph.constants import TAG_NOSTREAM
 from tests.parts import at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
 
-from daruma.graph.asking import Asker
+from daruma.graph.asker import Asker
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.errors import ScriptExhausted
+from daruma.graph.models.faults import ScriptExhausted
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings.tools import Tools

@@ -11,7 +11,7 @@ from tests.failing_models import Asking, answer, passed_in, said, serving, strea
 from tests.openai_answers import Reply
 from tests.openai_server import Fault
 
-from daruma.graph.asking import Asker
+from daruma.graph.asker import Asker
 from daruma.graph.models.by_role import Models
 from daruma.state.settings.sections import Requests
 

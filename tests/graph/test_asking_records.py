@@ -6,7 +6,7 @@ from tests.failing_models import KEY, answer, passed_in, said, serving, streamin
 from tests.openai_answers import Reply
 from tests.openai_server import Fault
 
-from daruma.graph.models.circuit import OPEN_SECONDS
+from daruma.graph.models.faults import OPEN_SECONDS
 from daruma.state.events import ModelAttemptFailed
 from daruma.tools.context import EXACT, Sampling
 

@@ -16,7 +16,7 @@ from langgraph.pregel._utils import find_subgraph_pregel
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
-from daruma.graph.bridge import async_node
+from daruma.graph.sync import async_node
 
 
 def extend(kept: list[str], writes: list[list[str]]) -> list[str]:

@@ -13,8 +13,7 @@ from langgraph.types import Overwrite, Send
 from tests.parts import memory
 from typing_extensions import override
 
-from daruma.graph.branch import add_branch
-from daruma.graph.node_run import run_quietly
+from daruma.graph.fast_path import add_branch, run_quietly
 from daruma.state.channels import State
 
 

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.background import background_loop
-from daruma.graph.bridge import on, run
-from daruma.graph.journey import LeftBehind
+from daruma.graph.sync import LeftBehind, background_loop, on, run
 
 CALLER: ContextVar[str] = ContextVar("CALLER", default="nobody")
 
@@ -184,8 +182,8 @@ def test_the_interpreter_ends_cleanly_with_work_under_way(leave: str) -> None:
     """No hang, no warning, and the work gets to clean up."""
     program = f"""
 import asyncio, threading
-from daruma.graph.background import background_loop
-from daruma.graph.bridge import run
+from daruma.graph.sync import background_loop
+from daruma.graph.sync import run
 
 started, kept = threading.Event(), []
 

@@ -11,8 +11,8 @@ from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, phases, say, unclosed
 
 from daruma.graph.build import build_graph
+from daruma.graph.history import NothingToReopen
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.reopening import NothingToReopen
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.interrupts import ReplyRefused
 from daruma.state.spending import AGAIN, spent_by_task

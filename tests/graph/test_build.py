@@ -13,7 +13,7 @@ from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 
 from daruma.graph.build import build_graph, strict
 from daruma.graph.machine import TABLE, node_of
-from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings

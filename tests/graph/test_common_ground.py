@@ -10,7 +10,7 @@ from tests.scripted_runs import RecordingModel, call, calls, say, shout
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.common_ground import CommonGround
+from daruma.graph.scope import CommonGround
 from daruma.state.settings import Settings
 
 

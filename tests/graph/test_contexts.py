@@ -12,9 +12,9 @@ from langgraph.types import Command
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say, shout
 
-from daruma.graph.bridge import async_node
 from daruma.graph.build import build_graph
 from daruma.graph.contexts import Contexts, UndeclaredEvent, emitter
+from daruma.graph.sync import async_node
 from daruma.state.channels import State
 from daruma.state.events import Event, Reflected
 from daruma.state.settings import Settings

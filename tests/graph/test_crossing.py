@@ -22,10 +22,10 @@ from tests.scripted_runs import RecordingModel, calls, say, shout
 from tests.waiting_saver import waiting
 from typing_extensions import override
 
-from daruma.graph.bridge import run
 from daruma.graph.build import build_graph
-from daruma.graph.crossing import alone, crosses
+from daruma.graph.fast_path import alone, crosses
 from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.sync import run
 
 HELLO: Any = {"messages": [("user", "Hello")]}
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from daruma.graph.deadline import within
+from daruma.graph.models.failover import within
 
 
 async def value(error: Exception | None = None) -> str:

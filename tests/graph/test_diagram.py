@@ -6,8 +6,7 @@ import pytest
 from langgraph.graph import END
 
 from daruma.graph.command_line.app import main
-from daruma.graph.diagram import mermaid
-from daruma.graph.machine import ENTRY, ON_BUG, TABLE, Each, node_of
+from daruma.graph.machine import ENTRY, ON_BUG, TABLE, Each, mermaid, node_of
 
 EDGE = re.compile(r"^    (\w+) (-->|==>)\|(.+)\| (\w+)", re.MULTILINE)
 BUG = re.compile(r"^    (\w+) -\.->\|bug\| (\w+)$", re.MULTILINE)

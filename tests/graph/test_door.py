@@ -14,9 +14,8 @@ from tests.scripted_runs import Run, calls, illegal, phases, say, shout
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.door import aadmit
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.new_request import RequestRefused, request
+from daruma.graph.requests import RequestRefused, aadmit, request
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
 

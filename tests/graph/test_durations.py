@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.graph.durations import ago, duration, duration_if_any
+from daruma.graph.timeline.moments import ago, duration, duration_if_any
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.scripted_runs import Run, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.new_request import RequestRefused
+from daruma.graph.requests import RequestRefused
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.settings import Settings
 

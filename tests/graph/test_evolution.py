@@ -14,12 +14,10 @@ from tests.parts import a_state, a_task, memory, settings
 from tests.scripted_runs import calls, say, shout
 
 from daruma.graph.build import build_graph
-from daruma.graph.compiled import Machine
-from daruma.graph.evolution import Evolution
-from daruma.graph.evolving.jobs import Jobs
-from daruma.graph.evolving.tally import Counts
-from daruma.graph.handing_over import Ended
+from daruma.graph.learning import Counts, Ended, Evolution
+from daruma.graph.learning_jobs import Jobs
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.run import Machine
 from daruma.state.lessons import Experience
 from daruma.state.settings import Settings
 from daruma.tools.evolution.learning import Learning

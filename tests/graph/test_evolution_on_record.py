@@ -8,8 +8,7 @@ from tests.parts import a_state, a_task, settings
 from tests.scripted_runs import calls, say, shout
 
 from daruma.graph.build import build_graph
-from daruma.graph.evolution import Evolution
-from daruma.graph.handing_over import Ended
+from daruma.graph.learning import Ended, Evolution
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.task import Status
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.graph.failover import MAX_RETRY_AFTER, MAX_WAIT, Move, Tried, next_move
+from daruma.graph.models.failover import MAX_RETRY_AFTER, MAX_WAIT, Move, Tried, next_move
 from daruma.graph.models.faults import Fault, Kind
 from daruma.state.settings.sections import Requests
 

@@ -14,10 +14,10 @@ from tests.parts import at_once, memory, settings
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
-from daruma.graph.asking import Asker
+from daruma.graph.asker import Asker
 from daruma.graph.build import build_graph
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.state.events import Event
 from daruma.state.settings import Settings
 

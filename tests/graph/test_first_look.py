@@ -8,7 +8,7 @@ import pytest
 from tests.parts import a_context, a_task, settings
 from tests.scripted_runs import Run, phases, say
 
-from daruma.graph.first_look import FirstLook
+from daruma.graph.scope import FirstLook
 from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.savepoint import Drifted

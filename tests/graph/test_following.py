@@ -10,16 +10,15 @@ from tests.graph.workers.test_work import ASKED, PLANNED, at_work, graph_on
 from tests.parts import settings
 from tests.scripted_runs import say
 
-from daruma.graph.bridge import run
 from daruma.graph.build import build_graph
-from daruma.graph.followed_machine import NotFollowed
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.new_request import NoSuchThread
-from daruma.graph.storage.event_log import MOST, Heard
+from daruma.graph.requests import NoSuchThread
+from daruma.graph.run import NotFollowed
+from daruma.graph.standing import standings
+from daruma.graph.storage.events import MOST, Heard
 from daruma.graph.storage.postgres import aopen_postgres, open_postgres
-from daruma.graph.workers.standing import standings
-from daruma.graph.workers.submit import asubmit, submit
-from daruma.graph.workers.work import awork, work
+from daruma.graph.sync import run
+from daruma.graph.workers.work import asubmit, awork, submit, work
 from daruma.state.interrupts import AnsweredAlready
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -16,11 +16,10 @@ from tests.raising_model import RaisingModel
 from tests.scripted_runs import calls, phases, say, shout
 
 from daruma import build_graph
-from daruma.graph.evolution import Evolution
-from daruma.graph.handing_over import Ended, HandingOver
-from daruma.graph.handlers import error_handler
-from daruma.graph.members import Member
+from daruma.graph.build import error_handler
+from daruma.graph.learning import Ended, Evolution, HandingOver
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.scope import Member
 from daruma.state.errors import DamagedState, HoldLost, StorageUnavailable, WorkspaceBusy
 from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings

@@ -12,9 +12,9 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from tests.parts import a_call, a_context, a_failure, a_phase, a_plan, a_state, a_task, settings
 
-from daruma.graph.handlers import error_handler
+from daruma.graph.build import error_handler
+from daruma.graph.errors import Leaving, Raised
 from daruma.graph.machine import ON_BUG, TABLE
-from daruma.graph.raising import Leaving, Raised
 from daruma.nodes.emergency import emergency
 from daruma.state.calls import Dispatch
 from daruma.state.channels import State

@@ -17,8 +17,8 @@ from tests.parts import a_task, memory
 from tests.scripted_runs import call, calls, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.held import workspace_of
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.ledgers import workspace_of
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.errors import Busy, ThreadBusy, WorkspaceBusy
 from daruma.state.mode import Mode

@@ -2,8 +2,8 @@
 
 import pytest
 
-from daruma.graph.http_status import status_of
-from daruma.graph.new_request import NoSuchThread, NotNow, RequestRefused
+from daruma.graph.follow import status_of
+from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused
 from daruma.state.errors import DamagedState, DarumaError, StorageUnavailable, ThreadBusy
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from daruma.graph.bridge import run
-from daruma.graph.journals import Place, ProcessJournals, journal_of
+from daruma.graph.storage.ledgers import Place, ProcessJournals, journal_of
 from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.sync import run
 from daruma.tools.calls.journal import Effect, Journal, NoJournal, Outcome
 
 PAY = Effect("m1:c1", "digest", "ask")

@@ -11,9 +11,9 @@ from tests.scripted_runs import say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.new_request import RequestRefused
+from daruma.graph.requests import RequestRefused
 from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.workers.submit import submit
+from daruma.graph.workers.work import submit
 
 REQUEST = {"messages": [("user", "Do it")]}
 THREAD = {"thread_id": "t"}

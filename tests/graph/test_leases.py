@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from daruma.graph.leases import Leases, leases_of
+from daruma.graph.storage.ledgers import Leases, leases_of
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.errors import ThreadBusy
 

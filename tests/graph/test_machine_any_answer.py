@@ -16,7 +16,7 @@ from tests.scripted_runs import Run, illegal, unclosed
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.answering_model import AnsweringModel
+from daruma.graph.models.scripted import AnsweringModel
 
 NAMES = st.sampled_from(
     [

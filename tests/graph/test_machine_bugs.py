@@ -19,9 +19,9 @@ from tests.scripted_runs import (
 )
 
 from daruma.graph.build import builder
-from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
-from daruma.graph.tiers import Node
+from daruma.graph.errors import Node
+from daruma.graph.run import Machine
 from daruma.state.channels import Update
 from daruma.state.plan import first_failed
 from daruma.state.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 from tests.parts import a_task, settings
 from tests.scripted_runs import Run, call, calls, phases, say
 
-from daruma.graph.undoing import UndoRefused
+from daruma.graph.history import UndoRefused
 from daruma.state.errors import WorkspaceBusy
 from daruma.state.mode import Mode
 from daruma.tools.files.workspace import workspace_locked

@@ -21,10 +21,8 @@ from pydantic import Field, PrivateAttr
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
-from daruma.graph.deadline import within
-from daruma.graph.model_call import called
-from daruma.graph.model_request import Request
-from daruma.graph.offered import Offered
+from daruma.graph.models.calls import Offered, Request, called
+from daruma.graph.models.failover import within
 from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.window.provider_messages import sendable

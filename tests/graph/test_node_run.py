@@ -14,8 +14,8 @@ from langgraph._internal._runnable import RunnableCallable, RunnableSeq
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import override
 
-from daruma.graph.bridge import async_node
-from daruma.graph.node_run import NodeRun, run_quietly
+from daruma.graph.fast_path import NodeRun, run_quietly
+from daruma.graph.sync import async_node
 from daruma.state.channels import Input, State, state_of
 
 LEFT: ContextVar[str] = ContextVar("test_left", default="nothing")

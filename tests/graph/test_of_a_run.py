@@ -4,7 +4,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from daruma.graph.of_a_run import OfARun
+from daruma.graph.scope import OfARun
 
 
 class Lamp(OfARun):

@@ -19,8 +19,8 @@ from pydantic import PrivateAttr
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
-from daruma.graph.models.errors import ModelUnavailable
-from daruma.graph.offered import Offered
+from daruma.graph.models.calls import Offered
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool

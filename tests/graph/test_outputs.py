@@ -9,10 +9,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from tests.parts import settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
 
-from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
-from daruma.graph.outputs import outputs_of
+from daruma.graph.storage.ledgers import outputs_of
 from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState, HoldLost
 from daruma.state.text import REFERENCE
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar, copy_context
 
 import pytest
 
-from daruma.graph.own_context import Within
+from daruma.graph.fast_path import Within
 
 NAME: ContextVar[str] = ContextVar("test_name", default="nobody")
 

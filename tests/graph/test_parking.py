@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 
-from daruma.graph.parking import PARK, overdue, readdressed, stale_ids
+from daruma.graph.answers import PARK, overdue, readdressed, stale_ids
 
 CONFIRM = {"decision": "confirm"}
 

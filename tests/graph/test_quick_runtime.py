@@ -13,8 +13,8 @@ from tests.scripted_runs import RecordingModel, call, calls, say
 from typing_extensions import TypedDict
 
 from daruma.graph.build import build_graph
-from daruma.graph.compiled import Machine
-from daruma.graph.quick_runtime import QuickRuntime, quickly
+from daruma.graph.fast_path import QuickRuntime, quickly
+from daruma.graph.run import Machine
 
 ASKED: Any = {"messages": "hi", "mode": "react"}
 INFO = ExecutionInfo(checkpoint_id="c", checkpoint_ns="n", task_id="t", thread_id="x", run_id="r")

@@ -13,11 +13,10 @@ from tests.parts import a_context, a_failure, a_state, memory
 from tests.scripted_runs import Run, calls, illegal, say, shout
 
 from daruma.graph.build import builder
-from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
+from daruma.graph.errors import Raised, run_node
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.raising import Raised
-from daruma.graph.tiers import run_node
+from daruma.graph.run import Machine
 from daruma.state.channels import Update
 from daruma.state.failure import ModelFailed, TaskFailed
 from daruma.state.settings import Settings

@@ -13,8 +13,8 @@ from tests.parts import a_failure, a_phase, a_plan, a_task, memory, settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
 from daruma.graph.build import build_graph
+from daruma.graph.history import NothingToReopen, fork_of
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.reopening import NothingToReopen, fork_of
 from daruma.state.result import TaskResult
 
 REQUIRED = {"decision": "confirm", "required": True}

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from langgraph.checkpoint.memory import InMemorySaver
 
 from daruma.graph.build import strict
-from daruma.graph.replies import ProcessReplies, replies_of
+from daruma.graph.storage.ledgers import ProcessReplies, replies_of
 
 
 def test_of_many_replies_at_once_one_is_accepted() -> None:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from daruma.graph.server_sent import as_text, server_sent
-from daruma.graph.storage.event_log import Heard
+from daruma.graph.follow import as_text, server_sent
+from daruma.graph.storage.events import Heard
 
 
 def test_an_event_is_one_block() -> None:

@@ -6,8 +6,8 @@ import pytest
 from tests.parts import settings
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.errors import ModelUnavailable
-from daruma.graph.team_check import check_team
+from daruma.graph.contexts import check_team
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.tools.team.templates import TemplateRefused
 
 

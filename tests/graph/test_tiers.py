@@ -12,11 +12,11 @@ from tests.parts import memory, settings
 from tests.raising_model import RaisingModel
 from tests.scripted_runs import Run, calls, illegal, say, shout
 
-from daruma.graph.bridge import run
 from daruma.graph.build import build_graph, builder
-from daruma.graph.compiled import Machine
 from daruma.graph.contexts import Contexts
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.run import Machine
+from daruma.graph.sync import run
 from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
 from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings

@@ -9,14 +9,7 @@ import pytest
 from langgraph.types import StateSnapshot
 from tests.parts import a_savepoint, a_task
 
-from daruma.graph.undoing import (
-    Place,
-    UndoRefused,
-    place_of,
-    savepoints_of,
-    snapshots_of,
-    undone,
-)
+from daruma.graph.history import Place, UndoRefused, place_of, savepoints_of, snapshots_of, undone
 from daruma.state.errors import WorkspaceBusy
 from daruma.state.savepoint import Savepoint
 from daruma.tools.files.workspace import workspace_locked

@@ -5,7 +5,7 @@ from types import FrameType
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from daruma.graph.model_request import Request
+from daruma.graph.models.calls import Request
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.tools.context import Sampling
 from daruma.tools.window.provider_messages import sendable

@@ -16,7 +16,7 @@ from langchain_core.exceptions import ContextOverflowError, OutputParserExceptio
 from langgraph.errors import NodeTimeoutError
 from tests.parts import a_failure
 
-from daruma.graph.models.errors import ModelUnavailable, ScriptExhausted
+from daruma.graph.models.faults import ModelUnavailable, ScriptExhausted
 from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, ModelFailed, TaskFailed, bug_in, classify, failure_of
 from daruma.tools.sandbox.sandbox import SandboxUnavailable

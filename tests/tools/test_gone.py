@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.parts import a_call, a_context
 
-from daruma.graph.journals import Place, ProcessJournals
+from daruma.graph.storage.ledgers import Place, ProcessJournals
 from daruma.state.text import digest
 from daruma.tools.calls.journal import Effect, Outcome
 from daruma.tools.calls.once import without_tool

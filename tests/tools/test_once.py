@@ -9,7 +9,7 @@ import pytest
 from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context
 
-from daruma.graph.journals import Place, ProcessJournal, ProcessJournals
+from daruma.graph.storage.ledgers import Place, ProcessJournal, ProcessJournals
 from daruma.state.errors import StorageUnavailable
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import Question, read_reply

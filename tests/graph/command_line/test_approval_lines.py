@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from daruma.graph.command_line.approval_lines import approval_lines
-from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.output import Paper
+from daruma.graph.command_line.questions import approval_lines
 
 
 def an_approval(**changes: Any) -> dict[str, Any]:

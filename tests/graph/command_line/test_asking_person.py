@@ -9,9 +9,9 @@ import pytest
 from langgraph.types import Interrupt
 from rich.console import Console
 
-from daruma.graph.command_line.asking_person import ask
-from daruma.graph.command_line.drafts import Drafts
-from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.asking import ask
+from daruma.graph.command_line.editing import Drafts
+from daruma.graph.command_line.output import Paper
 from daruma.graph.command_line.session import Stop
 from daruma.state.interrupts import read_reply
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from tests.parts import a_task
 
-from daruma.graph.command_line.asking_person import _answer
-from daruma.graph.command_line.budget_bar import bar, in_words, spent_of
+from daruma.graph.command_line.asking import _answer
 from daruma.graph.command_line.event_lines import lines_of
+from daruma.graph.command_line.panel import bar, in_words, spent_of
 from daruma.graph.command_line.questions import how_to_answer
 from daruma.state.events import BudgetSettled, BudgetSpent
 from daruma.state.spending import AGAIN

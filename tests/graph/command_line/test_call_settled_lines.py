@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.output import Paper
 from daruma.graph.command_line.progress import Progress
 from daruma.state.events import CallSettled
 from daruma.tools.calls.journal import Settles

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from tests.daruma_command import DONE, Daruma
 
-from daruma.graph.command_line import completing
-from daruma.graph.command_line.completion_script import SHELLS
+from daruma.graph.command_line import options as completing
+from daruma.graph.command_line.app import SHELLS
 
 BASH = """
 daruma() {{ {python} -m daruma "$@"; }}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.paper import Line
+from daruma.graph.command_line.output import Line
 from daruma.state.events import ContextCompacted
 from daruma.state.steps import ContextCost
 

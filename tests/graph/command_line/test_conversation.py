@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from daruma.graph.command_line.conversation import Conversation
 from daruma.graph.command_line.session import Session, Stop
-from daruma.graph.interruptible import Cancelled
+from daruma.graph.sync import Cancelled
 
 
 class Ended(Session):

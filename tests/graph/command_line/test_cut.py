@@ -1,7 +1,6 @@
 """Long texts: their ends are shown, and what is left out is counted."""
 
-from daruma.graph.command_line.cut import cut
-from daruma.graph.command_line.paper import Line
+from daruma.graph.command_line.output import Line, cut
 
 
 def test_what_is_left_out_is_counted() -> None:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from daruma.graph.command_line.edit_preview import diff_lines, edit_preview, shown_approval
-from daruma.graph.command_line.paper import Line
+from daruma.graph.command_line.output import Line
+from daruma.graph.command_line.questions import diff_lines, edit_preview, shown_approval
 
 
 def asked(folder: Path, tool: str = "str_replace_editor", **args: Any) -> dict[str, Any]:

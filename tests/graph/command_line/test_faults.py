@@ -8,8 +8,8 @@ import pytest
 from tests.daruma_command import DONE, Daruma
 from tests.parts import a_failure
 
-from daruma.graph.command_line.faults import complaint, failed, kept
-from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.command_line.app import complaint, failed, kept
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import TaskFailed
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from daruma.graph.command_line.foreground import in_foreground
+from daruma.graph.command_line.output import in_foreground
 
 CTRL_C = f"kill -INT {os.getpid()}; kill -INT $$"
 

@@ -9,13 +9,12 @@ import pytest
 from langgraph.types import Interrupt
 from rich.console import Console
 
-from daruma.graph.command_line.answer import with_all
-from daruma.graph.command_line.asking_person import ask
-from daruma.graph.command_line.assent import yes_to
-from daruma.graph.command_line.given_answer import ALL, Given
-from daruma.graph.command_line.given_json import AnswerRefused
-from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.asking import ask, yes_to
+from daruma.graph.command_line.editing import AnswerRefused
+from daruma.graph.command_line.output import Paper
 from daruma.graph.command_line.questions import how_to_answer
+from daruma.graph.command_line.replies import ALL, Given
+from daruma.graph.command_line.run import with_all
 from daruma.graph.command_line.session import Stop
 from daruma.state.interrupts import read_reply
 from daruma.state.recovery import RecoveryAction

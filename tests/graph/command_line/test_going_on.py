@@ -1,6 +1,6 @@
 """What goes on: output finds the call that it is of."""
 
-from daruma.graph.command_line.going_on import GoingOn
+from daruma.graph.command_line.panel import GoingOn
 from daruma.state.events import CommandOutput, Event, ToolStarted, VerificationStarted
 
 

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 from tests.screen import Screen
 
-from daruma.graph.command_line.live_region import LiveRegion
+from daruma.graph.command_line.progress import LiveRegion
 
 
 class Seen:

@@ -8,8 +8,8 @@ from rich.console import Console
 from tests.daruma_command import DONE, Daruma
 
 from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.memory_list import print_memories
-from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.memory_view import print_memories
+from daruma.graph.command_line.output import Line, Paper
 from daruma.state.channels import Remembered
 
 FACT = "The billing tests need DB_URL."

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.daruma_command import Daruma
 
-from daruma.graph.command_line.page_file import PageRefused, write_page
+from daruma.graph.command_line.thread_story import PageRefused, write_page
 
 
 def test_a_page_is_written_and_written_again(daruma: Daruma, tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from daruma.graph.command_line.pager import paged
-from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.output import Line, Paper, paged
 
 LINES = [Line("payload", f"line {number} é") for number in range(300)]
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from daruma.graph.command_line.going_on import Activity
-from daruma.graph.command_line.panel import Now, panel, phases_of
+from daruma.graph.command_line.panel import Activity, Now, panel, phases_of
 
 PHASES = [("Look", "completed"), ("Mend it", "running"), ("Tell", "pending"), ("Try", "failed")]
 PYTEST = Activity("$ pytest", since=10.0, lines=("first", "second", "third", "fourth"))

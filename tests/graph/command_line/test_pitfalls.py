@@ -14,9 +14,8 @@ from tests.parts import settings
 from tests.tools.evolution.ended_tasks import on_record
 
 from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.paper import Line, Paper
-from daruma.graph.command_line.pitfall_list import print_pitfalls
-from daruma.graph.command_line.pitfall_view import PitfallView
+from daruma.graph.command_line.output import Line, Paper
+from daruma.graph.command_line.pitfall_view import PitfallView, print_pitfalls
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback, Tried
 from daruma.tools.evolution.evidence import HALF_LIFE

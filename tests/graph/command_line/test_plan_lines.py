@@ -2,8 +2,8 @@
 
 from tests.parts import a_phase
 
-from daruma.graph.command_line.paper import Line
-from daruma.graph.command_line.plan_lines import plan_lines
+from daruma.graph.command_line.output import Line
+from daruma.graph.command_line.questions import plan_lines
 
 
 def test_a_phase_shows_who_does_it_after_what_and_how_it_is_undone() -> None:

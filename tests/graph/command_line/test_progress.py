@@ -14,13 +14,12 @@ from rich.console import Console
 from rich.text import Text
 from tests.parts import a_phase, a_plan, a_state, a_task, taken
 
-from daruma.graph.command_line.budget_bar import bar, in_words, spent_of
-from daruma.graph.command_line.call_lines import change_lines
-from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.paper import Line, Paper
+from daruma.graph.command_line.event_lines import change_lines, lines_of
+from daruma.graph.command_line.output import Line, Paper
+from daruma.graph.command_line.panel import bar, in_words, spent_of
 from daruma.graph.command_line.printable import one_line, shown
 from daruma.graph.command_line.progress import Progress
-from daruma.graph.pictures.call_title import call_title
+from daruma.graph.timeline.moments import call_title
 from daruma.state.events import EVENTS
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange
 from daruma.state.text import revealed

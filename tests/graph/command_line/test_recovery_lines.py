@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from daruma.graph.command_line.paper import Line
-from daruma.graph.command_line.recovery_lines import recovery_lines
+from daruma.graph.command_line.output import Line
+from daruma.graph.command_line.questions import recovery_lines
 from daruma.state.recovery import RecoveryAction
 
 

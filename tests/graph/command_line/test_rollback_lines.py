@@ -3,7 +3,7 @@
 import pytest
 
 from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.paper import Line
+from daruma.graph.command_line.output import Line
 from daruma.state.events import (
     Event,
     PhaseRollbackCompleted,

@@ -10,9 +10,9 @@ from rich.console import Console
 from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said, command
 from tests.parts import a_task
 
-from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.output import Paper
 from daruma.graph.command_line.session import Stop
-from daruma.graph.command_line.thread_list import print_threads
+from daruma.graph.command_line.thread_story import print_threads
 from daruma.graph.command_line.thread_view import ThreadView
 
 

@@ -4,9 +4,8 @@ from typing import get_args
 
 import pytest
 
-from daruma.graph.command_line.audit_lines import audit_lines
-from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.paper import Line
+from daruma.graph.command_line.event_lines import audit_lines, lines_of
+from daruma.graph.command_line.output import Line
 from daruma.state.events import (
     Event,
     ModelAttemptFailed,

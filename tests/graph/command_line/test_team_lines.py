@@ -3,8 +3,8 @@
 import pytest
 
 from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.going_on import GoingOn
-from daruma.graph.command_line.paper import Line
+from daruma.graph.command_line.output import Line
+from daruma.graph.command_line.panel import GoingOn
 from daruma.state.events import (
     Event,
     MemberCompleted,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.graph.command_line.given_json import AnswerRefused
-from daruma.graph.command_line.text_editor import edited
+from daruma.graph.command_line.editing import AnswerRefused, edited
 
 
 @pytest.fixture

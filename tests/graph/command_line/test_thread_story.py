@@ -6,7 +6,7 @@ from io import StringIO
 from rich.console import Console
 from tests.parts import a_savepoint, a_task
 
-from daruma.graph.command_line.paper import Paper
+from daruma.graph.command_line.output import Paper
 from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.thread_story import print_story
 from daruma.graph.command_line.thread_view import ThreadView

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.command_line.paper import Line
-from daruma.graph.command_line.timeline_lines import timeline_lines, when_lines
-from daruma.graph.pictures.moment import Moment
-from daruma.graph.pictures.timeline import Timeline
+from daruma.graph.command_line.output import Line
+from daruma.graph.command_line.thread_story import timeline_lines, when_lines
+from daruma.graph.timeline.moments import Moment
+from daruma.graph.timeline.timeline import Timeline
 
 START = 1_700_000_000.0
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.daruma_command import DONE, Daruma, Said
 
-from daruma.graph.held import thread_held
+from daruma.graph.storage.ledgers import thread_held
 from daruma.graph.storage.postgres import open_postgres
 from daruma.tools.files.workspace import workspace_locked
 

@@ -2,14 +2,14 @@
 
 from tests.parts import a_savepoint
 
-from daruma.graph.command_line.paper import Line
-from daruma.graph.command_line.undo_lines import (
+from daruma.graph.command_line.output import Line
+from daruma.graph.command_line.undo import (
     preview_lines,
     refused_lines,
     restored_lines,
     restored_values,
 )
-from daruma.graph.undoing import Place
+from daruma.graph.history import Place
 from daruma.tools.snapshots.outcome import Change, Restored, RestoreRefused
 
 PLACE = Place("my thread", "/ws", "7f", a_savepoint("2/p1"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from daruma.graph.command_line.paper import Paper
-from daruma.graph.command_line.undo_talk import EXACT, REFUSED, UndoTalk
-from daruma.graph.undoing import Place, snapshots_of
+from daruma.graph.command_line.output import Paper
+from daruma.graph.command_line.undo import EXACT, REFUSED, UndoTalk
+from daruma.graph.history import Place, snapshots_of
 
 
 @dataclass(frozen=True)

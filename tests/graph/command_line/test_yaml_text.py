@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daruma.graph.command_line.given_json import AnswerRefused
+from daruma.graph.command_line.editing import AnswerRefused
 from daruma.graph.command_line.yaml_text import from_yaml, to_yaml
 
 LEAVES = (

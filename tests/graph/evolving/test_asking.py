@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.scripted_runs import say
 
-from daruma.graph.asking import Asker
-from daruma.graph.evolving.asking import ask_with
+from daruma.graph.asker import Asker
+from daruma.graph.learning import ask_with
 from daruma.graph.models.by_role import Models
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings import Settings

@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from daruma.graph.evolving.job import Job, LeftUndone
-from daruma.graph.evolving.jobs import Jobs, adrain_place, busy
+from daruma.graph.learning_jobs import Job, Jobs, LeftUndone, adrain_place, busy
 
 
 def a_job(place: object = None, waits_for: threading.Event | None = None) -> Job:
@@ -64,8 +63,8 @@ def test_what_was_given_up_is_told_so_once() -> None:
 
 ALONE = """
 import os, threading
-from daruma.graph.evolving.job import Job
-from daruma.graph.evolving.jobs import Jobs
+from daruma.graph.learning_jobs import Job
+from daruma.graph.learning_jobs import Jobs
 {body}
 """
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from daruma.graph.evolving.tally import Counts, NotSampled, NotTaken, Tally
+from daruma.graph.learning import Counts, NotSampled, NotTaken, Tally
 
 
 class Mute(Exception):

@@ -22,7 +22,7 @@ from tests.graph.middleware.agents import (
 from daruma.graph.middleware.failover import Failover
 from daruma.graph.middleware.gate import Gate
 from daruma.graph.middleware.repair_ladder import RepairLadder
-from daruma.graph.models.circuit import Circuits
+from daruma.graph.models.faults import Circuits
 from daruma.state.settings.tools import PolicyRule, Tools
 
 REQUIRED = Tools(policy={"pay": PolicyRule(decision="confirm", required=True)})

@@ -6,7 +6,7 @@ import pytest
 from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, call, calling
 
 from daruma.graph.middleware.failover import Failover
-from daruma.graph.models.circuit import Circuits
+from daruma.graph.models.faults import Circuits
 from daruma.state.failure import ModelFailed
 from daruma.state.settings.sections import Requests
 

@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from tests.graph.middleware.agents import REQUEST, THREAD, Says, call, calling, decided
 
-from daruma.graph.models.circuit import CIRCUITS
+from daruma.graph.models.faults import CIRCUITS
 
 README = Path(__file__).parents[3] / "README.md"
 

@@ -10,7 +10,7 @@ from langgraph.errors import GraphInterrupt
 from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, call, calling
 
 from daruma.graph.middleware.repair_ladder import RepairLadder
-from daruma.graph.models.errors import ScriptExhausted
+from daruma.graph.models.faults import ScriptExhausted
 from daruma.state.settings.tools import Tools
 from daruma.tools.calls.names import ToolNameConflictError
 

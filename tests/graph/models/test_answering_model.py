@@ -11,7 +11,7 @@ from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import START, StateGraph
 
-from daruma.graph.models.errors import ScriptedFault
+from daruma.graph.models.faults import ScriptedFault
 from daruma.graph.models.scripted import ScriptedChatModel
 
 Way = Callable[[Runnable[Any, Any], RunnableConfig | None], Awaitable[AIMessage]]

@@ -14,7 +14,7 @@ from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
 from daruma.graph.models.by_role import Models, resolve_model
-from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings.sections import Requests
 

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from daruma.graph.models.circuit import FAILURES, OPEN_SECONDS, Circuits
-from daruma.graph.models.faults import Fault
+from daruma.graph.models.faults import FAILURES, OPEN_SECONDS, Circuits, Fault
 
 
 class Clock:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.graph.models.context_overflow import too_long
+from daruma.graph.models.faults import too_long
 from daruma.state.failure import TooLong
 
 SAID: dict[str, tuple[str, TooLong]] = {

@@ -11,8 +11,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from tests.toy_embeddings import ToyEmbeddings
 
-from daruma.graph.models.embeddings import name_of, resolve_embeddings
-from daruma.graph.models.errors import ModelUnavailable
+from daruma.graph.models.by_role import name_of, resolve_embeddings
+from daruma.graph.models.faults import ModelUnavailable
 from daruma.graph.storage.postgres import open_postgres
 
 

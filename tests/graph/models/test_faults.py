@@ -10,14 +10,15 @@ import openai
 import pytest
 from langchain_openai.chat_models._client_utils import StreamChunkTimeoutError
 
-from daruma.graph.models.errors import (
+from daruma.graph.models.faults import (
     BrokenAnswer,
     CircuitOpen,
+    Kind,
     ModelUnavailable,
     ScriptedFault,
     ScriptInvalid,
+    fault_of,
 )
-from daruma.graph.models.faults import Kind, fault_of
 
 NOW = 1_000_000_000.0
 

@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from daruma.graph.models.heard_calls import HeardCalls
+from daruma.graph.models.openai_answers import HeardCalls
 from daruma.tools.calls.parse import SENT_CALLS
 
 

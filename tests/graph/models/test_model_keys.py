@@ -3,7 +3,7 @@
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from daruma.graph.models.model_keys import keys_of
+from daruma.graph.models.faults import keys_of
 
 
 def test_a_models_own_secrets_are_found() -> None:

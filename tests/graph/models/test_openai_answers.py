@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
-from daruma.graph.models.errors import BrokenAnswer
+from daruma.graph.models.faults import BrokenAnswer
 from daruma.graph.models.openai_answers import (
     Readable,
     as_ours,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.failing_models import passed_in
 
-from daruma.graph.models.prices import address_of, is_listed, listed, look_up, name_of, usd_of
+from daruma.graph.models.names import address_of, is_listed, listed, look_up, name_of, usd_of
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings.sections import LLM
 from daruma.state.usage import Usage

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.models.errors import ScriptInvalid
+from daruma.graph.models.faults import ScriptInvalid
 from daruma.graph.models.script import parse_script, read_script
 
 

@@ -10,10 +10,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 
-from daruma.graph.models.errors import (
-    ScriptExhausted,
-    ScriptMismatch,
-)
+from daruma.graph.models.faults import ScriptExhausted, ScriptMismatch
 from daruma.graph.models.scripted import ScriptedChatModel
 
 

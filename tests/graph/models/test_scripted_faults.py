@@ -10,8 +10,7 @@ import pytest
 from tests.parts import settings
 from tests.scripted_runs import Run, against, say
 
-from daruma.graph.models.errors import ScriptedFault, ScriptInvalid
-from daruma.graph.models.faults import fault_of
+from daruma.graph.models.faults import ScriptedFault, ScriptInvalid, fault_of
 from daruma.graph.models.scripted import ScriptedChatModel
 
 OUTAGE = {"raise": "overloaded", "status": 503}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.graph.models.tokenizers import encoding_of, tokenizer, tokens_of
+from daruma.graph.models.names import encoding_of, tokenizer, tokens_of
 from daruma.tools.window.tokens import ESTIMATE
 
 

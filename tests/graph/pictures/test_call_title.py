@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.pictures.call_title import MOST_LINES, arguments_text, call_title, edit_diff
+from daruma.graph.timeline.moments import MOST_LINES, arguments_text, call_title, edit_diff
 
 
 @pytest.mark.parametrize(

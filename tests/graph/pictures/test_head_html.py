@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.pictures.head_html import head_html
-from daruma.graph.pictures.timeline import Timeline
+from daruma.graph.timeline.page import head_html
+from daruma.graph.timeline.timeline import Timeline
 
 RUN = Timeline(thread="t", status="completed", started_at=100.0, updated_at=225.0, tokens=1234)
 

@@ -9,16 +9,14 @@ from tests.scripted_runs import RecordingModel, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.machine import TABLE
-from daruma.graph.pictures.drawing import drawing
-from daruma.graph.pictures.edges import EITHER, edges
-from daruma.graph.pictures.layout import BOXES, HEIGHT, WIDTH
-from daruma.graph.pictures.machine_svg import machine_svg
+from daruma.graph.timeline.drawing import BOXES, EITHER, HEIGHT, WIDTH, drawing, edges
+from daruma.graph.timeline.machine_svg import machine_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_every_node_and_edge_of_the_table_is_drawn() -> None:
-    """A machine that has changed is drawn anew: ``python -m daruma.graph.pictures.drawing``."""
+    """A machine that has changed is drawn anew: ``python -m daruma.graph.timeline.drawing``."""
     assert {*TABLE} <= {*BOXES}
     assert {curve.edge for curve in drawing().curves} == {*edges()}
 

@@ -8,9 +8,9 @@ from tests.parts import a_phase, a_plan, memory
 from tests.scripted_runs import RecordingModel, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.pictures.card_html import SHOWN, plan_card, timeline_card
-from daruma.graph.pictures.moment import Moment
-from daruma.graph.pictures.timeline import Timeline
+from daruma.graph.timeline.moments import Moment
+from daruma.graph.timeline.page import SHOWN, plan_card, timeline_card
+from daruma.graph.timeline.timeline import Timeline
 
 SHOWN_IN_A_NOTEBOOK = """
 from IPython.core.interactiveshell import InteractiveShell

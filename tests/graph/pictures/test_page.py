@@ -5,10 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from daruma.graph.pictures.lanes import lanes_of
-from daruma.graph.pictures.moment import KINDS, Moment
-from daruma.graph.pictures.page import MOST_TEXT, page_of
-from daruma.graph.pictures.timeline import Timeline
+from daruma.graph.timeline.moments import KINDS, Moment
+from daruma.graph.timeline.page import MOST_TEXT, lanes_of, page_of
+from daruma.graph.timeline.timeline import Timeline
 
 EVIL = "</script></style></title><img src=x onerror=alert(1)>\"' &amp; \u202etxt.exe \x1b[2J \0"
 EMPTY = Timeline(thread="t", status="unfinished")

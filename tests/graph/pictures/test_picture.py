@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from daruma.graph.pictures.picture import Picture
+from daruma.graph.timeline.machine_svg import Picture
 
 
 def test_a_picture_is_kept_as_a_file(tmp_path: Path) -> None:

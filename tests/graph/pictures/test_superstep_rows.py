@@ -6,9 +6,8 @@ import pytest
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import KEY, THREAD, finished
 
-from daruma.graph.pictures.superstep import READ, SENT
-from daruma.graph.pictures.superstep_rows import supersteps_in
 from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.timeline.walk import READ, SENT, supersteps_in
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])

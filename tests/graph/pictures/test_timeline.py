@@ -9,10 +9,10 @@ from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, phases, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.pictures.moment import Moment
-from daruma.graph.pictures.seen_machine import NothingToSee
-from daruma.graph.pictures.timeline import Timeline
+from daruma.graph.run import NothingToSee
 from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.timeline.moments import Moment
+from daruma.graph.timeline.timeline import Timeline
 
 GIVEN = settings(sandbox={"require": "none"}, evolution={"enabled": False})
 EDIT = {"command": "create", "path": "a.txt", "file_text": "A\n"}

@@ -7,11 +7,9 @@ import pytest
 from langgraph.types import Interrupt
 from tests.parts import taken
 
-from daruma.graph.pictures.superstep import Superstep, Walk, Walked, Written
-from daruma.graph.pictures.told_questions import question_moments
-from daruma.graph.pictures.told_steps import step_moment
-from daruma.graph.pictures.told_walk import savepoint_moment, walk_moments
-from daruma.graph.pictures.visit import Visit
+from daruma.graph.timeline.moments import step_moment
+from daruma.graph.timeline.record import question_moments, savepoint_moment, walk_moments
+from daruma.graph.timeline.walk import Superstep, Visit, Walk, Walked, Written
 from daruma.state.failure import Failure
 from daruma.state.savepoint import Savepoint
 from daruma.state.steps import Audit, Grant, LeftOut, Step

@@ -1,6 +1,6 @@
 """Counting a walk: each member of a team goes its own way."""
 
-from daruma.graph.pictures.visit import Visit, edges_walked, nodes_walked
+from daruma.graph.timeline.walk import Visit, edges_walked, nodes_walked
 
 PATH = (
     Visit("begin", 1.0),

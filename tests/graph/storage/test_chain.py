@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.storage.chain import Walk, refuse_gaps
-from daruma.graph.storage.damage import LostAncestor
+from daruma.graph.storage.history import Walk, refuse_gaps
+from daruma.graph.storage.manifest import LostAncestor
 from daruma.graph.storage.sealing import Checked, Sealed
 from daruma.state.errors import DamagedState
 

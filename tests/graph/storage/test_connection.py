@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from psycopg.waiting import Ready, Wait
 from tests.fault_proxy import fault_proxy, once, passing
 
-from daruma.graph.storage.connection import LimitedConnection, answers_within
+from daruma.graph.storage.pool import LimitedConnection, answers_within
 
 
 async def connected(url: str) -> LimitedConnection:

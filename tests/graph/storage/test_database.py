@@ -10,8 +10,8 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from tests.fault_proxy import FaultProxy, fault_proxy, once, passing
 
-from daruma.graph.leases import Hold
 from daruma.graph.storage.leases import PostgresLeases
+from daruma.graph.storage.ledgers import Hold
 from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.state.errors import StorageUnavailable, ThreadBusy
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from daruma.graph.storage.deflated import NAMES, deflated, inflated
+from daruma.graph.storage.sealing import NAMES, deflated, inflated
 from daruma.state.errors import DamagedState
 from daruma.state.serializer import StrictSerializer
 from daruma.state.stored import STORED_TYPES

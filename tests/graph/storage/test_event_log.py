@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.graph.storage.event_log import MOST
+from daruma.graph.storage.events import MOST
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.errors import DamagedState
 

@@ -4,8 +4,8 @@ import pytest
 from psycopg import DatabaseError
 from psycopg.errors import DiskFull
 
-from daruma.graph.leases import Hold
-from daruma.graph.storage.fence import lost_by
+from daruma.graph.storage.ledgers import Hold
+from daruma.graph.storage.saving import lost_by
 from daruma.state.errors import HoldLost
 
 HOLD = Hold("t", 1, "run")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.graph.storage.json_text import json_text
+from daruma.graph.storage.saving import json_text
 
 SCALARS = (
     st.none()

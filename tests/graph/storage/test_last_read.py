@@ -13,8 +13,8 @@ from tests.scripted_runs import say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.fenced_saver import LastRead
 from daruma.graph.storage.history import Traced
-from daruma.graph.storage.last_read import LastRead
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.graph.storage.saver import PostgresSaver
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from daruma.graph.held import athread_held, thread_held
-from daruma.graph.leases import Hold
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.leases import _KEEP, _LEFT, SIGNS_OF_LIFE, PostgresLeases, _named
+from daruma.graph.storage.ledgers import Hold, athread_held, thread_held
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.errors import HoldLost, ThreadBusy
 
@@ -301,7 +300,7 @@ async def test_a_lease_that_could_not_be_given_back_is_left(postgres_url: str) -
 def test_a_child_that_was_forked_has_a_life_of_its_own(tmp_path: Path) -> None:
     """So that its death is told from that of its parent."""
     code = (
-        "import os; from daruma.graph.storage.lifeline import own_life as own; mine = own().file\n"
+        "import os; from daruma.graph.storage.leases import own_life as own; mine = own().file\n"
         "pid = os.fork()\n"
         "if not pid: print(own().file != mine, own().is_over, flush=True); os._exit(0)\n"
         "os.waitpid(pid, 0)"
@@ -338,7 +337,7 @@ def test_the_thread_of_a_run_whose_loop_was_closed_is_free(postgres_url: str) ->
 
 LEFT_OPEN = """
 import sys
-from daruma.graph.held import thread_held
+from daruma.graph.storage.ledgers import thread_held
 from daruma.graph.storage.postgres import open_postgres
 def holding():
     with thread_held(pg.checkpointer, "t"):

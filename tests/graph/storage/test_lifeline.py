@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.graph.storage.lifeline import Life, known_life, own_life
+from daruma.graph.storage.leases import Life, known_life, own_life
 
 
 def test_this_process_lives() -> None:

@@ -4,7 +4,7 @@ import pytest
 from psycopg import InterfaceError, OperationalError, errors
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from daruma.graph.storage.losses import Meaning, leaves_connections_dead, meaning_of, reason
+from daruma.graph.storage.pool import Meaning, leaves_connections_dead, meaning_of, reason
 from daruma.state.errors import DamagedState, HoldLost
 
 MEANINGS: list[tuple[Exception, Meaning]] = [

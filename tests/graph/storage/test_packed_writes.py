@@ -8,9 +8,9 @@ import pytest
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import KEY, THREAD, finished, killed_before, restored
 
-from daruma.graph.storage.packed_writes import CHANNEL, together, writes_in
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.rows import opened, sealed_writes
+from daruma.graph.storage.saving import CHANNEL, together, writes_in
 from daruma.graph.storage.sealing import Checked, Sealed
 from daruma.state.channels import DELTA, KEPT_WHOLE
 from daruma.state.errors import DamagedState

@@ -11,10 +11,8 @@ from psycopg import OperationalError, errors
 from psycopg_pool import PoolTimeout
 from tests.fault_proxy import fault_proxy, once
 
-from daruma.graph.storage.connection import answers_within
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.patience import Patience, pause, seconds_of
-from daruma.graph.storage.pool import Connection, Pool
+from daruma.graph.storage.database import Database, Patience, pause, seconds_of
+from daruma.graph.storage.pool import Connection, Pool, answers_within
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.errors import StorageUnavailable
 from daruma.state.settings.errors import SettingsError

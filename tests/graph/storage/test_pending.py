@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.storage.pending import PendingWrites
+from daruma.graph.storage.saving import PendingWrites
 from daruma.state.errors import HoldLost
 
 NEVER = 3600.0

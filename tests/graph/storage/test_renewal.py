@@ -8,12 +8,12 @@ from tests.damages import KEY
 from tests.parts import settings
 from tests.scripted_runs import Run, say
 
-from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.maintenance import Renewal
 from daruma.graph.storage.manifest import NAME
 from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.storage.renewal import Renewal
+from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState
 
 ROW = """

@@ -3,7 +3,7 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
-from daruma.graph.replies import replies_of
+from daruma.graph.storage.ledgers import replies_of
 from daruma.graph.storage.postgres import aopen_postgres, open_postgres
 
 

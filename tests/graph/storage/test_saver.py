@@ -16,9 +16,9 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, StateGraph
 from psycopg.rows import dict_row
 
-from daruma.graph.bridge import async_node, on, run
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.sync import async_node, on, run
 from daruma.state.errors import DamagedState
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}

@@ -12,14 +12,12 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.base import empty_checkpoint
 
 from daruma.graph.build import build_graph
-from daruma.graph.held import athread_held, thread_held
-from daruma.graph.journals import Place
-from daruma.graph.leases import Hold
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.pending import STORING_APART
+from daruma.graph.storage.ledgers import Hold, Place, athread_held, thread_held
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage.saving import STORING_APART
 from daruma.state.errors import HoldLost
 from daruma.state.settings import Settings
 from daruma.tools.calls.journal import Effect, Entry, Outcome

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.damages import KEY, finished
 
-from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.storage.sealing_key import key_bytes
+from daruma.graph.storage.postgres import Postgres, key_bytes, open_postgres
 from daruma.state.errors import KeyRefused
 
 BASE64 = base64.b64encode(KEY).decode()

@@ -18,14 +18,14 @@ from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
 from typing_extensions import TypedDict
 
-from daruma.graph.bridge import async_node
-from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
-from daruma.graph.journals import Place
+from daruma.graph.history import NothingToReopen
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.reopening import NothingToReopen
+from daruma.graph.storage.ledgers import Place
+from daruma.graph.storage.maintenance import NotThinned
 from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.storage.wholeness import NotThinned
+from daruma.graph.sync import async_node
+from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import ThreadBusy
 from daruma.tools.calls.journal import Effect, Outcome
 

@@ -11,13 +11,13 @@ from tests.damages import KEY
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, say, shout
 
-from daruma.graph.bridge import run as run_on_loop
 from daruma.graph.build import build_graph
-from daruma.graph.journals import Place
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.ledgers import Place
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage.thread_rows import TABLES, ThreadTaken
-from daruma.graph.workers.submit import asubmit
+from daruma.graph.storage.threads import TABLES, ThreadTaken
+from daruma.graph.sync import run as run_on_loop
+from daruma.graph.workers.work import asubmit
 from daruma.state.errors import DamagedState, HoldLost
 from daruma.tools.calls.journal import Effect, Outcome
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from langgraph.checkpoint.base.id import uuid6
 
-from daruma.graph.storage.written import written_at
+from daruma.graph.storage.pruning import written_at
 
 
 def test_a_checkpoint_notes_its_time() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.state.test_inbox import CHOICE, PLAN, approvals
 
-from daruma.graph.studio.addressing import Sent, named
+from daruma.graph.studio.inbox import Sent, named
 from daruma.state.interrupts import ReplyRefused, inbox_of
 
 ID, OTHER = "a" * 32, "b" * 32

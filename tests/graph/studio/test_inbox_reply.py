@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.state.test_inbox import CHOICE, PLAN, RECOVERY, approvals
 
-from daruma.graph.studio.inbox_reply import from_inbox, is_of_an_inbox
+from daruma.graph.studio.inbox import from_inbox, is_of_an_inbox
 from daruma.state.interrupts import ReplyRefused, inbox_of
 
 APPROVE = {"type": "approve"}

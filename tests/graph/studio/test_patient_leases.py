@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from daruma.graph.leases import ProcessLeases
-from daruma.graph.studio.patient_leases import PatientLeases
+from daruma.graph.storage.ledgers import ProcessLeases
+from daruma.graph.studio.storage import PatientLeases
 from daruma.state.errors import ThreadBusy
 
 

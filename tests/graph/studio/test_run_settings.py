@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from daruma.graph.studio.run_settings import settings_of, without_settings
+from daruma.graph.studio.machine import settings_of, without_settings
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 

@@ -5,7 +5,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.graph.studio.server_saver import ServerSaver
+from daruma.graph.studio.storage import ServerSaver
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from daruma.graph.new_request import RequestRefused
-from daruma.graph.studio.shown_model import HINT, ShownModel, shown
+from daruma.graph.requests import RequestRefused
+from daruma.graph.studio.demo_model import HINT, ShownModel, shown
 
 
 @pytest.mark.parametrize("said", ["Make the tests pass", "make the tests pass!"])

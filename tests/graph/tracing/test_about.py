@@ -2,7 +2,7 @@
 
 from tests.parts import a_call, a_phase, a_plan, a_state, a_task, taken
 
-from daruma.graph.tracing.about import About, about
+from daruma.graph.tracing.callbacks import About, about
 from daruma.state.calls import Dispatch
 from daruma.state.plan import Assignment
 

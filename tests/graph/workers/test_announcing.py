@@ -1,7 +1,7 @@
 """What a run tells is kept beside it, whatever its tools tell."""
 
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.graph.workers.announcing import Announcing
+from daruma.graph.workers.execution import Announcing
 
 
 async def test_what_is_no_json_is_left_out(postgres_url: str) -> None:

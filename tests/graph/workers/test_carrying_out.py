@@ -8,12 +8,12 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from tests.scripted_runs import calls, phases, say
 
+from daruma.graph.answers import PARK
 from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.parking import PARK
-from daruma.graph.replies import replies_of
+from daruma.graph.storage.ledgers import replies_of
 from daruma.graph.storage.postgres import aopen_postgres
-from daruma.graph.workers.carrying_out import DONE, carry_out, rest_of
+from daruma.graph.workers.execution import DONE, carry_out, rest_of
 from daruma.graph.workers.submission import SUBMISSION, Submission
 from daruma.state.interrupts import ReplyRefused
 from daruma.state.settings import Settings

@@ -12,16 +12,15 @@ from tests.worker_kill import QUICK
 from tests.worker_lines import WorkerLines
 
 from daruma.graph.build import build_graph
-from daruma.graph.compiled import Machine
-from daruma.graph.evolving.tally import Counts
+from daruma.graph.learning import Counts
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.run import Machine
+from daruma.graph.standing import standings
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
-from daruma.graph.workers.carrying_out import carry_out
-from daruma.graph.workers.evolving import by_jobs, evolve
-from daruma.graph.workers.standing import standings
+from daruma.graph.workers.execution import carry_out
 from daruma.graph.workers.submission import Submission
-from daruma.graph.workers.submit import asubmit
-from daruma.graph.workers.work import awork
+from daruma.graph.workers.tasks import by_jobs, evolve
+from daruma.graph.workers.work import asubmit, awork
 
 ASKED: Any = {"messages": [("user", "Do it")], "mode": "react"}
 ROOT = ("daruma", "evolution")

@@ -4,9 +4,9 @@ import psycopg
 import pytest
 from tests.fault_proxy import Fate, FaultProxy, fault_proxy, once, passing
 
-from daruma.graph.bridge import run
 from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.workers.jobs import queue
+from daruma.graph.sync import run
+from daruma.graph.workers.queue import queue
 from daruma.graph.workers.submission import Submission
 
 

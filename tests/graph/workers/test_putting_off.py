@@ -7,8 +7,8 @@ import pytest
 from procrastinate.jobs import Job
 from psycopg import OperationalError
 
-from daruma.graph.new_request import RequestRefused
-from daruma.graph.workers.putting_off import PuttingOff, is_later
+from daruma.graph.requests import RequestRefused
+from daruma.graph.workers.queue import PuttingOff, is_later
 from daruma.state.errors import HoldLost, StorageUnavailable, ThreadBusy, WorkspaceBusy
 
 

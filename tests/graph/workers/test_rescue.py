@@ -5,8 +5,7 @@ from typing import Any
 
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.graph.workers.engine import App, Job, JobManager, PsycopgConnector
-from daruma.graph.workers.jobs import queue
-from daruma.graph.workers.rescue import rescue
+from daruma.graph.workers.queue import queue, rescue
 from daruma.graph.workers.submission import Submission
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.types import Command
 
-from daruma.graph.new_request import RequestRefused, request
+from daruma.graph.requests import RequestRefused, request
 from daruma.graph.workers.submission import SUBMISSION, Submission
 
 MESSAGES = st.builds(

@@ -15,13 +15,11 @@ from tests.worker_kill import QUICK
 from tests.worker_lines import WorkerLines
 
 from daruma.graph.build import build_graph
-from daruma.graph.compiled import Machine
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.run import Machine
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.workers.carrying_out import park
-from daruma.graph.workers.submit import asubmit
-from daruma.graph.workers.sweep import asweep
-from daruma.graph.workers.work import awork, work
+from daruma.graph.workers.execution import asweep, park
+from daruma.graph.workers.work import asubmit, awork, work
 
 PLANNED: Any = {"messages": [("user", "Do it")], "mode": "plan_exec"}
 SWEEPER = """

@@ -17,16 +17,14 @@ from tests.worker_kill import QUICK
 from tests.worker_lines import WorkerLines
 
 from daruma.graph.build import build_graph
-from daruma.graph.compiled import Machine
-from daruma.graph.held import athread_held
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.new_request import RequestRefused
+from daruma.graph.requests import RequestRefused
+from daruma.graph.run import Machine
+from daruma.graph.standing import standings
+from daruma.graph.storage.ledgers import athread_held
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.workers.pace import Pace
-from daruma.graph.workers.shared import NotShared
-from daruma.graph.workers.standing import standings
-from daruma.graph.workers.submit import asubmit, submit
-from daruma.graph.workers.work import awork, work
+from daruma.graph.workers.submission import NotShared, Pace
+from daruma.graph.workers.work import asubmit, awork, submit, work
 from daruma.state.interrupts import ReplyRefused
 
 ASKED = {"messages": [("user", "Do it")], "mode": "react"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.graph.models.tokenizers import tokenizer
+from daruma.graph.models.names import tokenizer
 from daruma.tools.window.tokens import Weights, estimate
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.storage.items.filters import FilterRefused, exact, fits
+from daruma.graph.storage.items.values import FilterRefused, exact, fits
 
 VALUE = {"n": 2, "text": "b", "day": "2026-11-22", "tags": ["x", {"y": 1}], "deep": {"a": {"b": 1}}}
 

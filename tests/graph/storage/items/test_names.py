@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.graph.storage.items.names import (
+from daruma.graph.storage.items.values import (
     between,
     named,
     named_namespace,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langgraph.store.base import PutOp
 from tests.damages import KEY
 
-from daruma.graph.storage.items.word_counts import CANDIDATES
+from daruma.graph.storage.items.words import CANDIDATES
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.store import PostgresStore
 from daruma.tools.text.search import query_terms, ranked

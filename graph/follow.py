@@ -1,0 +1,177 @@
+"""What a run tells those who follow it: events, server-sent events, HTTP status."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions
+from daruma.graph.standing import standing_of
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.events import MOST, EventLog, Heard
+from daruma.graph.storage.ledgers import replies_of
+from daruma.graph.sync import on, run
+from daruma.state.errors import Busy, DarumaError, StorageUnavailable
+from daruma.state.events import RunStopped
+from daruma.state.interrupts import AnsweredAlready, ReplyRefused
+
+if TYPE_CHECKING:
+    from daruma.graph.run import Machine
+
+
+# --- Where a thread stands once nothing runs it, as the event that ends what its followers hear.
+
+
+def stop_of(
+    snapshot: StateSnapshot, *, answered: Collection[str] = (), run: str = "", error: str = ""
+) -> RunStopped:
+    """Return it; ``answered`` are the ids of questions whose replies are on record already."""
+    asked = questions_in(snapshot, answered)
+    result = snapshot.values.get("result")
+    if error:
+        outcome = "failed"
+    elif asked:
+        outcome = "waiting"
+    else:
+        outcome = "done" if result is not None and not snapshot.tasks else "unfinished"
+    told = result.to_dict() if result is not None else None
+    return RunStopped(outcome=outcome, result=told, questions=asked, error=error, run=run)
+
+
+def questions_in(
+    snapshot: StateSnapshot, answered: Collection[str] = ()
+) -> tuple[dict[str, Any], ...]:
+    """Return the open questions of a thread: each ``id`` is what the reply goes by."""
+    asked = open_questions(snapshot).items()
+    return tuple({"id": id_, "value": value} for id_, value in asked if id_ not in answered)
+
+
+# --- Following a thread that somebody else runs: its events as they come, from whichever process.
+
+LOOK: Final = 2.0
+"""Seconds after which a follower looks by himself: a process that was killed says nothing."""
+
+
+@dataclass
+class Following:
+    """The events of a thread from one place on, until it stops; for ``async for`` and ``for``.
+
+    The last one is ``run_stopped``: then nobody works on the thread, or is to. Who goes away
+    disturbs nothing, and can go on ``after`` the id of the last event that he had.
+    """
+
+    graph: "Machine"
+    database: Database
+    log: EventLog
+    thread_id: str
+    after: int
+
+    async def __aiter__(self) -> AsyncGenerator[Heard]:
+        """Yield the events as they come."""
+        ear = await on(self.database.loop, self.log.bell.ear(self.thread_id))
+        newest: Heard | None = None
+        while True:
+            busy = await standing_of(self.database, self.thread_id)  # first: what is told is read
+            told = await self.log.read(self.thread_id, self.after)
+            for each in told:
+                self.after, newest = each.id, each
+                yield each
+            if newest and len(told) < MOST and await self._is_end(newest):
+                return
+            if not told and not busy:
+                yield Heard(self.after, (await self._stop()).to_dict())
+                return
+            if not told:
+                await on(self.database.loop, ear.news(LOOK))
+
+    def __iter__(self) -> Iterator[Heard]:
+        """Yield the same on a thread that may wait."""
+        events = aiter(self)
+
+        async def step() -> Heard | None:
+            return await anext(events, None)
+
+        try:
+            while heard := run(step()):
+                yield heard
+        finally:
+            run(_closed(events))
+
+    async def _is_end(self, newest: Heard) -> bool:
+        """Tell whether nothing comes after an event: it ends its run, and no other is queued."""
+        ends = newest.type == RunStopped.type
+        return ends and await standing_of(self.database, self.thread_id) is None
+
+    async def _stop(self) -> RunStopped:
+        config = RunnableConfig(configurable={"thread_id": self.thread_id})
+        snapshot = await self.graph.aget_state(config)
+        replies = replies_of(self.graph.checkpointer)
+        known = await replies.aaccepted(self.thread_id, open_questions(snapshot))
+        return stop_of(snapshot, answered=known)
+
+
+async def _closed(events: AsyncGenerator[Heard]) -> None:
+    await events.aclose()
+
+
+# --- Events of a thread in the form that browsers listen to: server-sent events.
+
+STILL_THERE: Final = 15.0
+"""Seconds of silence after which a comment is sent, as proxies close what is silent for long."""
+
+
+async def server_sent(events: Following, *, every: float = STILL_THERE) -> AsyncIterator[str]:
+    """Yield a thread's events as server-sent ones, until it stops.
+
+    Their ``event`` is the type, ``data`` the event in JSON, and ``id`` what a browser that comes
+    back gives as ``Last-Event-ID``.
+    """
+    told = aiter(events)
+    coming = asyncio.ensure_future(anext(told, None))
+    try:
+        while True:
+            await asyncio.wait([coming], timeout=every)
+            if not coming.done():
+                yield ": still there\n\n"
+                continue
+            if (heard := coming.result()) is None:
+                return
+            yield as_text(heard)
+            coming = asyncio.ensure_future(anext(told, None))
+    finally:
+        coming.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await coming
+        await told.aclose()
+
+
+def as_text(heard: Heard) -> str:
+    """Return one event as it is sent."""
+    data = json.dumps(heard.event, ensure_ascii=False, default=str)
+    return f"id: {heard.id}\nevent: {heard.type}\ndata: {data}\n\n"
+
+
+# --- Which status an HTTP server answers with where Daruma refuses something, or can not do it now.
+
+_STATUS: Final[tuple[tuple[type[DarumaError], int], ...]] = (
+    (NoSuchThread, 404),
+    (NotNow, 409),
+    (AnsweredAlready, 409),
+    (Busy, 409),
+    (RequestRefused, 422),
+    (ReplyRefused, 422),
+    (StorageUnavailable, 503),
+)
+
+
+def status_of(error: DarumaError) -> int:
+    """Return 404 for no such thread, 409 for what does not fit how a thread stands or comes second.
+
+    422 is for a request or a reply that is none, 503 for a lost database, 500 for all else.
+    """
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)

@@ -1,0 +1,332 @@
+"""What may enter the machine, checked before anything runs."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from math import isfinite
+from pathlib import Path
+from typing import Any, get_type_hints
+from uuid import uuid4
+
+from langchain_core.messages import (
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    convert_to_messages,
+)
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langgraph.types import Command, StateSnapshot, StateUpdate
+
+from daruma.state.channels import Input, misfit_of
+from daruma.state.conversation import continuity_of, to_snapshot
+from daruma.state.data_dir import data_dir
+from daruma.state.errors import DarumaError
+from daruma.state.interrupts import ReplyRefused, is_question, read_reply
+from daruma.state.mode import MODES, Mode
+from daruma.tools.calls.parse import unstorable
+from daruma.tools.calls.results import clean
+from daruma.tools.threads import in_thread
+
+# --- What a task may be started with, checked before anything runs.
+
+
+class RequestRefused(DarumaError):
+    """Raised when what was given to the graph can not be run; nothing on the thread has changed."""
+
+
+class NoSuchThread(RequestRefused):
+    """Raised when there is no thread of that name to go on with, or to look at."""
+
+
+class NotNow(RequestRefused):
+    """Raised for what does not fit how the thread stands: it waits, is unfinished, asks nothing."""
+
+
+def request(given: object, *, known: Sequence[AnyMessage] = ()) -> Input:
+    """Check a new request: known keys, a known mode, a workspace that is there, a message.
+
+    ``known`` are the messages of the thread: a new one does not take the place of one of them.
+    """
+    if not isinstance(given, Mapping):
+        raise RequestRefused(f"a request is a dict with messages, not {type(given).__name__}")
+    _check_keys(given)
+    checked = Input(messages=_messages(given.get("messages"), known))
+    if (mode := given.get("mode")) is not None:
+        checked["mode"] = _mode(mode)
+    if (workspace := given.get("workspace")) is not None:
+        checked["workspace"] = _workspace(workspace)
+    if (continuity := given.get("continuity")) is not None:
+        checked["continuity"] = _continuity(continuity)
+    return checked
+
+
+def _continuity(given: object) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise RequestRefused(
+            f"continuity is a dict, what the application kept of the conversation, "
+            f"not {type(given).__name__}"
+        )
+    return to_snapshot(continuity_of(given))
+
+
+def _check_keys(given: Mapping[Any, Any]) -> None:
+    known = _keys()
+    for key in given:
+        if key not in known:
+            close = get_close_matches(str(key), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+            raise RequestRefused(f"unknown key {key!r} in the request; {hint}")
+
+
+@cache
+def _keys() -> dict[str, Any]:
+    return get_type_hints(Input)
+
+
+def _messages(given: Any, known: Sequence[AnyMessage]) -> list[AnyMessage]:
+    if not given:
+        raise RequestRefused('a request needs messages, such as [("user", "Make the tests pass")]')
+    try:
+        messages = convert_to_messages(given if isinstance(given, list) else [given])
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise RequestRefused(
+            f"the messages can not be read: {str(error).splitlines()[0]}"
+        ) from None
+    if not isinstance(messages[-1], HumanMessage):
+        raise RequestRefused("the last message of a request has to be the user's")
+    taken = {message.id for message in known}
+    return [_stored(message, taken) for message in messages]
+
+
+def _stored(message: Any, taken: set[str | None]) -> Any:
+    # The id is given here and not by the reducer, which must come to the same list in each replay.
+    if isinstance(message, RemoveMessage):
+        return message  # it means the message that has its id
+    own = message.id if message.id not in taken else None
+    changes = {"id": own or str(uuid4()), "content": _clean(message.content)}
+    taken.add(changes["id"])
+    return message.model_copy(update=changes)
+
+
+def _clean(content: Any) -> Any:
+    if isinstance(content, str):
+        return clean(content)
+    if isinstance(content, list):
+        return [_clean(part) for part in content]
+    if isinstance(content, dict):
+        return {key: _clean(value) for key, value in content.items()}
+    return content
+
+
+def _mode(given: object) -> Mode:
+    for mode in MODES:
+        if given == mode:
+            return mode
+    raise RequestRefused(f"unknown mode {given!r}; there are: {', '.join(MODES)}")
+
+
+def _workspace(given: object) -> str:
+    path = Path(str(given)).expanduser()
+    try:
+        there = str(given).strip() and path.is_dir()
+    except (OSError, ValueError):
+        there = False
+    if not there:
+        raise RequestRefused(f"the workspace {str(given)!r} is not a folder that is there")
+    if data_dir().resolve().is_relative_to(path.resolve()):
+        raise RequestRefused(
+            f"the workspace {str(given)!r} holds Daruma's own data ({data_dir()}): "
+            "choose a folder below, or set DARUMA_DATA_DIR to another place"
+        )
+    return str(path.absolute())
+
+
+# --- What may enter the machine: a new request, an answer to an open question, or going on.
+#
+# All that LangGraph accepts silently and then gets wrong is refused here before a run begins, so
+# that nothing is lost.
+
+_SECRET = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd|credentials?)$")
+
+_TAKES_TIME = frozenset({"workspace", "continuity"})
+"""What of a request is not read in less time than a thread takes to wake."""
+
+
+def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
+    """Check what a run is started with, and return it in the form that the machine stores.
+
+    ``snapshot`` is the thread as it stands, None where nothing is remembered. Raises
+    :class:`~daruma.graph.requests.RequestRefused`, or
+    :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question.
+    """
+    if given is None or isinstance(given, Command):
+        if snapshot is not None and snapshot.created_at is None:
+            raise NoSuchThread(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
+        return given if given is None else _answered(given, snapshot)
+    if snapshot is not None:
+        _check_idle(snapshot)
+    return request(given, known=snapshot.values.get("messages", ()) if snapshot else ())
+
+
+async def aadmit(given: Any, snapshot: StateSnapshot | None) -> Any:
+    """Do the same, asynchronously: in a thread where a folder is looked at, or much is read."""
+    looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
+    return await in_thread(admit, given, snapshot) if looks else admit(given, snapshot)
+
+
+def _check_idle(snapshot: StateSnapshot) -> None:
+    if snapshot.interrupts:
+        waits_for = ", ".join(_type_of(interrupt.value) for interrupt in snapshot.interrupts)
+        raise NotNow(
+            f"thread {thread_id_of(snapshot)!r} waits for an answer ({waits_for}): "
+            "answer it first, or use another thread"
+        )
+    if snapshot.tasks:
+        raise NotNow(
+            f"thread {thread_id_of(snapshot)!r} has unfinished work: resume it first, "
+            "or use another thread"
+        )
+
+
+def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[Any]:
+    if command.goto:
+        raise RequestRefused(f"going to {command.goto!r} is not possible: only the table leads on")
+    if command.update is not None or command.resume is None:
+        raise RequestRefused("a command can only answer: Command(resume={id: reply})")
+    if snapshot is None:
+        raise RequestRefused("an answer needs a thread: build the graph with persistence")
+    for value, reply in _matched(command.resume, snapshot):
+        if is_question(value):  # a tool may ask in its own words
+            _check_reply(value, reply)
+    return command
+
+
+def _check_reply(value: Mapping[str, Any], reply: object) -> None:
+    read_reply(value, reply)
+    if said := _unkept(reply):
+        raise ReplyRefused(f"the reply can not be kept: {said}")
+
+
+def _unkept(reply: object) -> str | None:
+    try:
+        json.dumps(reply)
+    except (TypeError, ValueError, RecursionError):
+        return "it is not JSON"
+    return unstorable(reply)
+
+
+def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
+    """Pair each reply with the open question that it goes to, by id."""
+    pending = open_questions(snapshot)
+    if not pending:
+        answered = (
+            "; what shows here was answered before: fork first" if snapshot.interrupts else ""
+        )
+        raise NotNow(f"nothing is open on thread {thread_id_of(snapshot)!r}{answered}")
+    if not isinstance(replies, Mapping) or not replies or not pending.keys() >= replies.keys():
+        raise NotNow(
+            "answers go by the id of their question, Command(resume={id: reply}); "
+            f"open on thread {thread_id_of(snapshot)!r}: {', '.join(pending)}"
+        )
+    return [(pending[interrupt_id], reply) for interrupt_id, reply in replies.items()]
+
+
+def open_questions(snapshot: StateSnapshot) -> dict[str, Any]:
+    """Return the values of the questions that nobody has answered yet, by their ids."""
+    # An earlier checkpoint still shows what was answered; LangGraph would take the old answer.
+    open_tasks = [task for task in snapshot.tasks if task.result is None]
+    return {each.id: each.value for task in open_tasks for each in task.interrupts}
+
+
+def _type_of(value: Any) -> str:
+    return str(value["type"]) if is_question(value) else "a question of a tool"
+
+
+def refuse_secrets(configurable: Mapping[str, Any]) -> None:
+    """Refuse secrets in ``configurable``: LangGraph stores it in clear with every checkpoint."""
+    for key, value in configurable.items():
+        if isinstance(value, str) and _SECRET.search(key):
+            raise RequestRefused(
+                f"configurable[{key!r}] would be stored in clear with every checkpoint: "
+                "give secrets to the model or tool itself, or in the environment"
+            )
+
+
+def refuse_unkept_id(configurable: Mapping[str, Any]) -> None:
+    """Refuse a thread's id that no database keeps as it is: with a NUL, or half a character."""
+    thread_id = str(configurable.get("thread_id", ""))
+    if "\0" in thread_id or unstorable(thread_id):
+        raise RequestRefused(
+            f"the thread id {thread_id[:100]!r} can not be stored: take letters and digits"
+        )
+
+
+def thread_id_of(snapshot: StateSnapshot) -> str:
+    """Return the id of the thread that a snapshot is of."""
+    return str(snapshot.config.get("configurable", {}).get("thread_id"))
+
+
+# --- State that a person or Studio writes by hand: what could not be read back is refused before.
+
+
+def edited(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUpdate]]:
+    """Return updates as the machine stores them.
+
+    Raises :class:`~daruma.graph.requests.RequestRefused` for a value that is none of its
+    channel's: reading it back would find the thread damaged.
+    """
+    return [[_edited(StateUpdate(*update)) for update in updates] for updates in supersteps]
+
+
+def _edited(update: StateUpdate) -> StateUpdate:
+    values = update.values
+    if not isinstance(values, Mapping):
+        return update  # nothing, or a form of LangGraph's own
+    if "messages" in values:
+        values = {**values, "messages": _several(values["messages"])}
+    if said := misfit_of(values):
+        raise RequestRefused(f"the state can not be changed so: {said}")
+    return update._replace(values=values)
+
+
+def _several(given: Any) -> Any:
+    """Return messages as a list; the reducer takes each part of what it is given for one."""
+    pair = isinstance(given, tuple) and all(isinstance(part, str) for part in given)
+    return [given] if pair or isinstance(given, str | Mapping | BaseMessage) else given
+
+
+# --- What of a run's config is kept with every checkpoint in clear, and so must be storable. Pure.
+
+
+def refuse_unkept_metadata(config: RunnableConfig) -> None:
+    """Refuse texts and numbers that no row keeps as they are, in metadata and in ``configurable``.
+
+    Only those are kept, and only by name: what is nested or live in a config is left out of a
+    checkpoint by LangGraph. Raises :class:`~daruma.graph.requests.RequestRefused`.
+    """
+    told = ensure_config(config)  # also what the graph is called within
+    for where in ("metadata", "configurable"):
+        _check(where, told.get(where) or {})
+
+
+def _check(where: str, given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(name, str):
+            raise RequestRefused(f"{where}[{name!r}] has no name to be kept by: take a text for it")
+        if said := _unkept_metadata(name) or _unkept_metadata(value):
+            raise RequestRefused(
+                f"{where}[{name[:100]!r}] can not be stored with a checkpoint: {said}; "
+                "leave it out, or give it as plain text"
+            )
+
+
+def _unkept_metadata(value: object) -> str | None:
+    if isinstance(value, float):
+        return None if isfinite(value) else "it is no finite number"
+    if isinstance(value, str):
+        return "it holds a NUL character" if "\0" in value else unstorable(value)
+    return None

@@ -1,0 +1,124 @@
+"""What is going on with threads at this moment, in whichever process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from daruma.graph.storage.database import Database
+from daruma.graph.storage.leases import Life
+from daruma.graph.storage.pool import Connection
+
+# --- What jobs are called in the queue; known also where procrastinate is not installed.
+
+CARRY_OUT: Final = "daruma.carry_out"
+"""Runs a thread with what was submitted for it."""
+
+PARK: Final = "daruma.park"
+"""Parks a thread's review at its deadline."""
+
+EVOLVE: Final = "daruma.evolve"
+"""Learns from a task that has ended."""
+
+IS_THERE: Final = """
+SELECT EXISTS (
+    SELECT FROM pg_class WHERE relname = 'procrastinate_jobs' AND pg_table_is_visible(oid)
+) AS there
+"""
+"""Tells whether anything was ever queued in a database.
+
+``to_regclass`` would still say no to one who has asked before and then waited for the maker's lock.
+"""
+
+
+# --- What is going on with threads at this moment, in whichever process: running, or queued for it.
+
+_RUNNING: Final = """
+SELECT thread_id, holder, taken_at FROM daruma_leases
+WHERE expires_at > now() AND holder <> '' AND (%(thread)s::text IS NULL OR thread_id = %(thread)s)
+"""
+_QUEUED: Final = """
+SELECT lock AS thread_id, status, args,
+    (SELECT max(at) FROM procrastinate_events AS each WHERE each.job_id = job.id) AS since
+FROM procrastinate_jobs AS job
+WHERE task_name = %(task)s AND status IN ('todo', 'doing', 'failed')
+    AND (%(thread)s::text IS NULL OR lock = %(thread)s)
+    AND (status = 'failed' OR NOT EXISTS (
+        SELECT FROM daruma_events AS told
+        WHERE told.thread_id = job.lock AND told.run = job.args #>> '{submission,name}'
+            AND told.is_last
+    ))
+ORDER BY id
+"""
+"""A job that has told its end is done, though it was not put away yet."""
+
+_NONE: Final = "SELECT WHERE false"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A thread that is ``running``, ``queued``, or whose newest job ``failed``, and since when.
+
+    ``submitted`` is what is queued, as JSON; ``error`` is the line that says why a job failed.
+    """
+
+    thread_id: str
+    what: Literal["running", "queued", "failed"]
+    since: datetime
+    submitted: dict[str, Any] | None = None
+    error: str = ""
+
+    @property
+    def request(self) -> str:
+        """What was asked for, in words."""
+        asked = (self.submitted or {}).get("request")
+        content = asked["messages"][-1]["data"]["content"] if asked else ""
+        return content if isinstance(content, str) else ""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody works on the thread, or will."""
+        return self.what != "failed"
+
+
+async def standing_of(database: Database, thread_id: str) -> Standing | None:
+    """Return what goes on with one thread; None where nobody works on it, or is to."""
+    found = (await standings(database, thread_id)).get(thread_id)
+    return found if found and found.is_busy else None
+
+
+async def standings(database: Database, thread_id: str | None = None) -> dict[str, Standing]:
+    """Return what goes on with all threads, or with one, by their names."""
+
+    async def look(connection: Connection) -> dict[str, Standing]:
+        values = {"thread": thread_id, "task": CARRY_OUT}
+        is_there = await (await connection.execute(IS_THERE)).fetchone()
+        queued = _QUEUED if is_there and is_there["there"] else _NONE
+        found = [
+            _of_job(row) for row in await (await connection.execute(queued, values)).fetchall()
+        ]
+        running = await (await connection.execute(_RUNNING, values)).fetchall()
+        asked = {each.thread_id: each.submitted for each in reversed(found) if each.is_busy}
+        found += [_of_lease(row, asked) for row in running if not _is_over(row["holder"])]
+        # A job that failed long ago says nothing of a thread that was taken up again since.
+        found.sort(key=lambda each: (each.is_busy, each.what == "running"))
+        return {each.thread_id: each for each in found}
+
+    return await database.transact(look)
+
+
+def _of_job(row: dict[str, Any]) -> Standing:
+    what: Literal["queued", "failed"] = "failed" if row["status"] == "failed" else "queued"
+    told = row["args"]
+    return Standing(row["thread_id"], what, row["since"], told["submission"], told.get("error", ""))
+
+
+def _of_lease(row: dict[str, Any], asked: Mapping[str, dict[str, Any] | None]) -> Standing:
+    """Say that a thread runs; what was asked of it stands nowhere else before its first step."""
+    name = row["thread_id"]
+    return Standing(name, "running", row["taken_at"], asked.get(name))
+
+
+def _is_over(holder: str) -> bool:
+    life = Life.of(holder)
+    return life is not None and life.is_over
