@@ -33,6 +33,10 @@ class DamagedState(DarumaError):
     """Raised when stored state is not what this version of the program may read; names the type."""
 
 
+class OtherFormat(DarumaError):
+    """Raised for a database that another version of the program wrote; it is left as it is."""
+
+
 class KeyRefused(DarumaError):
     """Raised for a key that seals state and is none, or is not that of the database.
 

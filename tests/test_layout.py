@@ -95,6 +95,21 @@ def test_no_file_has_a_name_that_says_nothing() -> None:
     assert found == []
 
 
+LONGEST_MODULE = 700
+"""Lines: a module is a topic that is read in one go, mostly of 120 to 400."""
+
+
+def test_no_module_is_too_long_to_be_read_in_one_go() -> None:
+    """A topic that needs more than this is two, or is told at too great a length."""
+    lengths = {
+        path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines())
+        for room in ORDER
+        for path in (ROOT / room).rglob("*.py")
+    }
+
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_MODULE} == {}
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel once."""

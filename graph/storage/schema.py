@@ -6,6 +6,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncConnection
 from psycopg.errors import UndefinedTable
 
+from daruma.state.errors import OtherFormat
+
 # --- What is ours in the database, beside LangGraph's own tables.
 #
 # Everything here can be made again over what is there.
@@ -154,8 +156,8 @@ OURS: Final = (
 )
 """In the order that it is made in."""
 
-VERSION: Final = 8
-"""Counts what ``OURS`` makes: a database of an older one is brought up to date."""
+FORMAT: Final = 9
+"""Counts changes of what is stored: a database of another format is refused, and left as it is."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")
 """The tables whose rows belong to a thread, by ``thread_id``, and are deleted with it.
@@ -184,17 +186,23 @@ class _Tables(AsyncPostgresSaver):
 _VERSION_OF = """
 CREATE TABLE IF NOT EXISTS daruma_version (v integer PRIMARY KEY)
 """
+_REFUSED = (
+    "the database holds what another version of Daruma stored, which this one does not read "
+    f"(its format is {FORMAT}): set DARUMA_POSTGRES_URL to an empty database, or remove the old "
+    "one if nothing in it is needed (the embedded server's folder is in `daruma doctor`)"
+)
+_OTHER = "SELECT v FROM daruma_version WHERE v <> %s"
 _MADE = """
 SELECT FROM checkpoint_migrations, daruma_version
-WHERE checkpoint_migrations.v >= %s AND daruma_version.v >= %s
+WHERE checkpoint_migrations.v >= %s AND daruma_version.v = %s
 """
 
 
 async def make_tables(connection: AsyncConnection[Any]) -> None:
-    """Make or update the tables in one transaction, one process after the other.
+    """Make the tables in one transaction, one process after the other.
 
     The connection is in autocommit mode. A role that may not create tables is welcome when there is
-    nothing to do.
+    nothing to do. Raises :class:`~daruma.state.errors.OtherFormat`, and has then changed nothing.
     """
     if await _are_made(connection):
         return
@@ -204,13 +212,15 @@ async def make_tables(connection: AsyncConnection[Any]) -> None:
         for made in (*OURS, _VERSION_OF):
             await connection.execute(made)
         known = "INSERT INTO daruma_version VALUES (%s) ON CONFLICT DO NOTHING"
-        await connection.execute(known, [VERSION])
+        await connection.execute(known, [FORMAT])
 
 
 async def _are_made(connection: AsyncConnection[Any]) -> bool:
     newest = len(_Tables.MIGRATIONS) - 1
     try:
-        found = await connection.execute(_MADE, [newest, VERSION])
+        if (await connection.execute(_OTHER, [FORMAT])).rowcount:
+            raise OtherFormat(_REFUSED)
+        found = await connection.execute(_MADE, [newest, FORMAT])
     except UndefinedTable:
         return False
     return found.rowcount > 0

@@ -22,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 
 from daruma.graph.storage.pool import display_url
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.state.errors import StorageUnavailable
+from daruma.state.errors import OtherFormat, StorageUnavailable
 from daruma.tools.threads import entered_in_thread
 
 SECRET = "s3cret"
@@ -148,6 +148,27 @@ def test_a_role_that_may_not_make_tables_is_told_so_and_welcome_when_they_exist(
             assert postgres.threads() == []
         owner.execute("DROP OWNED BY visitor")
         owner.execute("DROP ROLE visitor")
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_database_of_another_format_is_refused_in_one_line_and_left_as_it_is(
+    empty_postgres_url: str, change: int
+) -> None:
+    """An older or a newer program wrote it: reading it would call sound state damaged."""
+    with open_postgres(empty_postgres_url):
+        pass
+    with psycopg.connect(empty_postgres_url, autocommit=True) as owner:
+        owner.execute("UPDATE daruma_version SET v = v + %s", [change])
+        before = owner.execute("SELECT v FROM daruma_version").fetchall()
+
+        with (
+            pytest.raises(OtherFormat, match="another version of Daruma") as refused,
+            open_postgres(empty_postgres_url),
+        ):
+            pass
+
+        assert "\n" not in str(refused.value)
+        assert owner.execute("SELECT v FROM daruma_version").fetchall() == before
 
 
 @contextmanager
