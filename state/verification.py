@@ -1,6 +1,12 @@
 """What the checks said about the work."""
 
+from collections.abc import Iterable
+from typing import Literal
+
 from daruma.state.record import record
+
+Outcome = Literal["passed", "failed", "none"]
+"""``none``: nothing was checked, so that nothing is known of the work."""
 
 
 @record
@@ -8,6 +14,8 @@ class Check:
     """One command that was run on the workspace. ``exit_code`` is None when it was killed.
 
     ``note`` explains an outcome that the exit code alone does not, such as no tests being there.
+    ``conclusive`` is False where the command could tell nothing of the work: there are no tests, or
+    its program is not there.
     ``sandbox`` is the level it ran at, ``not_covered`` what that leaves open; ``stopped_by`` is the
     limit it was killed for, if it was.
     """
@@ -16,6 +24,7 @@ class Check:
     passed: bool
     exit_code: int | None
     note: str = ""
+    conclusive: bool = True
     output: str = ""
     timed_out: bool = False
     seconds: float = 0.0
@@ -24,30 +33,65 @@ class Check:
     stopped_by: str = ""
     schema_version: int = 1
 
+    @property
+    def outcome(self) -> Outcome:
+        """What the command said of the work; a red one always says something."""
+        if not self.passed:
+            return "failed"
+        return "passed" if self.conclusive else "none"
+
 
 @record
 class Verification:
-    """The checks of one verification. Nothing to run passes, and ``note`` says so (VE-02)."""
+    """The checks of one verification. ``note`` says why there are none.
+
+    ``changed_tests`` are the test files, and what configures the tests, that were changed, added or
+    removed since the task began (VE-08); ``seconds`` is what all of it took.
+    """
 
     checks: tuple[Check, ...] = ()
     note: str = ""
+    changed_tests: tuple[str, ...] = ()
+    seconds: float = 0.0
     schema_version: int = 1
 
     @property
+    def outcome(self) -> Outcome:
+        """What all checks together say: nothing to run and nothing told is ``none`` (VE-02)."""
+        outcomes = {check.outcome for check in self.checks}
+        if "failed" in outcomes:
+            return "failed"
+        return "passed" if "passed" in outcomes else "none"
+
+    @property
     def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
+        """Whether no check is red; ``outcome`` tells what passed from what was not checked."""
+        return self.outcome != "failed"
+
+    @property
+    def why(self) -> str:
+        """Name on one line the checks that decided the outcome, or why nothing was checked."""
+        return (
+            _told(check for check in self.checks if check.outcome == self.outcome) or self.summary
+        )
 
     @property
     def summary(self) -> str:
         """Name every check with its outcome, on one line."""
         if not self.checks:
             return self.note or "nothing to check"
-        return ", ".join(f"{check.command}: {_outcome(check)}" for check in self.checks)
+        return _told(self.checks)
+
+
+def _told(checks: Iterable[Check]) -> str:
+    return ", ".join(f"{check.command}: {_outcome(check)}" for check in checks)
 
 
 def _outcome(check: Check) -> str:
     if check.timed_out:
         return "timed out"
+    if check.outcome == "none":
+        return f"none, {check.note}" if check.note else "none"
     said = "passed" if check.passed else f"failed (exit {check.exit_code})"
     return f"{said}, {check.note}" if check.note else said
 

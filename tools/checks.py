@@ -78,6 +78,7 @@ async def _run(
         passed=result.passed or no_tests,
         exit_code=result.exit_code,
         note=killed_for(result) or _note(result.exit_code, no_tests=no_tests),
+        conclusive=not no_tests,
         output="\n".join(p for p in (result.stdout, result.stderr, hint(result)) if p.strip()),
         timed_out=result.timed_out,
         seconds=result.seconds,

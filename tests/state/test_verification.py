@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from tests.parts import GREEN, RED
 
 from daruma.state.verification import Check, Verification, excerpt
@@ -18,6 +19,27 @@ def test_nothing_to_run_passes_and_says_so() -> None:
     assert Verification().summary == "nothing to check"
 
 
+NONE = replace(GREEN.checks[0], command="pytest", note="no tests", conclusive=False)
+OUTCOMES = [
+    ((), "none", "nothing to check"),
+    ((NONE,), "none", "pytest: none, no tests"),
+    ((NONE, *GREEN.checks), "passed", "true: passed"),
+    ((NONE, *GREEN.checks, *RED.checks), "failed", "false: failed (exit 1)"),
+    ((replace(RED.checks[0], conclusive=False),), "failed", "false: failed (exit 1)"),
+]
+
+
+@pytest.mark.parametrize(("checks", "outcome", "why"), OUTCOMES)
+def test_what_was_not_checked_has_neither_passed_nor_failed(
+    checks: tuple[Check, ...], outcome: str, why: str
+) -> None:
+    """VE-02: and the one line says which checks decided."""
+    verification = Verification(checks=checks)
+
+    assert (verification.outcome, verification.why) == (outcome, why)
+    assert verification.passed == (outcome != "failed")
+
+
 def test_one_red_check_is_enough() -> None:
     """All have to pass."""
     assert GREEN.passed
@@ -28,11 +50,11 @@ def test_one_red_check_is_enough() -> None:
 def test_the_summary_names_every_check_and_how_it_ended() -> None:
     """On one line, a time limit and an explanation included."""
     late = replace(RED.checks[0], command="slow", exit_code=None, timed_out=True)
-    empty = replace(GREEN.checks[0], command="pytest", note="there are no tests")
+    empty = replace(GREEN.checks[0], command="pytest", note="there are no tests", conclusive=False)
     whole = Verification(checks=(*GREEN.checks, *RED.checks, late, empty))
 
     assert whole.summary == (
-        "true: passed, false: failed (exit 1), slow: timed out, pytest: passed, there are no tests"
+        "true: passed, false: failed (exit 1), slow: timed out, pytest: none, there are no tests"
     )
 
 
