@@ -153,11 +153,9 @@ def after_verify(
         return "failed" if budget.can_recover(state) else "exhausted"
     if state.verification and state.verification.passed:
         return "passed"
-    if not (budget.can_think(state) and budget.can_verify(state)):
+    if not budget.can_go_on(state):
         return "exhausted"
-    if budget.can_reflect(state):
-        return "rejected"
-    return "returned" if budget.can_reinject(state) else "exhausted"
+    return "returned" if budget.can_reinject(state) else "rejected"  # put back first (VE-03)
 
 
 def after_reflect(state: State) -> Literal["learned", "crowded", "spent"]:
@@ -191,6 +189,10 @@ def after_pause(
     "answerable", "plannable", "reflectable", "checkable", "recoverable", "stopped", "hopeless"
 ]:
     grant = state.steps[-1].grant if state.steps else None
+    if grant and grant.steps:  # steps are what the model is to go on with
+        if not grant.stopped:
+            return "answerable"
+        return "checkable" if grant.node == "main" and is_checked_next(state) else "stopped"
     if grant is None or not grant.stopped:
         return _PAID[grant.node if grant else "main"]
     if state.failure is None:
@@ -228,11 +230,16 @@ def after_hold(state: State) -> Literal["again", "next", "failed"]:
 
 
 def _said(state: State) -> Literal["candidate", "completed", "final"]:
-    if state.task and state.task.verify and budget.can_verify(state):
+    if is_checked_next(state):
         return "candidate"
     # Without a plan there is no phase to close.
     ended = state.plan is None and work_status(state) == "completed"
     return "completed" if ended else "final"
+
+
+def is_checked_next(state: State) -> bool:
+    """Whether the checks have still to say something of the work."""
+    return state.task is not None and state.task.verify and budget.can_verify(state)
 
 
 def _called(state: State) -> Literal["act", "broken", "gated", "answered"]:

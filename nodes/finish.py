@@ -10,7 +10,7 @@ from daruma.state.channels import State, Update
 from daruma.state.emergency import Words, words_of
 from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
-from daruma.state.outcome import answer, result_of, stopped_text, work_status
+from daruma.state.outcome import END, answer, result_of, stopped_text, work_status
 from daruma.state.task import Status
 from daruma.state.verification import Verification
 from daruma.tools.calls.results import unanswered
@@ -31,10 +31,18 @@ async def finish(state: State, context: Context) -> Update:
     result = result_of(state, status, output, context.now(), notes=notes, sandbox=level)
     if not context.settings.fallback_chain.has_emergency:
         result = replace(result, error_struct=None)
-    context.emit(TaskCompleted(task_id=result.task_id, status=status, output=output))
+    context.emit(
+        TaskCompleted(
+            task_id=result.task_id,
+            status=status,
+            output=output,
+            checked=result.checked.outcome,
+            headline=result.headline,
+        )
+    )
     messages: Messages = [*unanswered(state.messages)]
     if output != answer(state):
-        messages.append(AIMessage(output, id=f"{result.task_id}:end"))
+        messages.append(AIMessage(output, id=f"{result.task_id}{END}"))
     context.hand_over(state, result)
     return {"result": result, "messages": messages}
 
@@ -46,12 +54,11 @@ def task_status(state: State) -> Status:
 
 
 def output_text(state: State, status: Status, words: Words) -> str:
-    """Return the answer of a completed task; otherwise what it ended with, in words."""
+    """Return the answer of a completed task, which it always has; else what it ended with."""
     if status == "parked" and answer(state):
         return answer(state)
     if status == "completed":
-        checked = state.verification.summary if state.verification else ""
-        return answer(state) or words.done.format(checked=checked).strip()
+        return answer(state)
     if status == "max_steps_exceeded":
         headline = words.headlines.get("max_steps_exceeded")
         return f"{headline}：{stopped_text(state)}" if headline else stopped_text(state)
@@ -107,10 +114,7 @@ def _all_checked(state: State) -> list[Verification]:
 
 
 def _notes(state: State, confined: _Confined | None) -> tuple[str, ...]:
-    task = state.task
     notes: list[str] = []
-    if task and task.verify and task.limits.verify == 0:
-        notes.append("not verified: the budget for verification is 0")
     for each in _all_checked(state):
         notes += [each.note, *(f"{c.command}: {c.note}" for c in each.checks if c.note)]
     notes += [confined.note] if confined else []

@@ -12,7 +12,7 @@ from daruma.state.failure import Failure
 from daruma.state.lessons import Lessons
 from daruma.state.mode import split_prefix
 from daruma.state.settings import Settings
-from daruma.state.spending import limits_of, verifies
+from daruma.state.spending import limits_of, only_if_changed, verifies
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.continuity.clarification import TAKEN_UP_IN, taken_up
@@ -39,14 +39,17 @@ async def intake(state: State, context: Context) -> Update:
     named = template or context.settings.team.template
     template = named if mode == "team_collab" else None
     unknown = await _unknown(template, context.settings) if template else None
+    workspace = state.workspace or (state.task.workspace if state.task else None)
+    if_changed = only_if_changed(context.settings, mode)
     task = Task(
         id=task_id,
         goal=goal.strip(),
         mode=mode,
         template=template,
         limits=limits_of(context.settings, mode),
-        workspace=state.workspace or (state.task.workspace if state.task else None),
-        verify=verifies(context.settings, mode),
+        workspace=workspace,
+        verify=verifies(context.settings, mode) and not (if_changed and workspace is None),
+        only_if_changed=if_changed and workspace is not None,
         review=context.settings.spec_review.enabled,
         started_at=context.now(),
         request=(state.messages[-1].id or "") if state.messages else "",

@@ -23,7 +23,7 @@ from daruma.tools.calls.parse import as_calls, with_own_ids
 from daruma.tools.calls.resolve import tool_tasks
 from daruma.tools.calls.results import leave_out, tool_result
 from daruma.tools.calls.visible import Offer, offer_of
-from daruma.tools.context import Answer, Context, unpaid
+from daruma.tools.context import Answer, Context, out_of_steps, unpaid
 from daruma.tools.continuity.clarification import (
     after_calls,
     asked,
@@ -68,7 +68,7 @@ async def main(state: State, context: Context) -> Update:
 
 async def _thought(state: State, context: Context) -> Update:
     if not budget.can_think(state):
-        return {"calls": ()}
+        return out_of_steps(state, "main", context) or {"calls": ()}
     if spent := unpaid(state, "main", context):
         return spent
     offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
@@ -164,7 +164,7 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     if useless:
         return {"steps": [step], "failure": useless, "calls": ()}
     if looping := alarm(state, step):
-        return _refused(state, message, calls, replace(step, ok=False), looping)
+        return _refused(message, calls, replace(step, ok=False), looping)
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
     update: Update = {"messages": messages, "steps": [step], "calls": calls}
@@ -173,18 +173,9 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     return update
 
 
-def _refused(
-    state: State, message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure
-) -> Update:
-    """Run none of the calls, and say so to the model: what it said stays as it is (TL-11).
-
-    With the last step that it had it is no failure yet where checks can tell: they come first
-    (BU-01).
-    """
+def _refused(message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure) -> Update:
+    """Run none of the calls, and say so to the model: what it said stays as it is (TL-11)."""
     told = f"Not run: {why.message}. It would lead no further: do something else."
     results = [tool_result(call, told, ok=False) for call in calls]
     messages: Messages = [message, *results]
-    after = replace(state, steps=[*state.steps, step])
-    checked = state.task is not None and state.task.verify and budget.can_verify(state)
-    failure = None if checked and not budget.can_think(after) else why
-    return {"messages": messages, "steps": [step], "failure": failure, "calls": ()}
+    return {"messages": messages, "steps": [step], "failure": why, "calls": ()}

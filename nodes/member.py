@@ -9,7 +9,6 @@ from daruma.state.channels import Recalled, State, Update
 from daruma.state.errors import CutOff, DarumaError
 from daruma.state.events import Event, MemberCompleted
 from daruma.state.failure import Code, Failure
-from daruma.state.outcome import answer
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.savepoint import Savepoint, savepoint_id
 from daruma.state.task import Task
@@ -21,9 +20,6 @@ from daruma.tools.team.joining import Drawn, drawn
 from daruma.tools.team.templates import Expert, settings_of, team_of
 from daruma.tools.team.worktree import WorktreeUnavailable
 from daruma.tools.threads import in_thread
-
-MOST_SAID = 4000
-"""Characters of a member's answer that are passed on."""
 
 
 async def member(given: Assignment, context: Context) -> Update:
@@ -125,10 +121,8 @@ async def _report(given: Assignment, ended: State, place: Drawn | None) -> Repor
     closed = ended.plan.phase(given.phase.id) if ended.plan else None
     if closed is None:
         raise LookupError(f"the member of phase {given.phase.id!r} lost its plan")
-    said = answer(ended)[:MOST_SAID] if closed.status == "completed" else ""
     report = Report(
-        phase=replace(closed, depends_on=given.phase.depends_on, answer=said),
-        steps=tuple(ended.steps),
+        phase=replace(closed, depends_on=given.phase.depends_on), steps=tuple(ended.steps)
     )
     notes = _notes(ended)
     if place is None:

@@ -50,7 +50,8 @@ async def merge(state: State, context: Context) -> Update:
         round_ = await _checked(round_, state, context)
         passed = round_.verification is not None and round_.verification.passed
         steps += record_step(state, "verify", at=at, seconds=context.now() - at, ok=passed)
-    said = "\n\n".join(f"{r.phase.title}: {r.phase.answer}" for r in reports if r.phase.answer)
+    done = [r.phase for r in reports if r.phase.status == "completed" and r.phase.answer]
+    said = "\n\n".join(f"{phase.title}: {phase.answer}" for phase in done)
     names = "+".join(report.phase.id for report in reports)
     return {
         "plan": round_.plan,
@@ -117,12 +118,7 @@ def _closed(plan: Plan, phase: Phase, failure: Failure | None, context: Context)
     if failure and outcome == "completed":
         outcome = "failed"
     current = replace(plan, current=phase.id)
-    closed = phases.close(current, phase.id, outcome, failure, phase.verification)
-    kept = tuple(
-        replace(each, answer=phase.answer) if each.id == phase.id else each
-        for each in closed.phases
-    )
-    closed = replace(closed, phases=kept)
+    closed = phases.close(current, phase.id, outcome, failure, phase.verification, phase.answer)
     if outcome == "completed":
         context.emit(PhaseCompleted(phase_id=phase.id))
     else:

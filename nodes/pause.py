@@ -1,4 +1,8 @@
-"""Ask what becomes of work whose budget is spent: more of it, or an end (BU-04)."""
+"""Ask what becomes of work whose budget is spent: more of it, or an end (BU-04, RE-03a)."""
+
+from typing import Final
+
+from langchain_core.messages import HumanMessage
 
 from daruma.state import budget
 from daruma.state.budget import record_step
@@ -9,6 +13,7 @@ from daruma.state.interrupts import Answer, Question, read_reply
 from daruma.state.spending import AGAIN, STOP, granted, in_words, stopped, told, unchecked
 from daruma.state.steps import Grant, Overrun
 from daruma.state.task import Amounts
+from daruma.state.verification import excerpt
 from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
 
@@ -24,6 +29,8 @@ def spent_limit(state: State) -> Overrun:
 
 def asks(state: State, context: Context) -> bool:
     """Whether a person is asked: by the settings of the task, and not after they said to stop."""
+    if spent_limit(state).measure == "steps":  # whoever found them spent has looked
+        return True
     wanted = state.task is not None and state.task.limits.when_spent == "ask"
     return wanted and context.can_ask and not stopped(state)
 
@@ -33,6 +40,8 @@ def question_of(state: State) -> Question:
     over = spent_limit(state)
     phase = state.plan.current if state.plan else None
     number = sum(step.kind == "pause" for step in state.steps)
+    if over.measure == "steps":
+        return _question_of_steps(state, f"{state.task_id}:{phase or 'task'}:steps:{number}")
     example = in_words(over.measure, _limit_of(state, over))
     return Question(
         type="question",
@@ -45,6 +54,40 @@ def question_of(state: State) -> Question:
     )
 
 
+GO_ON: Final = "go on"
+
+
+def _question_of_steps(state: State, id_: str) -> Question:
+    red = state.verification and not state.verification.passed
+    said = f"\n\n{excerpt(state.verification)}" if red and state.verification else ""
+    why = "The checks are still red" if said else "There is no answer yet"
+    return Question(
+        type="question",
+        id=id_,
+        question=f"{why}, and {budget.bound(state)} is used up. How does it go on?",
+        context=f'"{GO_ON}" for as many steps once more, "{STOP}", or what to do differently{said}',
+        deadline=None,
+    )
+
+
+def _steps_settled(state: State, answer: str, over: Overrun, context: Context) -> Update:
+    """Grant every quota of steps once more, with what a person wants done, or stop (RE-03a)."""
+    said = answer.strip()
+    stop = said.lower() == STOP
+    context.emit(
+        BudgetSettled(
+            node=over.node, scope=over.scope, measure="steps", more=float(not stop), stopped=stop
+        )
+    )
+    grant = Grant(node=over.node, scope=over.scope, more=Amounts(), stopped=stop, steps=True)
+    step = record_step(state, "pause", at=context.now(), ok=not stop, grant=grant)
+    update: Update = {"overrun": None, "steps": step}
+    if stop or said.lower() == GO_ON:
+        return update
+    number = sum(step.kind == "pause" for step in state.steps)
+    return {**update, "messages": [HumanMessage(said, id=f"{state.task_id}:pause:{number}")]}
+
+
 def apply_decision(state: State, answer: str, context: Context) -> Update:
     """Put on record what was said: what is granted counts from then on, or the work ends there.
 
@@ -52,6 +95,8 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
     (BU-01).
     """
     over = spent_limit(state)
+    if over.measure == "steps":
+        return _steps_settled(state, answer, over, context)
     more = granted(answer, over.measure, _again(state, over))
     grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
     context.emit(
@@ -86,7 +131,7 @@ def _again(state: State, over: Overrun) -> float:
 
 
 def _limit_of(state: State, over: Overrun) -> float:
-    if state.task is None:
+    if state.task is None or over.measure == "steps":
         return over.limit
     limits = state.task.limits
     given = limits.spend if over.scope == "task" else limits.spend_in_phase

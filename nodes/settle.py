@@ -3,7 +3,7 @@
 from daruma.state import plan as phases
 from daruma.state.channels import State, Update
 from daruma.state.events import PhaseCompleted, phase_failed
-from daruma.state.outcome import work_failure, work_status
+from daruma.state.outcome import LONGEST_ANSWER, answer, last_answer, work_failure, work_status
 from daruma.tools.context import Context
 from daruma.tools.rollback import write_savepoint
 
@@ -17,7 +17,8 @@ async def settle(state: State, context: Context) -> Update:
         return {}
     status = work_status(state)
     failure = work_failure(state, status)
-    closed = phases.close(state.plan, state.plan.current, status, failure, state.verification)
+    said = (answer(state) or last_answer(state))[:LONGEST_ANSWER]
+    closed = phases.close(state.plan, state.plan.current, status, failure, state.verification, said)
     if failure is None:
         context.emit(PhaseCompleted(phase_id=state.plan.current))
     else:

@@ -1,5 +1,7 @@
 """Check the work by running the workspace's own checks."""
 
+from dataclasses import replace
+
 from langchain_core.messages import HumanMessage
 
 from daruma.state import budget
@@ -8,7 +10,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.context import Context, unpaid
+from daruma.tools.context import Context, out_of_steps, unpaid
 from daruma.tools.errors import FileUnavailable, ToolError
 from daruma.tools.sandbox.sandbox import SandboxUnavailable
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
@@ -28,14 +30,14 @@ async def verify(state: State, context: Context) -> Update:
         step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
         return {"failure": failure, "steps": step}
     context.emit(VerificationCompleted(passed=verification.passed, summary=verification.summary))
-    return {
-        "verification": verification,
-        "origin": None,
-        "messages": [] if verification.passed else [_report(state, verification)],
-        "steps": record_step(
-            state, "verify", at=at, seconds=context.now() - at, ok=verification.passed
-        ),
-    }
+    steps = record_step(state, "verify", at=at, seconds=context.now() - at, ok=verification.passed)
+    update: Update = {"verification": verification, "origin": None, "steps": steps}
+    if verification.passed:
+        return update
+    update["messages"] = [_report(state, verification)]
+    if budget.can_go_on(replace(state, steps=[*state.steps, *steps])):
+        return update
+    return update | (out_of_steps(state, "verify", context) or {})
 
 
 def _code(error: Exception) -> Code:

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict, Unpack
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Limits
@@ -126,10 +127,13 @@ def latest_of_task(state: State) -> Iterator[Step]:
 
 def can_think(state: State) -> bool:
     """Whether another model call of the tool loop fits the phase's quota and the turn's limit."""
-    limits = _limits(state)
-    if limits.turn is not None and in_task(state, "think") >= limits.turn:
-        return False
-    return in_phase(state, "think") < limits.think
+    return in_phase(state, "think") < _limits(state).think and not turn_is_over(state)
+
+
+def turn_is_over(state: State) -> bool:
+    """Whether the turn's limit of model calls is reached (TL-16)."""
+    turn = _limits(state).turn
+    return turn is not None and in_task(state, "think") >= turn
 
 
 def can_verify(state: State) -> bool:
@@ -158,6 +162,38 @@ def can_reinject(state: State) -> bool:
     """Whether a failed verification may go back to the model without a reflection (VE-03)."""
     red = sum(step.kind == "verify" and not step.ok for step in in_scope(state))
     return red - 1 - reflected(state) < _limits(state).reinjections
+
+
+def can_go_on(state: State) -> bool:
+    """Whether work goes on after red checks: put back, or reflected on, and checked again."""
+    again = can_reinject(state) or can_reflect(state)
+    return again and can_think(state) and can_verify(state)
+
+
+def bound(state: State) -> str:
+    """Name the one setting that bounds the steps of the work at hand, with its value."""
+    limits = _limits(state)
+    if turn_is_over(state):
+        return f"budgets.max_steps_per_turn ({limits.turn})"
+    if can_think(state) and (can_reflect(state) or can_reinject(state)):
+        return f"budgets.verify ({limits.verify})"
+    if can_think(state):
+        recovered = reflected(state) < limits.reflect  # of VE-04
+        return (
+            "one reflection after a recovery"
+            if recovered
+            else f"budgets.reflect ({limits.reflect})"
+        )
+    name = "think" if state.task and state.task.mode in KEEP_WORKING else "max_steps"
+    return f"budgets.{name} ({limits.think})"
+
+
+def granted(state: State) -> int:
+    """Count how often a person granted the quotas of steps once more, in this phase (RE-03a)."""
+    if not in_phase(state, "pause"):
+        return 0
+    grants = (step.grant for step in in_scope(state) if step.grant)
+    return sum(grant.steps and not grant.stopped for grant in grants)
 
 
 def recoveries(state: State, failure: Failure) -> int:
@@ -191,7 +227,20 @@ def can_plan(state: State) -> bool:
 
 
 def _limits(state: State) -> Limits:
-    return state.task.limits if state.task else Limits(think=0, verify=0, reflect=0)
+    """Return the limits of the task, each as often as it was granted."""
+    if state.task is None:
+        return Limits(think=0, verify=0, reflect=0)
+    limits, times = state.task.limits, 1 + granted(state)
+    if times == 1:
+        return limits
+    return replace(
+        limits,
+        think=limits.think * times,
+        verify=limits.verify * times,
+        reflect=limits.reflect * times,
+        reinjections=limits.reinjections * times,
+        turn=limits.turn and limits.turn * times,
+    )
 
 
 # --- What the record of steps says of recoveries: pure functions, as for budgets (BU-03).

@@ -23,7 +23,6 @@ class Words:
     advice: Mapping[Code, tuple[str, ...]]
     refused: tuple[str, ...]
     ended: str
-    done: str
     unknown: str
     parked: str
     headlines: Mapping[Code, str]
@@ -48,11 +47,11 @@ EN = Words(
         "internal_error": ("Report this with the output of `daruma show`.",),
         "verification_failed": (
             "Read what the checks said, with `daruma show`.",
-            "Give more steps: budgets.think, .verify, .reflect.",
+            "Raise the limit that the message names, or choose budgets.preset work.",
         ),
         "max_steps_exceeded": (
             "Ask for less at a time.",
-            "Raise budgets.max_steps, or budgets.think in a plan.",
+            "Raise the limit that the message names, or choose budgets.preset work.",
         ),
         "budget_exceeded": (
             "Raise budgets.tokens, budgets.usd or budgets.seconds, then `daruma retry`.",
@@ -72,7 +71,6 @@ EN = Words(
         "If the request was too long: set llm.context_window_tokens, or show fewer tools.",
     ),
     ended="The task ended as {status}: {reason}",
-    done="Done. {checked}",
     unknown="the cause is unknown",
     parked="Nobody confirmed the plan in time: it is parked, and goes on once it is confirmed.",
     headlines={},
@@ -95,11 +93,11 @@ ZH = Words(
         "internal_error": ("请附上 `daruma show` 的输出报告此问题。",),
         "verification_failed": (
             "用 `daruma show` 查看检查的输出。",
-            "增加步数：budgets.think、.verify、.reflect。",
+            "调高消息中指出的限制，或选用 budgets.preset work。",
         ),
         "max_steps_exceeded": (
             "一次少做一些。",
-            "调高 budgets.max_steps；有计划时调高 budgets.think。",
+            "调高消息中指出的限制，或选用 budgets.preset work。",
         ),
         "budget_exceeded": (
             "调高 budgets.tokens、budgets.usd 或 budgets.seconds，然后运行 `daruma retry`。",
@@ -119,7 +117,6 @@ ZH = Words(
         "若请求过长：设置 llm.context_window_tokens，或减少展示的工具。",
     ),
     ended="任务以 {status} 结束：{reason}",
-    done="完成。{checked}",
     unknown="原因不明",
     parked="计划未在限期内得到确认，现已搁置；确认后即可继续。",
     headlines={

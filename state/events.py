@@ -475,7 +475,7 @@ class RecoveryCompleted(Event):
 class BudgetSpent(Event):
     """A limit is reached, before ``node`` would spend more; a question may follow.
 
-    ``scope`` is task or phase, ``measure`` tokens, usd or seconds.
+    ``scope`` is task or phase, ``measure`` tokens, usd, seconds or steps.
     """
 
     type: ClassVar[str] = "budget_spent"
@@ -488,7 +488,10 @@ class BudgetSpent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetSettled(Event):
-    """Closes a ``budget_spent``: so much ``more`` was granted, or the work stops there."""
+    """Closes a ``budget_spent``: so much ``more`` was granted, or the work stops there.
+
+    Of steps, ``more`` 1 is each of their quotas once more.
+    """
 
     type: ClassVar[str] = "budget_settled"
     node: str
@@ -500,12 +503,18 @@ class BudgetSettled(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskCompleted(Event):
-    """The end of a task, whatever its status; closes ``task_started``."""
+    """The end of a task, whatever its status; closes ``task_started``.
+
+    ``checked`` is what became of its checks: passed, failed or none; ``headline`` is the status as
+    people read it: a success that nothing checked says so (MO-10).
+    """
 
     type: ClassVar[str] = "task_completed"
     task_id: str
     status: str
     output: str
+    checked: str = "none"
+    headline: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

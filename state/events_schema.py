@@ -103,6 +103,8 @@ MEANINGS: Final[dict[str, str]] = {
     "run_stopped.outcome": "done, waiting, failed or unfinished.",
     "rollback_decided.decision": "retry, restore or keep.",
     "spec_review_completed.decision": "confirm, reject, edit or timeout.",
+    "task_completed.checked": "What its checks said: passed, failed, or none if none did.",
+    "task_completed.headline": "The status as people read it, as in completed, not checked.",
     "task_completed.status": "How the task ended: state/task.py; only completed is success.",
     "tool_completed.output": "The first 2,000 characters of the result.",
 }

@@ -149,7 +149,7 @@ class Experience:
     ``at`` is when it ended, Unix time in seconds. ``skills`` are those that it had loaded,
     ``lessons`` what it was given, ``would_have`` what it would have been given had learning not
     only been observing. ``reflected`` says that this, and a model's advice, is settled. ``status``
-    "cancelled" stands for a run that was broken off.
+    "cancelled" stands for a run that was broken off. ``checked`` says that its checks passed.
     """
 
     task_id: str
@@ -158,6 +158,7 @@ class Experience:
     status: Status
     goal: str
     at: float
+    checked: bool = False
     skills: tuple[str, ...] = ()
     setbacks: tuple[Setback, ...] = ()
     tried: tuple[Tried, ...] = ()
@@ -168,18 +169,20 @@ class Experience:
 
     @property
     def completed(self) -> bool:
-        """Whether the task succeeded."""
-        return self.status == "completed"
+        """Whether the task succeeded: only one that was checked is known to have (MO-10)."""
+        return self.status == "completed" and self.checked
 
     @property
     def countable(self) -> bool:
         """Whether the outcome says anything of how the work was done.
 
-        What was broken off, waits for a person, or fell to something passing does not.
+        What was broken off, waits for a person, fell to something passing, or was not checked
+        does not.
         """
         ended = [each for each in self.setbacks if each.ended]
         fell = bool(ended) and all(each.passing for each in ended)
-        return self.status not in ("cancelled", "parked", "blocked") and not fell
+        told = self.completed or self.status not in ("completed", "cancelled", "parked", "blocked")
+        return told and not fell
 
 
 # --- A pitfall: what went wrong in earlier tasks, and what speaks for it (EV-03, EV-04).

@@ -1,5 +1,7 @@
 """How a task ended, and the result that is built from its record (MO-07)."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, get_args
 
 from langchain_core.messages import AIMessage
@@ -10,8 +12,8 @@ from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
 from daruma.state.failure import Code, Failure
 from daruma.state.lessons import Lessons
-from daruma.state.result import TaskResult
-from daruma.state.spending import shown, stopped, usages_of
+from daruma.state.result import Checked, TaskResult
+from daruma.state.spending import overrun, shown, stopped, told, usages_of
 from daruma.state.steps import Step, StepKind
 from daruma.state.task import Measure, Status
 from daruma.state.usage import usage_by_role
@@ -19,28 +21,59 @@ from daruma.state.verification import Verification, excerpt
 
 # --- How the work of a phase, or of a task without phases, ended: a pure reading of the state.
 
-_OF_CODE: Final[dict[Code, Status]] = {
-    "approval_denied": "blocked",
-    "budget_exceeded": "budget_exceeded",
-}
+LONGEST_ANSWER: Final = 4000
+"""Characters of a phase's answer that are kept."""
+
+
+def _failed_with(*codes: Code) -> Callable[[State], bool]:
+    return lambda state: state.failure is not None and state.failure.code in codes
+
+
+def _unanswered(state: State) -> bool:
+    return not answer(state)
+
+
+def _red(state: State) -> bool:
+    return state.verification is not None and not state.verification.passed
+
+
+def _red_reflected(state: State) -> bool:
+    return _red(state) and budget.reflected(state) > 0
+
+
+def _red_out_of_steps(state: State) -> bool:
+    return _red(state) and not budget.can_think(state)
+
+
+def waits(state: State) -> bool:
+    """Whether the turn ends with a question to the user, and goes on with what they say."""
+    asked = state.clarification
+    return asked is not None and asked.status == "open" and asked.task_id == state.task_id
+
+
+ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
+    (_failed_with("approval_denied"), "blocked"),
+    (_failed_with("budget_exceeded"), "budget_exceeded"),
+    (lambda state: state.failure is not None, "failed"),
+    (waits, "parked"),
+    (lambda state: _unanswered(state) and stopped(state), "budget_exceeded"),
+    (_unanswered, "max_steps_exceeded"),
+    (lambda state: _red(state) and stopped(state), "budget_exceeded"),
+    (_red_reflected, "gave_up_after_reflections"),
+    (_red_out_of_steps, "max_steps_exceeded"),
+    (_red, "failed"),
+    (lambda _: True, "completed"),
+)
+"""How work ends: the first line that holds. Nothing else decides it (MO-08, MO-10).
+
+A failure counts first, then whether there is an answer at all, whatever the checks say, then what
+they said. ``completed`` never goes with a verification that failed.
+"""
 
 
 def work_status(state: State) -> Status:
-    """Name the outcome of the work at hand.
-
-    A failure counts first, then what the checks said, then whether there is an answer at all.
-    """
-    if state.failure:
-        return _OF_CODE.get(state.failure.code, "failed")
-    if waits(state):
-        return "parked"
-    if state.verification and not state.verification.passed:
-        return "budget_exceeded" if stopped(state) else _status_of_red(state)
-    if state.verification and state.verification.checks and not turn_is_over(state):
-        return "completed"
-    if answer(state):
-        return "completed"
-    return "budget_exceeded" if stopped(state) else "max_steps_exceeded"
+    """Name the outcome of the work at hand, by :data:`ENDINGS`."""
+    return next(status for holds, status in ENDINGS if holds(state))
 
 
 def work_failure(state: State, status: Status) -> Failure | None:
@@ -51,17 +84,11 @@ def work_failure(state: State, status: Status) -> Failure | None:
         return state.origin or state.failure
     if status == "budget_exceeded":
         return Failure(code="budget_exceeded", node="main", message=spent_text(state))
-    if state.verification and not state.verification.passed:
-        message = f"verification failed: {state.verification.summary}"
+    if _red(state) and state.verification and answer(state):
+        message = f"verification failed: {state.verification.summary} ({_ended_by(state)})"
         detail = excerpt(state.verification)
         return Failure(code="verification_failed", node="verify", message=message, detail=detail)
     return Failure(code="max_steps_exceeded", node="main", message=stopped_text(state))
-
-
-def waits(state: State) -> bool:
-    """Whether the turn ends with a question to the user, and goes on with what they say."""
-    asked = state.clarification
-    return asked is not None and asked.status == "open" and asked.task_id == state.task_id
 
 
 def gave_up_asking(state: State) -> bool:
@@ -71,38 +98,90 @@ def gave_up_asking(state: State) -> bool:
 
 
 def answer(state: State) -> str:
-    """Return the model's candidate answer: the text of a last message without tool calls."""
-    last = state.messages[-1] if state.messages else None
-    if isinstance(last, AIMessage) and not last.tool_calls:
-        return last.text.strip()
+    """Return the model's candidate answer: the text of its last message, if that calls no tools.
+
+    What checks and a reflection said behind it is about it; behind anything else there is none.
+    """
+    about = (f"{state.task_id}:verification:", f"{state.task_id}:reflection:")
+    for message in reversed(state.messages):
+        if isinstance(message, AIMessage):
+            ours = not message.tool_calls and not str(message.id).endswith(END)
+            return message.text.strip() if ours else ""
+        if not str(message.id).startswith(about):
+            break
     return ""
 
 
+END: Final = ":end"
+"""How the id of a message ends that says how a task ended: it is no answer of the model."""
+
+
+def last_answer(state: State) -> str:
+    """Return the last text without a tool call that the model gave in this phase, or task."""
+    began = {state.task.request} if state.task else set()
+    if state.plan and state.plan.current:
+        began.add(phases.message_id(state.plan.id, state.plan.current))
+    for message in reversed(state.messages):
+        if message.id and message.id in began:
+            break
+        said = isinstance(message, AIMessage) and not message.tool_calls
+        planned = str(message.id).startswith(f"{state.task_id}:plan:")
+        if said and not planned and not str(message.id).endswith(END) and message.text.strip():
+            return message.text.strip()
+    return ""
+
+
+def checked_of(state: State) -> Checked:
+    """Say whether the work was checked: of a plan, whether each of its phases was (MO-10)."""
+    if state.plan is None or state.failure:
+        return _checked(state, state.verification)
+    closed = [phase for phase in state.plan.phases if phase.status in {"completed", "failed"}]
+    each = [_checked(state, phase.verification) for phase in closed]
+    if state.verification:  # of a team: of the whole
+        each.append(_checked(state, state.verification))
+    by = tuple(dict.fromkeys(command for one in each for command in one.by))
+    for outcome in ("failed", "none"):
+        if found := next((one for one in each if one.outcome == outcome), None):
+            return replace(found, by=by)
+    return replace(each[-1], by=by) if each else _checked(state, None)
+
+
+def _checked(state: State, verification: Verification | None) -> Checked:
+    if verification:
+        by = tuple(check.command for check in verification.checks)
+        return Checked(outcome=verification.outcome, by=by, why=verification.why)
+    task = state.task
+    if task and task.mode == "direct_chat":
+        why = "a direct chat is not checked"
+    elif task and task.workspace is None:
+        why = "the task has no workspace"
+    elif task and not task.verify:
+        why = "verification is switched off (verification.enabled)"
+    else:
+        why = "the work ended before it was checked"
+    return Checked(outcome="none", why=why)
+
+
 def stopped_text(state: State) -> str:
-    """Say which limit ended the loop, in the words of TL-16."""
-    if turn_is_over(state):
+    """Say which limit ended the loop, by its one setting; of the turn's in the words of TL-16."""
+    if budget.turn_is_over(state):
         return "Stopped: exceeded max_steps_per_turn."
-    return (
-        "Stopped: exceeded max_steps." if state.plan is None else "Stopped: exceeded think steps."
-    )
+    return f"Stopped: exceeded {budget.bound(state)}."
 
 
 def spent_text(state: State) -> str:
-    """Say that the budget ended the work, and what the last checks said."""
+    """Say which budget ended the work, and what the last checks said."""
     checked = state.verification.summary if state.verification else ""
-    return f"Stopped: the budget is spent. {checked}".strip()
+    over = overrun(state, "main")
+    why = told(over) if over else "The budget is spent."
+    return f"Stopped: {why[0].lower()}{why[1:]} {checked}".strip()
 
 
-def turn_is_over(state: State) -> bool:
-    """Whether the turn's limit was reached before the model had answered."""
-    turn = state.task.limits.turn if state.task else None
-    return turn is not None and budget.in_task(state, "think") >= turn and not answer(state)
-
-
-def _status_of_red(state: State) -> Status:
-    if budget.reflected(state):
-        return "gave_up_after_reflections"
-    return "failed" if budget.can_think(state) else "max_steps_exceeded"
+def _ended_by(state: State) -> str:
+    """Say why red checks were not worked on any further."""
+    if state.task and state.task.limits.reflect == 0 and budget.can_verify(state):
+        return "no reflections: budgets.reflect (0)"
+    return f"the limit is {budget.bound(state)}"
 
 
 # --- Building the result of a task from the record: what was spent, used, changed, recovered from.
@@ -131,6 +210,8 @@ def result_of(
         task_id=state.task_id,
         status=status,
         output=output,
+        answer=last_answer(state),
+        checked=checked_of(state),
         error_message=state.error.to_error_message() if state.error else None,
         error_struct=state.error,
         phases=state.plan.phases if state.plan else (),
@@ -175,7 +256,9 @@ def _of_budget(steps: list[Step]) -> tuple[str, ...]:
     measures: tuple[Measure, ...] = get_args(Measure)
     more = {m: sum(each.more.of(m) or 0.0 for each in grants) for m in measures}
     notes = [f"granted beyond its budget: {shown(m, more[m])}" for m in measures if more[m]]
-    if any(each.stopped for each in grants):
+    if times := sum(each.steps and not each.stopped for each in grants):
+        notes.append(f"a person granted the steps once more, {times} times")
+    if any(each.stopped and not each.steps for each in grants):
         notes.append("stopped where its budget of tokens, money or time was spent")
     return tuple(notes)
 

@@ -41,7 +41,7 @@ class Phase:
 
     ``rollback`` "snapshot" puts the workspace back as it was before the phase, should it fail.
     ``conflicts`` are the files in which a team member's work met other work; ``settles`` names the
-    phase whose conflicts this one is there to settle. ``answer`` is what a team member said when it
+    phase whose conflicts this one is there to settle. ``answer`` is what the model said when it
     was done; ``unmerged`` are the snapshots that its work began and ended with, if it conflicts.
     """
 
@@ -180,9 +180,10 @@ def close(
     outcome: Status,
     failure: Failure | None = None,
     verification: Verification | None = None,
+    answer: str = "",
 ) -> Plan:
     """Mark a phase as ended. One that did not complete fails all that depend on it (PL-05)."""
-    plan = _change(plan, phase_id, verification=verification)
+    plan = _change(plan, phase_id, verification=verification, answer=answer)
     if outcome == "completed":
         return _change(plan, phase_id, status="completed", outcome=outcome)
     plan = _change(plan, phase_id, status="failed", outcome=outcome, failure=failure)

@@ -1,6 +1,6 @@
 """What a task ends with (MO-07)."""
 
-from typing import Any
+from typing import Any, Final
 
 from daruma.state.conversation import Clarification
 from daruma.state.emergency import EmergencyError
@@ -10,13 +10,37 @@ from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost
 from daruma.state.task import Status
-from daruma.state.verification import Verification
+from daruma.state.verification import Outcome, Verification
+
+NOT_CHECKED: Final = "completed, not checked"
+"""What every face says of a success that nothing checked (MO-10)."""
+
+
+@record
+class Checked:
+    """Whether the work was checked: ``outcome``, ``by`` which checks, and ``why`` it is that."""
+
+    outcome: Outcome = "none"
+    by: tuple[str, ...] = ()
+    why: str = ""
+    schema_version: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return {"outcome": self.outcome, "by": list(self.by), "why": self.why}
+
+
+def headline_of(status: str, checked: str) -> str:
+    """Return how a status is shown: a success of which nothing was checked says so (MO-10)."""
+    return NOT_CHECKED if (status, checked) == ("completed", "none") else status
 
 
 @record
 class TaskResult:
     """The one result of a task.
 
+    ``completed`` is the only success, and ``checked`` says whether anything checked it.
+    ``answer`` is the model's last answer, of a task that failed, too, whose ``output`` says why.
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls, tokens and US dollars by role,
     ``timings`` holds seconds by kind of step and in ``total``. ``notes`` says what a reader must
     know of how the work was done, ``audit`` what was changed or left out of the model's calls.
@@ -30,6 +54,8 @@ class TaskResult:
     task_id: str
     status: Status
     output: str
+    answer: str = ""
+    checked: Checked = Checked()
     error_message: str | None = None
     error_struct: EmergencyError | None = None
     phases: tuple[Phase, ...] = ()
@@ -51,12 +77,28 @@ class TaskResult:
         """Whether the task succeeded; no other status counts as success."""
         return self.status == "completed"
 
+    @property
+    def headline(self) -> str:
+        """The status, and of a success that nothing checked that it was not (MO-10)."""
+        return headline_of(self.status, self.checked.outcome)
+
+    def __str__(self) -> str:
+        """Return what a person reads first: how it ended, and the output."""
+        return f"{self.headline}\n{self.output}".strip()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython's
+        """Show it in IPython as it is printed."""
+        printer.text("..." if cycle else str(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values; of the last three fields and the error only what there is."""
         plain: dict[str, Any] = {
             "task_id": self.task_id,
             "status": self.status,
+            "headline": self.headline,
             "output": self.output,
+            "answer": self.answer,
+            "checked": self.checked.to_dict(),
             "error_message": self.error_message,
             "phases": [phase.to_dict() for phase in self.phases],
             "verification": self.verification.summary if self.verification else None,

@@ -131,11 +131,17 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
     return None
 
 
-def stopped(state: "State") -> bool:
-    """Whether it was said that the task, or its phase, stops where its budget is spent."""
+def stopped(state: "State", *, steps: bool = False) -> bool:
+    """Whether it was said that the task, or its phase, stops where its budget is spent.
+
+    That is the budget of tokens, money and time, or that of ``steps``.
+    """
     for step in reversed(_steps(state, "task")):
-        if step.grant and (step.grant.scope == "task" or step in _steps(state, "phase")):
-            return step.grant.stopped
+        grant = step.grant
+        if grant is None or grant.steps != steps:
+            continue
+        if grant.scope == "task" or step in _steps(state, "phase"):
+            return grant.stopped
     return False
 
 
@@ -279,18 +285,19 @@ def known(plan: Plan, phase: Phase) -> str:
 
 def limits_of(settings: Settings, mode: Mode) -> Limits:
     """Settle the limits of a task: quotas per phase where there is a plan, else a plain total."""
-    budgets, verification = settings.budgets, settings.verification
+    budgets = settings.budgets
     think = {"direct_chat": 1, "react": budgets.max_steps}.get(mode, budgets.think)
     return Limits(
         think=think,
         verify=budgets.verify,
-        reflect=min(budgets.reflect, verification.max_reflections),
-        reinjections=verification.max_reinjections,
+        reflect=budgets.reflect,
+        reinjections=settings.verification.max_reinjections,
         turn=budgets.max_steps_per_turn,
         recoveries=recoveries_of(settings),
         spend=_amounts(budgets),
         spend_in_phase=_amounts(budgets.per_phase),
         when_spent=budgets.when_spent,
+        ask=settings.fallback_chain.recovery.ask or False,
     )
 
 
@@ -307,11 +314,13 @@ def recoveries_of(settings: Settings) -> int:
 
 
 def verifies(settings: Settings, mode: Mode) -> bool:
-    """Say whether a task is verified: by default in modes that plan, in direct chat never."""
-    if mode == "direct_chat":
-        return False
-    enabled = settings.verification.enabled
-    return mode in KEEP_WORKING if enabled == "auto" else enabled
+    """Say whether a task in a workspace is verified: in direct chat never (MO-03)."""
+    return mode != "direct_chat" and settings.verification.enabled is not False
+
+
+def only_if_changed(settings: Settings, mode: Mode) -> bool:
+    """Say whether it is verified only where it changed the workspace: in react, if auto (MO-04)."""
+    return mode == "react" and settings.verification.enabled == "auto"
 
 
 # --- What can be said to a budget that is spent: more of it, as much again, or to stop. Pure.
@@ -365,9 +374,15 @@ def in_words(measure: Measure, number: float) -> str:
 
 
 def told(over: Overrun) -> str:
-    """Say which budget is spent, in a line."""
-    whose = "The task's" if over.scope == "task" else "The phase's"
-    return f"{whose} budget of {shown(over.measure, over.limit)} is spent ({_used(over)} used)."
+    """Say which budget is spent, in a line, and the one setting that bounds it.
+
+    Not of steps: which of them bound is told by :func:`daruma.state.budget.bound`.
+    """
+    measure: Any = over.measure
+    whose, key = ("task", measure) if over.scope == "task" else ("phase", f"per_phase.{measure}")
+    used = shown(measure, over.spent).removesuffix(" tokens")
+    spent = f"The {whose}'s budget of {shown(measure, over.limit)} is spent ({used} used)."
+    return f"{spent} The limit is budgets.{key}."
 
 
 def shown(measure: Measure, number: float) -> str:
@@ -375,10 +390,6 @@ def shown(measure: Measure, number: float) -> str:
     if measure == "tokens":
         return f"{number:,.0f} tokens"
     return f"${number:.4f}".rstrip("0").rstrip(".") if measure == "usd" else f"{number:,.1f} s"
-
-
-def _used(over: Overrun) -> str:
-    return shown(over.measure, over.spent).removesuffix(" tokens")
 
 
 # --- How much of each budget is spent: one count for all who show it.
@@ -395,10 +406,11 @@ def standing(state: State) -> Standing:
     if state.task is None:
         return {}
     limits, steps = state.task.limits, [*budget.in_scope(state)]
+    times = 1 + budget.granted(state)
     most: dict[StepKind, int] = {
-        "think": limits.think,
-        "verify": limits.verify,
-        "reflect": limits.reflect,
+        "think": limits.think * times,
+        "verify": limits.verify * times,
+        "reflect": limits.reflect * times,
     }
     counted: Standing = {kind: (budget.spent(steps, kind), of) for kind, of in most.items()}
     return {**counted, **_measured(state)}

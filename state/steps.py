@@ -207,11 +207,14 @@ Paying = Literal["plan", "main", "verify", "reflect", "recovery"]
 
 @record
 class Overrun:
-    """A limit that is reached: of what, of the task or of its phase, and before which node."""
+    """A limit that is reached: of what, of the task or of its phase, and before which node.
+
+    ``steps`` are the quotas of steps, of which ``spent`` and ``limit`` count those of ``node``.
+    """
 
     node: Paying
     scope: Scope
-    measure: Measure
+    measure: Measure | Literal["steps"]
     spent: float
     limit: float
     schema_version: int = 1
@@ -219,12 +222,16 @@ class Overrun:
 
 @record
 class Grant:
-    """What was said about an overrun: so much ``more``, or that it stops there."""
+    """What was said about an overrun: so much ``more``, or that it stops there.
+
+    ``steps`` says that it was about the quotas of steps: each is there once more, unless stopped.
+    """
 
     node: Paying
     scope: Scope
     more: Amounts
     stopped: bool = False
+    steps: bool = False
     schema_version: int = 1
 
 

@@ -11,7 +11,7 @@ from daruma.state.failure import Failure
 from daruma.state.lessons import Instruction, KnownPitfall, Lessons
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.recovery import Recovered, RecoveryAction
-from daruma.state.result import TaskResult
+from daruma.state.result import Checked, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint
 from daruma.state.steps import (
     ArgumentRepair,
@@ -37,6 +37,7 @@ STORED_TYPES: tuple[type, ...] = (
     Attempt,
     Audit,
     Check,
+    Checked,
     Clarification,
     Continuity,
     Compaction,

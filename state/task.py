@@ -51,6 +51,7 @@ class Limits:
     ``turn`` bounds the ``think`` steps of the whole task (TL-16); None means no such bound.
     ``spend`` bounds what the whole task takes in tokens, money and time, ``spend_in_phase`` what
     each phase does; ``when_spent`` says what becomes of it then (BU-04).
+    ``ask`` has a person asked where steps ran out (RE-03a).
     ``taken`` is what of them others have, and is not for this team member. None is nothing of it,
     and small: a task is written down with each of its calls.
     """
@@ -64,6 +65,7 @@ class Limits:
     spend: Amounts | None = None
     spend_in_phase: Amounts | None = None
     when_spent: WhenSpent = "ask"
+    ask: bool = False
     taken: Amounts | None = None
     taken_in_phase: Amounts | None = None
     schema_version: int = 1
@@ -72,6 +74,8 @@ class Limits:
 @record
 class Task:
     """One request on a thread. ``verify`` and ``review`` say whether those gates stand in its way.
+
+    ``only_if_changed`` has it verified only where it changed its workspace (MO-04).
 
     The limits are copied from the settings, so that a resumed or forked thread has the budget its
     own history says, whatever the settings are by then. ``expert`` names the team member whose task
@@ -92,6 +96,7 @@ class Task:
     experience_owner: str = "default"
     skills: bool = False
     verify: bool = False
+    only_if_changed: bool = False
     review: bool = False
     started_at: float = 0.0
     request: str = ""

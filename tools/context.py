@@ -5,18 +5,19 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.base import BaseStore
 
+from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, unheard
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
-from daruma.state.spending import overrun
-from daruma.state.steps import Paying
-from daruma.state.task import Task
+from daruma.state.spending import overrun, stopped
+from daruma.state.steps import Overrun, Paying
+from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls.journal import Journal, NoJournal, Turns
 from daruma.tools.calls.registry import Registry
@@ -168,12 +169,34 @@ class Context:
 
 def unpaid(state: State, node: Paying, context: Context) -> Update | None:
     """Return the update of a node that can not go on, as its budget is spent; None if it can."""
-    over = overrun(state, node)
+    return _told(overrun(state, node), context)
+
+
+def out_of_steps(state: State, node: Literal["main", "verify"], context: Context) -> Update | None:
+    """Return the update that has a person asked, as steps ran out; None where nobody is (RE-03a).
+
+    Only a terminal, Studio or ``fallback_chain.recovery.ask`` has one asked, and not again after
+    they said to stop.
+    """
+    wanted = state.task is not None and state.task.limits.ask and context.can_ask
+    if not wanted or stopped(state) or stopped(state, steps=True):
+        return None
+    spent = budget.in_phase(state, "think" if node == "main" else "verify")
+    scope: Scope = "phase" if state.plan else "task"
+    over = Overrun(node=node, scope=scope, measure="steps", spent=spent, limit=spent)
+    return _told(over, context)
+
+
+def _told(over: Overrun | None, context: Context) -> Update | None:
     if over is None:
         return None
     context.emit(
         BudgetSpent(
-            node=node, scope=over.scope, measure=over.measure, spent=over.spent, limit=over.limit
+            node=over.node,
+            scope=over.scope,
+            measure=over.measure,
+            spent=over.spent,
+            limit=over.limit,
         )
     )
     return {"overrun": over}

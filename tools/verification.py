@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from daruma.state.channels import State
 from daruma.state.events import VerificationStarted, WorkspaceDrifted
@@ -32,8 +32,10 @@ async def checked(state: State, context: Context) -> Verification:
     :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`.
     """
     workspace = state.task.workspace if state.task else None
-    if workspace is None:
-        return Verification(note="nothing to verify: the task has no workspace")
+    why = await _why_unchecked(state, context)
+    if workspace is None or why:
+        context.emit(VerificationStarted(commands=()))
+        return Verification(note=why)
     timeout = context.settings.verification.timeout
     opened = (await context.surroundings(workspace)).needs_workspace()
     commands = (*await recognised_commands(opened.root), *declared(state, context))
@@ -48,6 +50,32 @@ async def checked(state: State, context: Context) -> Verification:
     for check in checks:
         context.emit(command_run("verification", check))
     return Verification(checks=tuple(checks))
+
+
+async def _why_unchecked(state: State, context: Context) -> str:
+    """Say why there is nothing to check before anything is looked at; empty where there is.
+
+    A task in react mode is checked only where it changed its workspace (MO-04).
+    Raises :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`.
+    """
+    task = state.task
+    if task is None or task.workspace is None:
+        return "nothing to verify: the task has no workspace"
+    changed = not task.only_if_changed or await _changed(state, task, context)
+    return "" if changed else "nothing to verify: the task changed no file of its workspace"
+
+
+async def _changed(state: State, task: Task, context: Context) -> bool:
+    own = (m for m in state.messages if str(m.id).startswith(f"{task.id}:"))
+    if not any(isinstance(message, ToolMessage) for message in own):
+        return False
+    began = next((s for s in state.savepoints if s.task_id == task.id and s.snapshot), None)
+    snapshots = context.snapshots(task.workspace)
+    if snapshots is None or began is None or began.snapshot is None:
+        return True  # nobody can tell: then it is checked
+    taken = await in_thread(snapshots.take, "verification", by="work")
+    changes = await in_thread(snapshots.changes, began.snapshot, taken.snapshot.id)
+    return any(counts(each.path) for each in changes)
 
 
 def declared(state: State, context: Context) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ class Conversation:
 
     def _until_waiting(self, session: Session, start: Start) -> Stop:
         progress = Progress(self.paper, self.asides)
+        session.person = self.asks and self.automatic is None
         while True:
             with progress:
                 stop = run_interruptible(

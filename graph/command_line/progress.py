@@ -132,9 +132,11 @@ def print_summary(
 
     ``savepoints`` are the thread's: they say whether its files can be put back.
     """
-    console, colour = paper.console, "green" if result.completed else "red"
+    checked = result.completed and result.checked.outcome == "passed"
+    colour = "green" if checked else "yellow" if result.completed else "red"
+    console = paper.console
     console.print()
-    title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.status} ")
+    title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.headline} ")
     dash = "-" if console.options.ascii_only else "─"
     if paper.terminal:
         console.print(Rule(title, style=colour, align="left", characters=dash))
@@ -179,7 +181,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
         "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
         "phases": "\n".join(marked),
-        "checks": "\n".join(checked),
+        "checks": "\n".join(checked) or (result.checked.why if result.completed else ""),
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
         "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
         "sandbox": result.sandbox or "",

@@ -207,7 +207,7 @@ class Session:
     A new request names the ``folder`` whose settings it runs under; without one, model and settings
     are those that the thread was started with. ``model`` wins over both. Settings that an earlier
     task could have written, and that are not as they were, count only with ``trust``. ``start`` is
-    an earlier checkpoint to go on from.
+    an earlier checkpoint to go on from. ``person`` says that somebody is there to be asked.
     """
 
     thread: str
@@ -216,6 +216,7 @@ class Session:
     workspace: str | None = None
     trust: bool = False
     reached: bool = False
+    person: bool = False
     begun: Keepsake | None = None
     start: str | None = None
 
@@ -234,6 +235,7 @@ class Session:
         async with aopen_postgres() as postgres:
             kept = await self.keepsake(postgres)  # checked before any setting is used
             settings, model = kept.settings(), self.model or kept.model
+            settings = settings.with_a_person() if self.person else settings
             tools = await mcp_tools(settings.tools.mcp_servers)
             store = postgres.store_for(settings.llm)
             graph = build_graph(model, tools, settings, postgres, store=store)

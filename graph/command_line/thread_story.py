@@ -33,6 +33,7 @@ from daruma.graph.storage.postgres import Postgres
 from daruma.graph.timeline.moments import Moment, ago, call_title, duration, duration_if_any
 from daruma.graph.timeline.timeline import Timeline
 from daruma.state.errors import DarumaError
+from daruma.state.result import NOT_CHECKED
 
 # --- A timeline on a terminal: a line for each thing that happened, phases as sections.
 
@@ -135,7 +136,7 @@ def print_story(paper: Paper, view: ThreadView, tail: int | None = None) -> None
 
     Of its timeline, all is told or the last ``tail`` moments.
     """
-    paper.put(Line("head", f"thread {view.thread}", view.status), *_asked_lines(view))
+    paper.put(Line("head", f"thread {view.thread}", view.headline), *_asked_lines(view))
     if view.plan:
         paper.put(Line("head", "Plan"))
         paper.put(*plan_lines([phase.to_dict() for phase in view.plan.phases]))
@@ -240,7 +241,7 @@ _NARROWEST = 8
 """Columns of a goal; rather than less, times are left out."""
 
 _LIST_STYLES = {"completed": "green"} | dict.fromkeys(
-    ("waiting", "parked", "held", "unfinished"), "yellow"
+    (NOT_CHECKED, "waiting", "parked", "held", "unfinished"), "yellow"
 )
 _LIST_STYLES |= {"running": "cyan", "queued": "cyan"}
 
@@ -254,14 +255,16 @@ def print_threads(paper: Paper, views: Sequence[ThreadView], now: datetime | Non
         _print_columns(paper.console, views, now)
     else:
         for view in views:
-            texts = (view.thread, view.status, view.updated_at.isoformat(), _goal(view))
+            texts = (view.thread, view.headline, view.updated_at.isoformat(), _goal(view))
             row = "\t".join(one_line(text, 500) for text in texts)
             typer.echo(row, file=paper.console.file)  # Rich would turn tabs into spaces
 
 
 def _print_columns(console: Console, views: Sequence[ThreadView], now: datetime) -> None:
     names = [Text(one_line(view.thread)) for view in views]
-    standings = [Text(view.status, style=_LIST_STYLES.get(view.status, "red")) for view in views]
+    standings = [
+        Text(view.headline, style=_LIST_STYLES.get(view.headline, "red")) for view in views
+    ]
     times = [Text(ago((now - view.updated_at).total_seconds()), style="dim") for view in views]
     columns = [names, standings, times]
     if console.width - _width(columns) < _NARROWEST:

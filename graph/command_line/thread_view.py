@@ -28,6 +28,7 @@ from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
 from daruma.state.plan import Plan, first_failed
 from daruma.state.recovery import Recovered
+from daruma.state.result import headline_of
 from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
@@ -183,6 +184,12 @@ class ThreadView:
         if self.stop.result:
             return self.stop.result.status
         return "waiting" if self.stop.questions else "unfinished"
+
+    @property
+    def headline(self) -> str:
+        """The status as people read it: a success that nothing checked says so (MO-10)."""
+        result = self.stop.result if self.stop else None
+        return headline_of(self.status, result.checked.outcome if result else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the view as JSON-able values."""

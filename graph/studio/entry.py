@@ -19,6 +19,6 @@ async def graph() -> StudioMachine:
 
 @cache
 def _built() -> StudioMachine:
-    settings = Settings.load()
+    settings = Settings.load().with_a_person()
     model = None if settings.llm.model else ShownModel()
     return StudioMachine.over(build_graph(model, settings=settings))

@@ -374,6 +374,9 @@ def _compaction(cost: ContextCost) -> Moment:
 
 
 def _grant(grant: Grant) -> Moment:
+    if grant.steps:
+        settled = "the work stops" if grant.stopped else "as many are granted once more"
+        return Moment(kind="note", title=f"the {grant.scope}'s steps are used up: {settled}")
     if grant.stopped:
         return Moment(kind="note", title=f"the {grant.scope}'s budget is spent: the work stops")
     more = ", ".join(

@@ -23,7 +23,7 @@ from daruma.graph.timeline.record import plan_text
 from daruma.graph.timeline.timeline import Timeline
 from daruma.graph.timeline.walk import edges_walked, nodes_walked
 from daruma.state.plan import Plan
-from daruma.state.result import TaskResult
+from daruma.state.result import NOT_CHECKED, TaskResult
 
 # --- A unified diff as coloured HTML; the signs stay, so that nothing rests on colour alone.
 
@@ -113,7 +113,8 @@ def head_html(timeline: Timeline, level: int = 3) -> str:
     )
     return (
         f'<header><h{level} dir="auto">{goal}</h{level}>'
-        f'<p><span class="badge {_colour(timeline.status)}">{safe_line(timeline.status)}</span></p>'
+        f'<p><span class="badge {_colour(timeline.headline)}">'
+        f"{safe_line(timeline.headline)}</span></p>"
         f"<dl>{facts}</dl>{''.join(_questions(timeline))}{result_html(timeline.result)}</header>"
     )
 
@@ -121,7 +122,7 @@ def head_html(timeline: Timeline, level: int = 3) -> str:
 def _colour(status: str) -> str:
     if status == "completed":
         return "good"
-    return "wait" if status in ("waiting", "held", "parked", "unfinished") else "bad"
+    return "wait" if status in (NOT_CHECKED, "waiting", "held", "parked", "unfinished") else "bad"
 
 
 def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
@@ -188,11 +189,11 @@ def result_html(result: TaskResult | None) -> str:
     """Return how a task ended; nothing for one that has not."""
     if result is None:
         return ""
-    colour = "good" if result.completed else "wait" if result.status == "parked" else "bad"
+    colour = "wait" if result.status == "parked" else _colour(result.headline)
     advice = result.error_struct.suggestions if result.error_struct else ()
     told = "".join(f"<li>{safe_line(each, 500)}</li>" for each in (*advice, *result.notes))
     return (
-        f'<div class="box {colour}"><strong>{safe_line(result.status)}</strong>'
+        f'<div class="box {colour}"><strong>{safe_line(result.headline)}</strong>'
         f'<pre dir="auto">{safe_block(result.output, _LONGEST)}</pre>'
         + (f"<ul>{told}</ul>" if told else "")
         + "</div>"
@@ -300,7 +301,7 @@ def page_of(timeline: Timeline) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         '<meta name="generator" content="daruma"><meta name="referrer" content="no-referrer">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{safe_line(timeline.thread)}: {safe_line(timeline.status)}</title>",
+        f"<title>{safe_line(timeline.thread)}: {safe_line(timeline.headline)}</title>",
         f'<style>{styles}</style></head><body class="daruma daruma-run">',
         head_html(timeline, level=1),
         "<main><section><h2>The walk through the machine</h2>",

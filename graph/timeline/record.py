@@ -282,7 +282,7 @@ def result_moment(result: TaskResult, at: float) -> Moment:
     """Return the end of a task."""
     return Moment(
         kind="result",
-        title=result.status,
+        title=result.headline,
         detail=result.output,
         output=result.error_message or "",
         at=at,
@@ -320,7 +320,6 @@ def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
                 title=verification.note or "nothing to check",
                 at=at,
                 timed=True,
-                ok=True,
                 node="verify",
             )
         ]
@@ -337,7 +336,7 @@ def _check(check: Check, at: float) -> Moment:
         at=at,
         timed=at > 0,
         seconds=check.seconds,
-        ok=check.passed,
+        ok={"passed": True, "failed": False, "none": None}[check.outcome],
         node="verify",
         note="; ".join(
             part for part in (ended, check.stopped_by, f"sandbox {check.sandbox}") if part

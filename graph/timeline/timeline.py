@@ -38,7 +38,7 @@ from daruma.graph.timeline.record import (
 from daruma.graph.timeline.walk import Visit
 from daruma.state.channels import State
 from daruma.state.plan import Plan
-from daruma.state.result import TaskResult
+from daruma.state.result import TaskResult, headline_of
 from daruma.state.savepoint import Savepoint
 from daruma.state.spending import standing
 from daruma.state.steps import Step
@@ -266,6 +266,11 @@ class Timeline:
         """The nodes that the task itself went through, in order."""
         return tuple(visit.node for visit in self.path if not visit.member)
 
+    @property
+    def headline(self) -> str:
+        """The status as people read it: a success that nothing checked says so (MO-10)."""
+        return headline_of(self.status, self.result.checked.outcome if self.result else "")
+
     def page(self) -> str:
         """Return it as one self-contained HTML page."""
         from daruma.graph.timeline.page import page_of
@@ -279,7 +284,7 @@ class Timeline:
 
     def __str__(self) -> str:
         """Return it as text, a line for each moment."""
-        head = f"thread {plain_line(self.thread)}: {self.status}"
+        head = f"thread {plain_line(self.thread)}: {self.headline}"
         lines = [head, plain_line(self.goal), *(_line(each) for each in self.moments)]
         return "\n".join(line for line in lines if line)
 

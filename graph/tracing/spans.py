@@ -277,7 +277,9 @@ class RunTrace(OfARun):
             self.span.set_attributes({"daruma.task_id": task.id, "daruma.mode": task.mode})
         if result := update.get("result"):
             self.result = True
-            self.span.set_attribute("daruma.status", result.status)
+            checked = result.checked.outcome
+            ended = {"daruma.status": result.status, "daruma.checked": checked}
+            self.span.set_attributes(ended)
             if result.status in _FAILED:
                 struct = result.error_struct
                 failed(self.span, struct.error_code if struct else result.status)

@@ -91,7 +91,7 @@ def ended(thread_id: str, snapshot: StateSnapshot) -> str:
     """Say where a thread stands after its job."""
     result = snapshot.values.get("result")
     if result is not None:
-        return f"thread {thread_id!r}: {result.status}"
+        return f"thread {thread_id!r}: {result.headline}"
     return f"thread {thread_id!r}: {'waits for an answer' if snapshot.interrupts else 'unfinished'}"
 
 

@@ -1,6 +1,6 @@
 """Every setting and its default: the graph's context schema, and what ``daruma.yaml`` may hold."""
 
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -18,22 +18,35 @@ from daruma.state.settings.sections import (
 )
 from daruma.state.settings.tools import Tools
 
+PRESETS: Final[dict[str, dict[tuple[str, str], int]]] = {
+    "work": {},
+    "frugal": {
+        ("budgets", "think"): 7,
+        ("budgets", "verify"): 2,
+        ("budgets", "reflect"): 1,
+        ("budgets", "max_steps"): 10,
+        ("verification", "max_reinjections"): 0,
+    },
+}
+"""What each value of ``budgets.preset`` makes the default, where it is not the key's own (BU-01).
+
+``frugal`` has the numbers of the design documents.
+"""
+
 
 class VerificationSettings(Section):
     """How the work is checked before it is called done."""
 
     enabled: bool | Literal["auto"] = Field(
         default="auto",
-        description="auto: in plan_exec and team_collab. direct_chat never verifies.",
+        description="auto: in plan_exec and team_collab, and in react when the task changed its "
+        "workspace. direct_chat never verifies.",
     )
     commands: tuple[str, ...] = Field(
         default=(), description="Run in addition to what is recognised."
     )
     max_reinjections: int = Field(
-        default=1, ge=0, description="Red results that go back once reflections are spent."
-    )
-    max_reflections: int = Field(
-        default=2, ge=0, description="Reflections on red checks in one phase."
+        default=1, ge=0, description="Red results that go back before any is reflected on."
     )
     timeout: float = Field(default=300.0, gt=0, description="Seconds for one command.")
 
@@ -105,7 +118,38 @@ class Settings(Section):
             built: Self = build(value)
         except ValidationError as error:
             raise SettingsError(explain(error, cls, value)) from None
-        return built
+        return built._with_preset()._reachable()
+
+    def _with_preset(self) -> Self:
+        """Take what nobody has set from the preset; it still counts as not set."""
+        for (section, name), value in PRESETS[self.budgets.preset].items():
+            given = getattr(self, section)
+            if name not in given.model_fields_set:
+                self.__dict__[section] = given = given.model_copy()  # defaults are shared
+                given.__dict__[name] = value
+        return self
+
+    def _reachable(self) -> Self:
+        """Refuse quotas of which one can not be reached before another ends the work (BU-01)."""
+        verify, reflect = self.budgets.verify, self.budgets.reflect
+        again = self.verification.max_reinjections
+        if self.verification.enabled is not False and verify < 1 + again + reflect:
+            raise SettingsError(
+                f"setting 'budgets.verify': {verify} verifications are less than 1 + "
+                f"verification.max_reinjections ({again}) + budgets.reflect ({reflect}): raise it "
+                f"to {1 + again + reflect}, lower those, or set verification.enabled to false"
+            )
+        return self
+
+    def with_a_person(self) -> Self:
+        """Return the settings of a face with a person at it, who is asked unless told otherwise."""
+        chain = self.fallback_chain
+        if chain.recovery.ask is not None:
+            return self
+        recovery = chain.recovery.model_copy(update={"ask": True})
+        return self.model_copy(
+            update={"fallback_chain": chain.model_copy(update={"recovery": recovery})}
+        )
 
     @classmethod
     def load(cls, path: str = "daruma.yaml") -> Self:

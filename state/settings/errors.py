@@ -3,12 +3,17 @@
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
+
+_MOVED: Final = {
+    "verification.max_reflections": "; the one limit on reflections is budgets.reflect"
+}
+"""What became of settings that were known once."""
 
 
 class SettingsError(DarumaError):
@@ -22,7 +27,7 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
     paths = list(dict.fromkeys(_written(problem["loc"], given) for problem in problems))
     first, key = problems[0], ".".join(paths[0]) or "the settings"
     if first["type"] == "extra_forbidden":
-        text = f"unknown setting {key!r}{_nearest(paths[0], model)}"
+        text = f"unknown setting {key!r}{_MOVED.get(key) or _nearest(paths[0], model)}"
     else:
         wrong = first["msg"].removeprefix("Value error, ")
         text = f"setting {key!r}: {wrong} (given: {first['input']!r}){_meant(first)}"

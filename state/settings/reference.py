@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from daruma.state.settings import Settings
+from daruma.state.settings import PRESETS, Settings
 from daruma.state.settings.sources import PREFIX, sources
 
 # --- Every key of the settings with its type, default, range and meaning, read off the models.
@@ -141,7 +141,7 @@ FILE = "daruma.yaml"
 
 @dataclass(frozen=True)
 class InForce:
-    """A key's value as JSON, and its source: default, daruma.yaml, or the variable's name."""
+    """A key's value as JSON, and its source: default, budgets.preset, daruma.yaml, a variable."""
 
     key: Key
     value: str
@@ -159,14 +159,16 @@ def in_force(keys: Iterable[Key], path: str = FILE) -> list[InForce]:
         InForce(key, json.dumps(_plain(settings, key), ensure_ascii=False), source)
         for key in keys
         if NAME not in key.path.split(".")
-        for source in [_source(key, file, environment)]
+        for source in [_source(key, file, environment, settings.budgets.preset)]
     ]
 
 
-def _source(key: Key, file: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+def _source(key: Key, file: Mapping[str, Any], environment: Mapping[str, Any], preset: str) -> str:
     if _holds(environment, key.path):
         return key.variable
-    return FILE if _holds(file, key.path) else "default"
+    if _holds(file, key.path):
+        return FILE
+    return "budgets.preset" if tuple(key.path.split(".")) in PRESETS[preset] else "default"
 
 
 def _holds(values: Any, path: str) -> bool:

@@ -41,10 +41,20 @@ class Spendable(Section):
 class Budgets(Spendable):
     """How much a task may spend: steps per phase, steps per turn, tokens, money, time."""
 
-    think: int = Field(default=7, ge=1, description="Model calls of a phase, in modes that plan.")
-    verify: int = Field(default=2, ge=0, description="Verifications of a phase.")
-    reflect: int = Field(default=1, ge=0, description="Reflections of a phase.")
-    max_steps: int = Field(default=10, ge=1, description="Model calls of a task in react mode.")
+    preset: Literal["work", "frugal"] = Field(
+        default="work",
+        description="Defaults of the steps: work is 50, 4, 2 and max_steps 50; frugal is 7, 2, 1 "
+        "and 10, with verification.max_reinjections 0.",
+    )
+    think: int = Field(default=50, ge=1, description="Model calls of a phase, in modes that plan.")
+    verify: int = Field(
+        default=4,
+        ge=0,
+        description="Verifications of a phase: at least 1 + verification.max_reinjections + "
+        "budgets.reflect.",
+    )
+    reflect: int = Field(default=2, ge=0, description="Reflections of a phase on red checks.")
+    max_steps: int = Field(default=50, ge=1, description="Model calls of a task in react mode.")
     max_steps_per_turn: int | None = Field(
         default=None, ge=1, description="Model calls of any task."
     )
@@ -115,6 +125,11 @@ class Recovery(Section):
     ask_above: float = Field(default=0.5, ge=0, le=1, description="Confidence to ask for approval.")
     wait_seconds: float = Field(
         default=2.0, ge=0, description="Wait before what failed is tried again; doubled each time."
+    )
+    ask: bool | None = Field(
+        default=None,
+        description="Ask a person when steps run out or checks stay red; null: on a terminal and "
+        "in Studio.",
     )
 
 

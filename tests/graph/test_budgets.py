@@ -134,7 +134,7 @@ def test_a_phase_has_a_budget_of_its_own() -> None:
 
 @pytest.mark.parametrize("command", ["true", "false"])
 def test_work_is_verified_before_it_ends(command: str, tmp_path: Any) -> None:
-    """BU-01: the tool calls under way are finished, then checked; green work is completed."""
+    """BU-01, MO-10: the tool calls under way are finished, then checked; that is no answer yet."""
     given = settings(
         budgets={"tokens": 200, "when_spent": "stop"},
         spec_review={"enabled": False},
@@ -147,7 +147,9 @@ def test_work_is_verified_before_it_ends(command: str, tmp_path: Any) -> None:
 
     assert stopped.nodes.count("verify") == 1
     assert stopped.nodes.index("pause") < stopped.nodes.index("verify")
-    assert ended(stopped)[0] == ("completed" if command == "true" else "budget_exceeded")
+    assert ended(stopped)[0] == "budget_exceeded"
+    assert stopped.result.phases[0].verification is not None
+    assert stopped.result.phases[0].verification.passed == (command == "true")
     assert unclosed(stopped.events) == []
 
 

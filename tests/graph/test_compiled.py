@@ -29,6 +29,7 @@ def replacing(old: str, new: str) -> dict[str, Any]:
     return calls(call("str_replace_editor", **args))
 
 
+FRUGAL = settings(budgets={"preset": "frugal"})
 SCRIPT = {
     "plan": [phases({"id": "p1", "title": "Fix", "instructions": "Make the tests pass."})],
     "main": [
@@ -130,7 +131,7 @@ async def every_way(saver: BaseCheckpointSaver[Any], folder: Path) -> list[str]:
         await asyncio.to_thread((work / "calc.py").write_text, BROKEN)
         await asyncio.to_thread((work / "test_calc.py").write_text, TEST)
         await saver.adelete_thread("t")
-        graph = build_graph(RecordingModel(script=SCRIPT), settings=settings(), checkpointer=saver)
+        graph = build_graph(RecordingModel(script=SCRIPT), settings=FRUGAL, checkpointer=saver)
         await way(graph, REQUEST | {"workspace": str(work)})
         (question,) = (await graph.aget_state(CONFIG)).interrupts
         await way(graph, Command(resume={question.id: {"decision": "confirm"}}))

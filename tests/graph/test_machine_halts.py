@@ -393,47 +393,60 @@ WORLDS = st.builds(
     grants=st.integers(0, 3),
     granted=st.sampled_from([AGAIN, "tokens 25", STOP]),
 )
-SETTINGS = st.fixed_dictionaries(
-    {
-        "llm": st.fixed_dictionaries(
-            {"context_window_tokens": st.sampled_from([None, None, 1000, 1500, 4000])}
-        ),
-        "budgets": st.fixed_dictionaries(
-            {
-                "think": st.integers(1, 7),
-                "max_steps": st.integers(1, 10),
-                "verify": st.integers(0, 3),
-                "reflect": st.integers(0, 2),
-                "max_steps_per_turn": st.none() | st.integers(1, 8),
-                "tokens": st.none() | st.integers(1, 90),
-                "per_phase": st.fixed_dictionaries({"tokens": st.none() | st.integers(1, 60)}),
-                "when_spent": st.sampled_from(["ask", "stop"]),
-            }
-        ),
-        "verification": st.fixed_dictionaries(
-            {"enabled": st.sampled_from(["auto", True]), "max_reinjections": st.integers(0, 2)}
-        ),
-        "fallback_chain": st.fixed_dictionaries(
-            {
-                "recovery": st.fixed_dictionaries(
-                    {
-                        "max_retries": st.integers(0, 2),
-                        "enabled": st.booleans(),
-                        "observe_only": st.booleans(),
-                    }
-                )
-            }
-        ),
-        "spec_review": st.fixed_dictionaries({"enabled": st.booleans()}),
-        "tools": st.fixed_dictionaries(
-            {
-                "policy": st.sampled_from([{}, {"shout": "confirm"}]),
-                "name_repair_attempts": st.integers(0, 2),
-                "call_repair_attempts": st.integers(0, 2),
-            }
-        ),
-    }
-).map(Settings.model_validate)
+
+
+def reachable(sections: dict[str, Any]) -> dict[str, Any]:
+    """Let ``verify`` be what is to spare beside what the others need (BU-01)."""
+    budgets = sections["budgets"]
+    again = 1 + sections["verification"]["max_reinjections"] + budgets["reflect"]
+    return sections | {"budgets": budgets | {"verify": budgets["verify"] + again}}
+
+
+SETTINGS = (
+    st.fixed_dictionaries(
+        {
+            "llm": st.fixed_dictionaries(
+                {"context_window_tokens": st.sampled_from([None, None, 1000, 1500, 4000])}
+            ),
+            "budgets": st.fixed_dictionaries(
+                {
+                    "think": st.integers(1, 7),
+                    "max_steps": st.integers(1, 10),
+                    "verify": st.integers(0, 3),
+                    "reflect": st.integers(0, 2),
+                    "max_steps_per_turn": st.none() | st.integers(1, 8),
+                    "tokens": st.none() | st.integers(1, 90),
+                    "per_phase": st.fixed_dictionaries({"tokens": st.none() | st.integers(1, 60)}),
+                    "when_spent": st.sampled_from(["ask", "stop"]),
+                }
+            ),
+            "verification": st.fixed_dictionaries(
+                {"enabled": st.sampled_from(["auto", True]), "max_reinjections": st.integers(0, 2)}
+            ),
+            "fallback_chain": st.fixed_dictionaries(
+                {
+                    "recovery": st.fixed_dictionaries(
+                        {
+                            "max_retries": st.integers(0, 2),
+                            "enabled": st.booleans(),
+                            "observe_only": st.booleans(),
+                        }
+                    )
+                }
+            ),
+            "spec_review": st.fixed_dictionaries({"enabled": st.booleans()}),
+            "tools": st.fixed_dictionaries(
+                {
+                    "policy": st.sampled_from([{}, {"shout": "confirm"}]),
+                    "name_repair_attempts": st.integers(0, 2),
+                    "call_repair_attempts": st.integers(0, 2),
+                }
+            ),
+        }
+    )
+    .map(reachable)
+    .map(Settings.model_validate)
+)
 
 
 @settings(max_examples=450, deadline=None)

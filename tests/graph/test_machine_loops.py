@@ -12,7 +12,10 @@ from tests.scripted_runs import Run, against, call, calls, illegal, say, shout, 
 from daruma.state.budget import spent
 from daruma.state.mode import Mode
 
-UNAIDED = {"fallback_chain": {"recovery": {"max_retries": 0}}}
+UNAIDED = {
+    "fallback_chain": {"recovery": {"max_retries": 0}},
+    "budgets": {"preset": "frugal"},
+}
 MANY = {"budgets": {"max_steps": 20}}
 
 

@@ -24,11 +24,13 @@ from daruma.state.task import Status
 
 BLANK, DOWN = say(""), {"raise": "the provider is down"}
 CHECK = {
+    "budgets": {"preset": "frugal"},
     "verification": {"commands": ["test -f ok"]},
     "tools": {"policy": {"run_command": "allow"}},
 }
 FIX = calls(call("run_command", command="touch ok"))
-UNREVIEWED = {"spec_review": {"enabled": False}}
+FRUGAL = {"budgets": {"preset": "frugal"}}
+UNREVIEWED = {"spec_review": {"enabled": False}} | FRUGAL
 RED = {"verification": {"commands": ["false"]}} | UNREVIEWED
 NO_IDEA = say("I have no idea.")
 AT_ONCE = {"fallback_chain": {"recovery": {"wait_seconds": 0}}}
@@ -65,17 +67,17 @@ PATHS = {
         "intake main finish", "completed", [say("Hello.")], {"mode": "direct_chat"}
     ),
     "parallel tools": Scenario(
-        "intake main tool tool tool main finish",
+        "intake main tool tool tool main verify settle finish",
         "completed",
         [calls("shout", "shout", "shout"), say()],
     ),
     "an unknown tool": Scenario(
-        "intake main repair main finish",
+        "intake main repair main verify settle finish",
         "completed",
         {"main": [calls("nope"), say("I can't.")], "repair": [say('{"repairs": []}')]},
     ),
     "a repaired name": Scenario(
-        "intake main repair tool main finish",
+        "intake main repair tool main verify settle finish",
         "completed",
         {
             "main": [calls(call("sshout", id_="c")), say()],
@@ -83,22 +85,24 @@ PATHS = {
         },
     ),
     "broken arguments": Scenario(
-        "intake main tool main finish",
+        "intake main tool main verify settle finish",
         "completed",
         [{"calls": [{"name": "shout", "args": '{"text": '}, call()]}, say()],
     ),
     "a tool that raises": Scenario(
-        "intake main tool tool main finish", "completed", [calls("fall", "shout"), say()]
+        "intake main tool tool main verify settle finish",
+        "completed",
+        [calls("fall", "shout"), say()],
     ),
     "steps used up": Scenario(
-        "intake main tool main tool main settle emergency finish",
+        "intake main tool main tool main verify settle emergency finish",
         "max_steps_exceeded",
         [calls("shout")] * 2,
         settings={"budgets": {"max_steps": 2}},
-        output="Stopped: exceeded max_steps.",
+        output="Stopped: exceeded budgets.max_steps (2).",
     ),
     "steps of the turn used up": Scenario(
-        "intake main tool main settle emergency finish",
+        "intake main tool main verify settle emergency finish",
         "max_steps_exceeded",
         [calls("shout")],
         settings={"budgets": {"max_steps_per_turn": 1}},
@@ -110,21 +114,21 @@ PATHS = {
         [say()],
         settings={"verification": {"enabled": True, "commands": ["true"]}},
     ),
-    "thinks used up are verified": Scenario(
-        "intake plan begin main tool main verify settle finish",
-        "completed",
+    "thinks used up are verified, and are no answer": Scenario(
+        "intake plan begin main tool main verify settle emergency finish",
+        "max_steps_exceeded",
         {"plan": [phases("one")], "main": [calls("shout")]},
         {"mode": "plan_exec"},
-        settings={"budgets": {"think": 1}, "verification": {"commands": ["true"]}} | UNREVIEWED,
-        output="Done. true: passed",
+        settings=UNREVIEWED | {"budgets": {"think": 1}, "verification": {"commands": ["true"]}},
+        output="Stopped: exceeded budgets.think (1).",
     ),
-    "a loop in the last step is verified": Scenario(
-        "intake plan begin main tool main tool main tool main verify settle finish",
-        "completed",
+    "a loop in the last step is a failure": Scenario(
+        "intake plan begin main tool main tool main tool main recovery settle emergency finish",
+        "failed",
         {"plan": [phases("one")], "main": [calls("shout")] * 4},
         {"mode": "plan_exec"},
-        settings={"budgets": {"think": 4}, "verification": {"commands": ["true"]}} | UNREVIEWED,
-        output="Done. true: passed",
+        settings=UNREVIEWED | {"budgets": {"think": 4}, "verification": {"commands": ["true"]}},
+        output="shout, 3 times with the same results",
     ),
     "a loop in the last step, with nothing to verify": Scenario(
         "intake main tool main tool main recovery settle emergency finish",
@@ -141,6 +145,13 @@ PATHS = {
         ({"decision": "confirm"},),
         CHECK,
         "Fixed.",
+    ),
+    "put back first, then reflected on": Scenario(
+        "intake plan begin main verify main verify reflect main verify settle emergency finish",
+        "gave_up_after_reflections",
+        {"plan": [phases("one")], "main": [say()] * 3, "reflect": [say("Hm.")]},
+        {"mode": "plan_exec"},
+        settings=RED | {"budgets": {"reflect": 1}},
     ),
     "a reflection that fails": Scenario(
         "intake plan begin main verify reflect main tool main verify settle finish",
@@ -296,7 +307,7 @@ PATHS = {
         {"main": [BLANK, BLANK], "recovery": [NO_IDEA]},
     ),
     "one blank answer": Scenario(
-        "intake main recovery main finish",
+        "intake main recovery main verify settle finish",
         "completed",
         {"main": [BLANK, say()], "recovery": [NO_IDEA]},
     ),
@@ -306,7 +317,7 @@ PATHS = {
         {"main": [DOWN, DOWN], "recovery": [DOWN]},
     ),
     "a person who helps": Scenario(
-        "intake main recovery main recovery | consult main finish",
+        "intake main recovery main recovery | consult main verify settle finish",
         "completed",
         {
             "main": [DOWN, DOWN, say() | {"expect": ["Use your own words."]}],
@@ -317,31 +328,31 @@ PATHS = {
         {"fallback_chain": {"recovery": {"max_retries": 2}}},
     ),
     "a retry": Scenario(
-        "intake main recovery main finish",
+        "intake main recovery main verify settle finish",
         "completed",
         {"main": [DOWN, say()], "recovery": [against("retry")]},
         settings=AT_ONCE,
     ),
     "a corrected call": Scenario(
-        "intake main recovery tool main finish",
+        "intake main recovery tool main verify settle finish",
         "completed",
         {"main": [BLANK, say() | {"expect": ["HELLO"]}], "recovery": [against(**CORRECTED)]},
     ),
     "a corrected call that has to be confirmed": Scenario(
-        "intake main recovery | gate tool main finish",
+        "intake main recovery | gate tool main verify settle finish",
         "completed",
         {"main": [BLANK, say() | {"expect": ["HELLO"]}], "recovery": [against(**CORRECTED)]},
         replies=("approve",),
         settings={"tools": {"policy": {"shout": "confirm"}}},
     ),
     "a corrected call that is not allowed": Scenario(
-        "intake main recovery main finish",
+        "intake main recovery main verify settle finish",
         "completed",
         {"main": [BLANK, say() | {"expect": ["denied by"]}], "recovery": [against(**CORRECTED)]},
         settings={"tools": {"policy": {"shout": "deny"}}},
     ),
     "a name that is not repaired to a hidden tool": Scenario(
-        "intake main tool main tool main recovery main repair main finish",
+        "intake main tool main tool main recovery main repair main verify settle finish",
         "completed",
         {
             "main": [calls("shout")] * 3 + [calls(call("sshout", id_="c")), say()],
@@ -350,7 +361,7 @@ PATHS = {
         },
     ),
     "an action that a person agrees to": Scenario(
-        "intake main recovery | consult main finish",
+        "intake main recovery | consult main verify settle finish",
         "completed",
         {"main": [DOWN, say()], "recovery": [against("retry", 0.6)]},
         replies=({"decision": "approve"},),
@@ -363,13 +374,13 @@ PATHS = {
         replies=({"decision": "deny"},),
     ),
     "an action that a person knows better than": Scenario(
-        "intake main recovery | consult main finish",
+        "intake main recovery | consult main verify settle finish",
         "completed",
         {"main": [DOWN, say() | {"expect": ["Wait a bit"]}], "recovery": [against("retry", 0.6)]},
         replies=({"decision": "instruct", "text": "Wait a bit."},),
     ),
     "a question that a model wants asked": Scenario(
-        "intake main recovery | consult main finish",
+        "intake main recovery | consult main verify settle finish",
         "completed",
         {
             "main": [DOWN, say() | {"expect": ["The blue one."]}],
@@ -473,7 +484,7 @@ def test_a_turn_used_up_in_a_plan_is_not_completed(tmp_path: Path) -> None:
     """TL-16: checks that were green before the work are no reason to call it done."""
     limited = {"budgets": {"max_steps_per_turn": 1}, "verification": {"commands": ["true"]}}
     script = {"plan": [phases("one", "two")], "main": [calls("shout")]}
-    run = Run(script, settings=settings(**limited, **UNREVIEWED), tools=[shout])
+    run = Run(script, settings=settings(**UNREVIEWED | limited), tools=[shout])
     run.ask(mode="plan_exec", workspace=str(tmp_path))
 
     assert run.result.status == "max_steps_exceeded"

@@ -64,6 +64,7 @@ def run_of(workspace: Path, case: Case) -> Run:
     plan = phases({"id": "a", **commands}, {"id": "b"}, {"id": "c", "depends_on": ["a"]})
     script = {**SCRIPT_TAIL, "plan": [plan], "main": [*SCRIPT_TAIL["main"], say("B is done.")]}
     given = settings(
+        budgets={"preset": "frugal"},
         spec_review={"enabled": False},
         rollback={"default_timeout": 1.0},
         sandbox={"require": "none"},
@@ -159,6 +160,7 @@ def test_what_a_rollback_did_itself_is_not_told_as_somebody_elses(workspace: Pat
     plan = phases({"id": "a", "rollback": "snapshot"})
     script = {**SCRIPT_TAIL, "plan": [plan], "main": [breaks, say(), say()]}
     given = settings(
+        budgets={"preset": "frugal"},
         spec_review={"enabled": False},
         sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
@@ -192,6 +194,7 @@ def test_what_is_tried_again_meets_the_files_it_knows(workspace: Path) -> None:
         "main": [BREAKS, say(), say(), calls(call("run_command", command="touch b")), say("B.")],
     }
     given = settings(
+        budgets={"preset": "frugal"},
         spec_review={"enabled": False},
         sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},

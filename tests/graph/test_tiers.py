@@ -191,7 +191,7 @@ def test_a_loop_without_end_is_a_result_without_a_structured_error() -> None:
     assert run.result.status == "max_steps_exceeded"
     assert (run.result.error_struct, run.result.error_message) == (
         None,
-        "Stopped: exceeded max_steps.",
+        "Stopped: exceeded budgets.max_steps (1).",
     )
 
 

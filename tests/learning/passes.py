@@ -75,13 +75,12 @@ def learning_settings(name: str, **evolution: Any) -> Settings:
         verification={
             "enabled": True,
             "commands": ["sh check.sh"],
-            "max_reflections": 0,
             "max_reinjections": 0,
         },
         fallback_chain={"recovery": {"enabled": False}},
         rollback={"snapshots": False},
         spec_review={"enabled": False},
-        budgets={"max_steps": 5},
+        budgets={"max_steps": 5, "verify": 1, "reflect": 0},
         memory={"enabled": False},
         llm={"requests": {"per_model": 1, "per_call": 1}},
     )

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from tests.parts import RED, Says, a_context, a_failure, a_phase, a_plan, a_task, settings
 
 from daruma.nodes.emergency import emergency
@@ -25,7 +26,7 @@ AFTER_A = replace(a_plan(FALLEN, current="a"), first_failed="a")
     [
         ({"failure": OWN}, "llm_failure"),
         ({"failure": BUG, "origin": OWN}, "llm_failure"),
-        ({"verification": RED}, "verification_failed"),
+        ({"verification": RED, "messages": [AIMessage("Done.")]}, "verification_failed"),
         ({}, "max_steps_exceeded"),
         ({"plan": AFTER_A}, "llm_failure"),
         ({"plan": AFTER_A, "failure": UNDONE}, "rollback_failed"),

@@ -63,8 +63,8 @@ async def test_a_completed_task_says_the_answer() -> None:
 @pytest.mark.parametrize(
     ("values", "status", "output"),
     [
-        ({"messages": [], "verification": GREEN}, "completed", "Done. true: passed"),
-        ({"messages": []}, "max_steps_exceeded", "Stopped: exceeded max_steps."),
+        ({"messages": [], "verification": GREEN}, "max_steps_exceeded", "Stopped: exceeded "),
+        ({"messages": []}, "max_steps_exceeded", "Stopped: exceeded budgets.max_steps (3)."),
         ({"failure": a_failure(), "error": ERROR}, "failed", "The task ended as failed: broken"),
         (
             {"failure": a_failure("approval_denied"), "error": ERROR},
@@ -234,8 +234,7 @@ def ran(task_id: str, **how: Any) -> ToolMessage:
 @pytest.mark.parametrize(
     ("values", "output"),
     [
-        ({"messages": [], "verification": GREEN}, "完成。true: passed"),
-        ({"messages": []}, "超出步数限制：Stopped: exceeded max_steps."),
+        ({"messages": []}, "超出步数限制：Stopped: exceeded budgets.max_steps (3)."),
         ({"failure": a_failure(), "error": ERROR}, "任务以 failed 结束：broken"),
         ({}, "Done."),
     ],

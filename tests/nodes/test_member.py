@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from tests.parts import GREEN, a_context, a_failure, a_phase, a_savepoint, a_task, settings, taken
+from tests.parts import GREEN, a_context, a_phase, a_savepoint, a_task, settings, taken
 
-from daruma.nodes.member import MOST_SAID, member, started
+from daruma.nodes.member import member, started
 from daruma.state import plan as phases
 from daruma.state.channels import State
 from daruma.state.errors import CutOff, DarumaError, HoldLost, StorageUnavailable
@@ -42,7 +42,7 @@ def carrying(
         assert state.plan is not None
         if state.task and state.task.workspace:
             make(state.task.workspace, "made")
-        plan = phases.close(state.plan, "a", **({"outcome": "completed"} | closed))
+        plan = phases.close(state.plan, "a", **({"outcome": "completed", "answer": said} | closed))
         return replace(
             state, plan=plan, steps=taken("think", phase="a"), messages=[AIMessage(said)]
         )
@@ -104,19 +104,6 @@ async def test_it_reports_its_closed_phase_and_its_steps() -> None:
     assert report.phase.verification == GREEN
     assert report.steps == tuple(taken("think", phase="a"))
     assert (report.snapshot, report.drawn_from, report.notes) == (None, None, ())
-
-
-async def test_what_it_says_is_bounded() -> None:
-    """The plan goes into every checkpoint."""
-    assert (await reported(carrying("x" * 9000))).phase.answer == "x" * MOST_SAID
-
-
-async def test_one_that_failed_says_nothing() -> None:
-    """What it said last is no result."""
-    report = await reported(carrying("Nearly.", outcome="failed", failure=a_failure()))
-
-    assert (report.phase.status, report.phase.answer) == ("failed", "")
-    assert report.phase.failure == a_failure()
 
 
 async def test_it_works_in_a_worktree_of_its_own(placed: Assignment) -> None:

@@ -10,6 +10,7 @@ from tests.parts import GREEN, RED, a_call, a_context, a_failure, a_phase, a_pla
 from daruma.nodes.settle import settle
 from daruma.state.channels import State
 from daruma.state.events import Event, PhaseCompleted, PhaseFailed
+from daruma.state.outcome import LONGEST_ANSWER
 
 PLAN = a_plan(
     a_phase("a", status="running"), a_phase("b", "a"), a_phase("c", "b"), a_phase("d"), current="a"
@@ -45,6 +46,15 @@ async def test_a_failed_phase_keeps_its_reason_and_fails_its_dependents() -> Non
     (failed,) = events
     assert isinstance(failed, PhaseFailed)
     assert (failed.phase_id, failed.outcome, failed.fallen) == ("a", "failed", ("b", "c"))
+
+
+@pytest.mark.parametrize("ended", [{}, {"verification": RED}])
+async def test_the_phase_keeps_what_the_model_said(ended: dict[str, Any]) -> None:
+    """MO-10: a failed one, too; and bounded, as the plan goes into every checkpoint."""
+    update = await settle(state(messages=[AIMessage("x" * 9000)], **ended), a_context())
+
+    assert update["plan"] is not None
+    assert update["plan"].phases[0].answer == "x" * LONGEST_ANSWER
 
 
 @pytest.mark.parametrize("failed", [{"failure": a_failure()}, {"origin": a_failure()}])

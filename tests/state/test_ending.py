@@ -26,7 +26,9 @@ NOTHING_TO_RUN = Verification(note="nothing to verify")
         (ANSWERED | {"failure": a_failure("approval_denied")}, "blocked"),
         (ANSWERED | {"verification": RED}, "failed"),
         (ANSWERED | {"verification": GREEN}, "completed"),
-        (SILENT | {"verification": GREEN}, "completed"),
+        (SILENT | {"verification": GREEN}, "max_steps_exceeded"),
+        (SILENT | {"verification": RED}, "max_steps_exceeded"),
+        (SILENT | {"verification": RED, "steps": taken("reflect")}, "max_steps_exceeded"),
         (ANSWERED | {"verification": NOTHING_TO_RUN}, "completed"),
         (SILENT | {"verification": NOTHING_TO_RUN}, "max_steps_exceeded"),
         (ANSWERED | {"verification": RED, "steps": taken("reflect")}, "gave_up_after_reflections"),
@@ -47,7 +49,10 @@ def test_reflections_of_another_phase_do_not_count() -> None:
     plan = a_plan(a_phase("p1"), a_phase("p2"), current="p2")
     steps = taken("reflect", phase="p1")
 
-    assert work_status(State(task=a_task(), plan=plan, verification=RED, steps=steps)) == "failed"
+    assert (
+        work_status(State(task=a_task(), plan=plan, verification=RED, steps=steps, **ANSWERED))
+        == "failed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_the_first_failure_is_the_one_that_is_told() -> None:
 
 def test_red_checks_become_a_failure_that_shows_them() -> None:
     """EM-02: ``verification_failed``, with what the checks said kept as its detail."""
-    failure = work_failure(State(verification=RED), "failed")
+    failure = work_failure(State(verification=RED, **ANSWERED), "failed")
 
     assert failure is not None
     assert failure.code == "verification_failed"
@@ -85,11 +90,12 @@ def test_red_checks_become_a_failure_that_shows_them() -> None:
 
 
 def test_used_up_steps_become_a_failure() -> None:
-    """The message is that of TL-16."""
-    failure = work_failure(State(task=a_task()), "max_steps_exceeded")
+    """BU-01: the message names the limit that bound, by its one setting."""
+    failure = work_failure(State(task=a_task(limits={"think": 3})), "max_steps_exceeded")
 
     assert failure is not None
-    assert (failure.code, failure.message) == ("max_steps_exceeded", "Stopped: exceeded max_steps.")
+    assert failure.code == "max_steps_exceeded"
+    assert failure.message == "Stopped: exceeded budgets.max_steps (3)."
 
 
 @pytest.mark.parametrize(
@@ -119,4 +125,6 @@ def test_the_text_says_which_limit_was_reached() -> None:
     assert stopped_text(State(task=task, steps=taken("think", "think"))) == (
         "Stopped: exceeded max_steps_per_turn."
     )
-    assert stopped_text(State(task=task, steps=taken("think"))) == "Stopped: exceeded max_steps."
+    assert stopped_text(State(task=a_task("plan_exec"), steps=taken("think"))) == (
+        "Stopped: exceeded budgets.think (3)."
+    )

@@ -1,15 +1,20 @@
 """A task ends with one result, whose dictionary older readers still understand."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import get_args
 
 import pytest
+from IPython.lib import pretty
 from tests.parts import GREEN, a_failure, a_phase
 
 from daruma.state.emergency import emergency_of
-from daruma.state.result import TaskResult
+from daruma.state.result import Checked, TaskResult
 from daruma.state.task import Status
+from daruma.state.verification import Outcome
+
+IN_IPYTHON: Callable[[object], str] = pretty.pretty
 
 RESULT = TaskResult(
     task_id="t/1",
@@ -29,7 +34,10 @@ def test_without_an_error_its_key_is_absent() -> None:
     assert set(RESULT.to_dict()) == {
         "task_id",
         "status",
+        "headline",
         "output",
+        "answer",
+        "checked",
         "error_message",
         "phases",
         "verification",
@@ -64,3 +72,23 @@ def test_only_completed_is_a_success(status: Status) -> None:
     """MO-08: the eight statuses, and the one that counts."""
     assert replace(RESULT, status=status).completed == (status == "completed")
     assert len(get_args(Status)) == 8
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "headline"),
+    [
+        ("completed", "none", "completed, not checked"),
+        ("completed", "passed", "completed"),
+        ("failed", "none", "failed"),
+        ("gave_up_after_reflections", "failed", "gave_up_after_reflections"),
+    ],
+)
+def test_a_success_that_nothing_checked_says_so(
+    status: Status, outcome: Outcome, headline: str
+) -> None:
+    """MO-10: printed, and shown in IPython."""
+    result = replace(RESULT, status=status, checked=Checked(outcome=outcome, why="because"))
+    shown = IN_IPYTHON(result)
+
+    assert (result.headline, str(result), shown) == (headline, *[f"{headline}\nDone."] * 2)
+    assert result.to_dict()["checked"] == {"outcome": outcome, "by": [], "why": "because"}

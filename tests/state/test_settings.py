@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 from tests.parts import settings
 
@@ -13,17 +15,17 @@ from daruma.state.settings.errors import SettingsError
 
 def test_the_defaults_are_those_of_the_specification() -> None:
     """BU-01, MO-04, VE-04, RO-04, PL-03, RE-06, RE-07, TL-16."""
-    given = Settings()
+    defaults = Settings()
 
-    budgets = given.budgets
-    assert (budgets.think, budgets.verify, budgets.reflect, budgets.max_steps) == (7, 2, 1, 10)
+    budgets = defaults.budgets
+    assert (budgets.think, budgets.verify, budgets.reflect, budgets.max_steps) == (50, 4, 2, 50)
     assert budgets.max_steps_per_turn is None
-    assert (given.verification.max_reflections, given.verification.timeout) == (2, 300)
-    assert given.rollback.default_timeout == 30
-    assert (given.spec_review.enabled, given.spec_review.timeout) == (True, 1800)
-    recovery = given.fallback_chain.recovery
+    assert (defaults.verification.max_reinjections, defaults.verification.timeout) == (1, 300)
+    assert defaults.rollback.default_timeout == 30
+    assert (defaults.spec_review.enabled, defaults.spec_review.timeout) == (True, 1800)
+    recovery = defaults.fallback_chain.recovery
     assert (recovery.max_retries, recovery.execute_above, recovery.ask_above) == (1, 0.8, 0.5)
-    assert given.tools.max_calls_per_turn == 20
+    assert defaults.tools.max_calls_per_turn == 20
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,14 @@ def test_the_defaults_are_those_of_the_specification() -> None:
         ),
         ({"budgets": {"think": 0}}, "setting 'budgets.think': Input should be greater than"),
         ({"budgets": {"think": "x"}}, "setting 'budgets.think': Input should be a valid integer"),
+        (
+            {"verification": {"max_reflections": 1}},
+            "unknown setting 'verification.max_reflections'; the one limit on reflections is",
+        ),
+        (
+            {"budgets": {"think": 40, "verify": 20, "reflect": 20}},
+            "setting 'budgets.verify': 20 verifications are less than 1 + ",
+        ),
         ({"mode": "team"}, "setting 'mode': Input should be 'direct_chat'"),
         ({"verification": {"enabled": "maybe"}}, "setting 'verification.enabled': Input should"),
         ({"tools": {"policy": {"x": "perhaps"}}}, "setting 'tools.policy.x': Input should be 'all"),
@@ -69,9 +79,9 @@ def test_a_wrong_setting_is_an_error_for_people() -> None:
 
 def test_settings_survive_json() -> None:
     """They are the graph's context schema: Studio shows and sends them as JSON."""
-    given = settings(tools={"policy": {"run_command": {"decision": "deny", "reason": "no"}}})
+    before = settings(tools={"policy": {"run_command": {"decision": "deny", "reason": "no"}}})
 
-    assert Settings.model_validate_json(given.model_dump_json()) == given
+    assert Settings.model_validate_json(before.model_dump_json()) == before
 
 
 def sections(model: type[BaseModel]) -> list[type[BaseModel]]:
@@ -85,3 +95,29 @@ def test_every_section_is_closed_and_frozen(section: type[BaseModel]) -> None:
     """A typing error is never ignored, and a run can not change what another one sees."""
     assert section.model_config["extra"] == "forbid"
     assert section.model_config["frozen"]
+
+
+@given(verify=st.integers(0, 9), again=st.integers(0, 4), reflect=st.integers(0, 4))
+def test_quotas_that_can_not_be_reached_are_refused(verify: int, again: int, reflect: int) -> None:
+    """BU-01: the last reflection is checked, too; where nothing is checked, nothing is refused."""
+    budgets = {"verify": verify, "reflect": reflect}
+    verification: dict[str, Any] = {"max_reinjections": again}
+
+    if verify >= 1 + again + reflect:
+        assert settings(budgets=budgets, verification=verification).budgets.verify == verify
+    else:
+        with pytest.raises(SettingsError, match=f"raise it to {1 + again + reflect}, "):
+            settings(budgets=budgets, verification=verification)
+    settings(budgets=budgets, verification=verification | {"enabled": False})
+
+
+def test_a_preset_gives_defaults() -> None:
+    """BU-01: what is set goes before it, and other settings keep their own defaults."""
+    frugal = settings(budgets={"preset": "frugal", "max_steps": 3})
+
+    budgets = frugal.budgets
+    assert (budgets.think, budgets.verify, budgets.reflect, budgets.max_steps) == (7, 2, 1, 3)
+    assert frugal.verification.max_reinjections == 0
+    assert Settings().verification.max_reinjections == 1
+    back = Settings.model_validate(frugal.model_dump(exclude_unset=True) | {"budgets": {}})
+    assert back == Settings()

@@ -18,8 +18,21 @@ def test_the_source_of_each_value_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert told["budgets.think"] == ("4", "daruma.yaml")
     assert told["budgets.verify"] == ("6", "DARUMA_BUDGETS__VERIFY")
-    assert told["budgets.reflect"] == ("1", "default")
+    assert told["budgets.reflect"] == ("2", "default")
+    assert told["verification.max_reinjections"] == ("1", "default")
     assert told["tools.policy"] == ('{"run_command": "allow"}', "daruma.yaml")
+
+
+def test_what_a_preset_sets_is_told(tmp_path: Path) -> None:
+    """BU-01."""
+    file = tmp_path / "daruma.yaml"
+    file.write_text("budgets: {preset: frugal, think: 4}\n")
+
+    told = {each.key.path: (each.value, each.source) for each in in_force(keys(), str(file))}
+
+    assert told["budgets.think"] == ("4", "daruma.yaml")
+    assert told["budgets.verify"] == ("2", "budgets.preset")
+    assert told["verification.max_reinjections"] == ("0", "budgets.preset")
 
 
 def test_settings_that_can_not_be_used_are_refused(tmp_path: Path) -> None:

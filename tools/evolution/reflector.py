@@ -10,6 +10,7 @@ from typing import Final
 from daruma.state.budget import ended_with, of_task, outcomes
 from daruma.state.channels import State
 from daruma.state.lessons import Experience, Setback, Tried
+from daruma.state.outcome import checked_of
 from daruma.state.progress import tools_in
 from daruma.state.recovery import DONE
 from daruma.state.steps import Step
@@ -153,6 +154,7 @@ def experience_of(state: State, status: Status, at: float) -> Experience:
         status=status,
         goal=without_keys(clean(task.goal))[:LONGEST_GOAL],
         at=at,
+        checked=checked_of(state).outcome == "passed",
         skills=skills_loaded(state)[:MOST_SKILLS],
         setbacks=tuple(about(each, task.goal) for each in setbacks_of(state, status)),
         tried=tuple(tried_in(state))[:MOST_TRIED],
@@ -212,7 +214,7 @@ def is_sampled(experience: Experience, rate: float) -> bool:
     failure (RE-08): whether these help could not be told from failures alone.
     """
     taught = experience.lessons is not None and experience.lessons.given
-    telling = not experience.completed or taught or bool(experience.tried)
+    telling = experience.status != "completed" or taught or bool(experience.tried)
     return telling or _lot(experience.task_id) < rate
 
 

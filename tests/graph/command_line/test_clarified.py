@@ -66,4 +66,4 @@ def test_something_else_is_a_new_task(parked: Daruma) -> None:
 
     assert said.code == 0
     assert "whisper is not gone on with" in said.out
-    assert parked("threads").out.split("\t")[1] == "completed"
+    assert parked("threads").out.split("\t")[1] == "completed, not checked"

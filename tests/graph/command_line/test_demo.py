@@ -72,7 +72,7 @@ def test_the_other_demo_ends_honestly(daruma: Daruma) -> None:
     said = daruma.run("demo", "gives-up", "--json")
 
     assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
-    assert said.json["budgets"]["reflect"] == 1
+    assert said.json["budgets"]["reflect"] == 2
     assert "assert 18.25 == 16" in said.err
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.daruma_command import DONE, Daruma
 
 SETTINGS = """
-budgets: {verify: 1, reflect: 0}
+budgets: {verify: 2, reflect: 0}
 verification: {commands: ["test -e green"]}
 """
 PHASES = [
@@ -17,7 +17,7 @@ PHASES = [
 def held(daruma: Daruma) -> Daruma:
     """The command, with thread ``t`` that failed in its first phase, and then to roll it back."""
     (daruma.folder / "daruma.yaml").write_text(SETTINGS)
-    daruma.script(plan=[{"json": {"phases": PHASES}}], main=[DONE, DONE])
+    daruma.script(plan=[{"json": {"phases": PHASES}}], main=[DONE] * 3)
     return daruma
 
 

@@ -37,7 +37,7 @@ def test_a_parked_plan_goes_on_once_it_is_confirmed(late: Daruma) -> None:
     said = late("answer", "t", "--confirm", "--json")
 
     assert (said.code, said.json["status"]) == (0, "completed")
-    assert standing(late) == "completed"
+    assert standing(late) == "completed, not checked"
 
 
 def test_a_parked_plan_can_be_looked_at(late: Daruma) -> None:

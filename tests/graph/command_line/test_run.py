@@ -41,6 +41,20 @@ def test_a_run_ends_with_its_result(daruma: Daruma) -> None:
     assert daruma("resume", thread).code == 0
 
 
+def test_a_success_that_nothing_checked_says_so(daruma: Daruma) -> None:
+    """MO-10: on every face of the command line; and it is a success."""
+    said = planned(daruma, "--yes")
+    as_json = daruma("show", "t", "--json")
+
+    assert said.code == 0
+    assert "completed, not checked" in said.out
+    for face in (("show", "t"), ("threads",), ("resume", "t")):
+        assert "completed, not checked" in daruma(*face).out, face
+    result = as_json.json["result"]
+    assert (result["headline"], result["status"]) == ("completed, not checked", "completed")
+    assert result["checked"] == {"outcome": "none", "by": [], "why": result["checked"]["why"]}
+
+
 def test_json_is_the_last_line_and_the_only_one(daruma: Daruma) -> None:
     """Standard output is for programs: one object, all else goes to standard error (FA-04)."""
     said = planned(daruma, "--yes", "--json")
@@ -306,7 +320,7 @@ def test_threads_are_listed_with_where_they_stand(daruma: Daruma) -> None:
 
     assert [(name, status, goal) for name, status, _, goal in rows] == [
         ("t", "waiting", "Do it"),
-        ("one", "completed", "First thing"),
+        ("one", "completed, not checked", "First thing"),
     ]
 
 

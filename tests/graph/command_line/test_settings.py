@@ -34,7 +34,7 @@ def test_all_settings_are_listed(
     assert "llm.requests.per_model" in shown
     assert "fallback_chain.recovery.execute_above" in shown
     assert "Model calls of a phase" in shown
-    assert "default 7)" in shown
+    assert "default 50)" in shown
 
 
 def test_one_key_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_json_is_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
     (one,) = json.loads(said(capsys, "budgets.think", "--json"))
 
     assert schema["properties"]["budgets"]
-    assert (one["default"], one["variable"]) == ("7", "DARUMA_BUDGETS__THINK")
+    assert (one["default"], one["variable"]) == ("50", "DARUMA_BUDGETS__THINK")
 
 
 def test_what_is_in_force_hides_keys(

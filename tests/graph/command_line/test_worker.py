@@ -36,7 +36,7 @@ def test_a_submitted_thread_is_run_by_a_worker(daruma: Daruma) -> None:
     assert "thread 't': waits for an answer" in worker.err
     assert waiting == [["t", "waiting", "Do it"]]
     assert (answered.code, answered.json) == (0, {"thread": "t", "status": "queued"})
-    assert standing(daruma) == [["t", "completed", "Do it"]]
+    assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
 
 
 def test_a_worker_uses_the_folder_and_model_of_the_command(daruma: Daruma) -> None:
@@ -48,7 +48,7 @@ def test_a_worker_uses_the_folder_and_model_of_the_command(daruma: Daruma) -> No
 
     daruma("worker", "--once")
 
-    assert standing(daruma) == [["t", "completed", "Do it"]]
+    assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
 
 
 def test_what_can_not_be_run_is_not_queued(daruma: Daruma) -> None:
@@ -70,7 +70,7 @@ def test_nothing_is_queued_where_nothing_is_to_be_done(daruma: Daruma) -> None:
     said = daruma("resume", "t", "--submit", "--json")
 
     assert said.json == {"thread": "t", "status": "nothing to run"}
-    assert standing(daruma) == [["t", "completed", "Do it"]]
+    assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
 
 
 def test_a_job_that_failed_says_why(daruma: Daruma) -> None:
@@ -97,7 +97,7 @@ def test_following_tells_what_happens_until_it_stops(daruma: Daruma) -> None:
 
     assert said.code == 0
     assert "It is done." in said.out
-    assert "─── ✓ completed ───" in said.out
+    assert "─── ✓ completed, not checked ───" in said.out
 
 
 def hanging(daruma: Daruma) -> tuple[Popen[str], Popen[str]]:
@@ -132,4 +132,4 @@ def test_a_worker_that_is_told_to_stop_leaves_its_thread_to_others(
     assert (follower.returncode, followed[1]) == (130, "")
     assert (worker.returncode, queued) == (0, [["t", "queued", "Go"]])
     assert "put off" in err
-    assert standing(daruma) == [["t", "completed", "Go"]]
+    assert standing(daruma) == [["t", "completed, not checked", "Go"]]

@@ -96,11 +96,11 @@ def test_nodes_requests_and_tools_say_what_they_are_part_of() -> None:
     assert first.metadata["daruma_phase"] == phase.id
     assert first.metadata["daruma_task_id"] == "t/1"
     assert first.metadata["daruma_budget"] == {
-        "think": "0/7",
-        "verify": "0/2",
-        "reflect": "0/1",
+        "think": "0/50",
+        "verify": "0/4",
+        "reflect": "0/2",
     }
-    assert second.metadata["daruma_budget"]["think"] == "1/7"
+    assert second.metadata["daruma_budget"]["think"] == "1/50"
     requests = [run for run in tracer.runs if run.kind == "model"]
     assert [r.metadata["daruma_node"] for r in requests] == ["plan", "main", "main"]
     assert requests[1].metadata["daruma_phase"] == phase.id

@@ -66,7 +66,7 @@ def test_nodes_say_where_the_run_stands(seen: Seen) -> None:
 
     told = [dict(span.attributes or {}) for span in seen.named("main")]
     assert [each["daruma.budget.think.spent"] for each in told] == [0, 1]
-    assert told[0]["daruma.budget.think.of"] == 10
+    assert told[0]["daruma.budget.think.of"] == 50
     assert (told[0]["daruma.task_id"], told[0]["daruma.mode"]) == ("t/1", "react")
     root = seen.told(ROOT)
     assert (root["gen_ai.conversation.id"], root["daruma.status"]) == ("t", "completed")
