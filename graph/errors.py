@@ -117,7 +117,14 @@ def cancelled_from_within() -> bool:
 Node = Callable[[Any, Context], Coroutine[Any, Any, Update]]
 
 _ENDINGS: frozenset[Code] = frozenset(
-    {"bad_request", "plan_refused", "approval_denied", "rollback_failed", "budget_exceeded"}
+    {
+        "bad_request",
+        "plan_refused",
+        "plan_rejected",
+        "approval_denied",
+        "rollback_failed",
+        "budget_exceeded",
+    }
 )
 """What a task ends with by its own rules: a result under any settings."""
 

@@ -58,7 +58,8 @@ def after_plan(
     if state.crowded:
         return "crowded"
     if state.failure:
-        overcome = state.failure.code != "plan_refused" and budget.can_recover(state)
+        endings = ("plan_refused", "plan_rejected")
+        overcome = state.failure.code not in endings and budget.can_recover(state)
         return "failed" if overcome else "hopeless"
     if state.plan is None:
         return "unusable"

@@ -1,4 +1,7 @@
-"""Ask for a plan, and read it. One that can not be carried out is asked for again, with why."""
+"""Ask for a plan, and read it. One that can not be carried out is asked for again, with why.
+
+So is one where the answer is no plan at all, but once only (MO-11).
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,9 +15,10 @@ from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
-from daruma.state.plan import PlanRefused
+from daruma.state.plan import NoPlan, PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
+from daruma.state.text import printable_line
 from daruma.tools.calls.answers import call_audit
 from daruma.tools.calls.results import cut_off
 from daruma.tools.context import Answer, Context, unpaid
@@ -122,14 +126,21 @@ def _read(
         )
     except PlanRefused as error:
         context.emit(PlanRejected(reason=str(error)))
-        return {"steps": step(ok=False), **_refused(state, str(error), said)}
+        signature = budget.NO_PLAN if isinstance(error, NoPlan) else ""
+        return {"steps": step(ok=False, signature=signature), **_refused(state, error, said)}
     context.emit(PlanProposed(plan=proposed.to_dict()))
     return {"plan": proposed, "messages": [said], "steps": step(), "origin": None}
 
 
-def _refused(state: State, reason: str, said: AIMessage) -> Update:
+def _refused(state: State, reason: PlanRefused, said: AIMessage) -> Update:
+    """Say to the model what was wrong, or end the task: who makes no plan is asked once more."""
+    none = isinstance(reason, NoPlan)
+    if none and budget.no_plans(state) + 1 >= budget.MAX_NO_PLANS:
+        message = f"the planner made no plan, asked twice: {reason}: {printable_line(said.text)}"
+        return {"failure": Failure(code="plan_rejected", node="plan", message=message)}
     if budget.failed_plans(state) + 1 >= budget.MAX_FAILED_PLANS:
         message = f"no plan that can be carried out in {budget.MAX_FAILED_PLANS} tries: {reason}"
         return {"failure": Failure(code="plan_refused", node="plan", message=message)}
-    note = f"This plan can not be carried out: {reason}. Give a corrected plan."
+    wrong = "This is no plan" if none else "This plan can not be carried out"
+    note = f"{wrong}: {reason}. Give a corrected plan."
     return {"messages": [said, HumanMessage(note, id=f"{said.id}:refused")]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Final
 
@@ -52,6 +53,10 @@ _STEP_OF: dict[str, StepKind] = {"main": "think", "plan": "plan", "verify": "ver
 
 MAX_FAILED_PLANS = 3
 """Tries in a row that may come to no usable plan: a model seldom mends a fourth."""
+MAX_NO_PLANS = 2
+"""Those of them that may come to no plan at all: it is asked for once more (MO-11)."""
+NO_PLAN = "no_plan"
+"""The signature of a step whose answer was no plan."""
 
 
 Tally = Mapping[tuple[str, str | None, StepKind], int]
@@ -217,8 +222,17 @@ def repairs(state: State, signature: str) -> int:
 
 def failed_plans(state: State) -> int:
     """Count the tries to plan that came to nothing since the last usable plan."""
-    tries = [step.ok for step in of_task(state) if step.kind == "plan"]
-    return next((n for n, ok in enumerate(reversed(tries)) if ok), len(tries))
+    return sum(1 for _ in _failed_plans(state))
+
+
+def no_plans(state: State) -> int:
+    """Count those of the failed tries whose answer was no plan at all (MO-11)."""
+    return sum(step.signature == NO_PLAN for step in _failed_plans(state))
+
+
+def _failed_plans(state: State) -> Iterator[Step]:
+    tries = (step for step in latest_of_task(state) if step.kind == "plan")
+    return takewhile(lambda step: not step.ok, tries)
 
 
 def can_plan(state: State) -> bool:

@@ -63,6 +63,10 @@ EN = Words(
         "storage_unavailable": ("Check the database with `daruma doctor`, then resume.",),
         "approval_denied": ("Approve the call, or ask for another way.",),
         "plan_refused": ("Describe the goal in more detail.", "Try another model."),
+        "plan_rejected": (
+            "Ask for it without a plan: mode react.",
+            "Describe the goal in more detail, or try another model.",
+        ),
         "bad_request": ("Correct the request and send it again.",),
     },
     refused=(
@@ -109,6 +113,10 @@ ZH = Words(
         "storage_unavailable": ("用 `daruma doctor` 检查数据库，然后恢复任务。",),
         "approval_denied": ("批准该调用，或要求换一种做法。",),
         "plan_refused": ("更详细地描述目标。", "换一个模型再试。"),
+        "plan_rejected": (
+            "不要计划，直接执行：使用 react 模式。",
+            "更详细地描述目标，或换一个模型再试。",
+        ),
         "bad_request": ("修正请求后重新发送。",),
     },
     refused=(
@@ -133,6 +141,7 @@ ZH = Words(
         "storage_unavailable": "存储不可用",
         "approval_denied": "必需的批准被拒绝",
         "plan_refused": "没有可用的计划",
+        "plan_rejected": "模型没有给出计划",
         "bad_request": "请求有误",
     },
 )
@@ -152,6 +161,7 @@ _RETRYABLE: frozenset[Code] = frozenset(
         "storage_unavailable",
         "approval_denied",
         "plan_refused",
+        "plan_rejected",
     }
 )
 """The codes after which the same may go better; EM-02 names them."""

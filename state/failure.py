@@ -90,6 +90,7 @@ Code = Literal[
     "storage_unavailable",
     "approval_denied",
     "plan_refused",
+    "plan_rejected",
     "bad_request",
 ]
 

@@ -35,6 +35,10 @@ class PlanRefused(DarumaError):
     """Raised when a plan can not be carried out; says which phases are the reason."""
 
 
+class NoPlan(PlanRefused):
+    """Raised for an answer that is no plan: a refusal, prose, JSON of another shape (MO-11)."""
+
+
 @record
 class Phase:
     """One part of a plan. ``status`` says how far it came, ``outcome`` how it ended.

@@ -9,9 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from daruma.state.plan import Phase, Plan, PlanRefused
+from daruma.state.plan import NoPlan, Phase, Plan, PlanRefused
 
 _DECODER = json.JSONDecoder()
+
+FORM = '{"phases": [{"id", "title", "instructions"}, ...]}'
+"""The shape of a plan, as it is told to whoever gave something else."""
 
 FIELDS = frozenset(
     {
@@ -26,6 +29,9 @@ FIELDS = frozenset(
     }
 )
 """What a phase is made of, as models and people write it."""
+
+_WORD = re.compile(r"\w")
+"""What a title needs: the "..." of the form that a model quotes says nothing."""
 
 _SHOWN = frozenset({"status", "outcome", "error", "verification", "conflicts", "settles", "answer"})
 """What a plan under review shows beside; an edit may give it back, and it changes nothing."""
@@ -43,11 +49,14 @@ def plan_from(
 
     Models add keys of their own, which are left out; ``strict`` refuses them, for a person's typo.
     In a team each phase goes to one of its ``experts``: the first, where it names none.
-    Raises :class:`PlanRefused` for a plan that can not be carried out.
+    Raises :class:`PlanRefused` for a plan that can not be carried out, and its kind
+    :class:`~daruma.state.plan.NoPlan` for what has another shape.
     """
     phases = content.get("phases")
     if not isinstance(phases, Sequence) or isinstance(phases, str):
-        raise PlanRefused('a plan has the form {"phases": [{"id", "title", "instructions"}, ...]}')
+        raise NoPlan(f"a plan has the form {FORM}")
+    if not phases:
+        raise NoPlan("the plan has no phases")
     if strict:
         _refuse_unknown(phases)
     own_goal = content.get("goal")
@@ -60,29 +69,33 @@ def plan_from(
 
 
 def plan_in(text: str, *, plan_id: str, goal: str, experts: Sequence[str] = ()) -> Plan:
-    """Find the plan in a model's answer: a JSON object, bare, fenced or between words.
+    """Find the plan in a model's answer: a JSON object, bare, fenced or between words (MO-11).
 
-    An answer without a plan in it becomes a plan of one phase with the answer as its instructions:
-    a person reviews it before anything is done.
+    A list of phases stands for such an object, unless it is a part of another one.
+    Raises what :func:`plan_from` does, and :class:`~daruma.state.plan.NoPlan` for an answer without
+    a plan in it.
     """
     content = _object_in(text)
     if content is not None:
         return plan_from(content, plan_id=plan_id, goal=goal, experts=experts)
     if not text.strip():
-        raise PlanRefused("the answer was empty")
-    phase = Phase(id="p1", title=goal[:80] or "Do the task", instructions=text.strip())
-    return Plan(id=plan_id, goal=goal, phases=_given_out([phase], experts))
+        raise NoPlan("the answer was empty")
+    raise NoPlan(f"there is no JSON object of the form {FORM} in the answer")
 
 
 def _object_in(text: str) -> Mapping[str, Any] | None:
     """Find the object with ``phases``, or a list of phases: as it stands first, repaired last."""
+    read = 0  # a list within what was read so far, such as {"options": [...]}, is no list of phases
     for start in (found.start() for found in re.finditer(r"[{[]", text)):
+        if text[start] == "[" and start < read:
+            continue
         try:
-            content, _ = _DECODER.raw_decode(text, start)
+            content, end = _DECODER.raw_decode(text, start)
         except ValueError:
             continue
         if (plan := _as_plan(content)) is not None:
             return plan
+        read = max(read, end)
     start, end = text.find("{"), text.rfind("}")
     unclosed = text.count("{") > text.count("}") or text.count("[") > text.count("]")
     if '"phases"' not in text or not 0 <= start < end or unclosed:
@@ -116,17 +129,25 @@ def _phase(number: int, content: object) -> Phase:
     if isinstance(content, str):
         content = {"title": content}
     if not isinstance(content, Mapping):
-        raise PlanRefused(f"phase {number} is not an object")
+        raise NoPlan(f"phase {number} is not an object")
     given = {key: value for key, value in content.items() if key in FIELDS and value is not None}
-    title = str(given.get("title") or given.get("instructions") or f"Phase {number}")
-    given |= {"id": str(given.get("id", f"p{number}")), "title": title.splitlines()[0][:120]}
+    title = given.get("title") or given.get("instructions") or _of_its_id(number, content)
+    if not _WORD.search(str(title)):
+        raise NoPlan(f"phase {number} does not say what to do")
+    given |= {"id": str(given.get("id", f"p{number}"))}
+    given |= {"title": str(title).strip().splitlines()[0][:120]}
     if "depends_on" in given:
         given["depends_on"] = _names(given["depends_on"])
     try:
         return Phase(**given)
     except ValidationError as error:
         where = ", ".join(str(problem["loc"][-1]) for problem in error.errors())
-        raise PlanRefused(f"phase {number} has a wrong value for: {where}") from None
+        raise NoPlan(f"phase {number} has a wrong value for: {where}") from None
+
+
+def _of_its_id(number: int, content: Mapping[Any, Any]) -> str:
+    """Return the title of a phase that has none: an id will do, but not beside unknown keys."""
+    return f"Phase {number}" if "id" in content and content.keys() <= FIELDS else ""
 
 
 def _given_out(phases: Iterable[Phase], experts: Sequence[str]) -> tuple[Phase, ...]:

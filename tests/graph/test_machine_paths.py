@@ -40,6 +40,7 @@ CORRECTED: dict[str, Any] = {
     "parameters": {"text": "hello"},
 }
 CYCLE = phases({"id": "a", "depends_on": ["a"]})
+SORRY = say("Sorry, I can not make a plan for that.")
 TWICE = {"main": [say(), say()], "reflect": [say("I did too little.")]}
 REORDERED = {"id": "b", "title": "B"}
 FAILED_TWICE = "intake plan begin main verify reflect main verify settle"
@@ -195,6 +196,19 @@ PATHS = {
         "failed",
         {"plan": [CYCLE, CYCLE | {"expect": ["a -> a"]}, CYCLE]},
         {"mode": "plan_exec"},
+    ),
+    "a planner that refuses": Scenario(
+        "intake plan plan emergency finish",
+        "failed",
+        {"plan": [SORRY, SORRY | {"expect": ["no JSON object of the form"]}, phases("late")]},
+        {"mode": "plan_exec"},
+    ),
+    "a team's planner that writes prose once": Scenario(
+        "intake plan plan begin member merge finish",
+        "completed",
+        {"plan": [say("First look, then fix."), phases("one")], "main": [say()]},
+        {"mode": "team_collab"},
+        settings=UNREVIEWED,
     ),
     "a planner that is down": Scenario(
         "intake plan recovery plan recovery emergency finish",

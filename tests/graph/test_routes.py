@@ -87,6 +87,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("intake", {"task": a_task("react")}, "direct"),
     ("intake", {"task": a_task("direct_chat")}, "direct"),
     ("plan", {"failure": a_failure("plan_refused")}, "hopeless"),
+    ("plan", {"failure": a_failure("plan_rejected")}, "hopeless"),
     ("plan", FAILED, "failed"),
     ("plan", {}, "unusable"),
     ("plan", planned(a_phase("a"), task=a_task(review=True)), "proposed"),

@@ -1,5 +1,6 @@
 """A plan is asked for, read, and asked for again when it can not be carried out."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,6 +72,38 @@ async def test_the_last_try_ends_the_task() -> None:
     assert "messages" not in update
 
 
+PROSE = "Sorry, I can not make a plan for that."
+
+
+@pytest.mark.parametrize("mode", ["plan_exec", "team_collab"])
+@pytest.mark.parametrize(
+    ("answers", "codes"),
+    [
+        ([PROSE, PROSE], [None, "plan_rejected"]),
+        ([PROSE, '{"steps": ["Look"]}'], [None, "plan_rejected"]),
+        ([PROSE, CYCLE, PROSE], [None, None, "plan_rejected"]),
+        ([PROSE, CYCLE, CYCLE], [None, None, "plan_refused"]),
+        ([CYCLE, CYCLE, PROSE], [None, None, "plan_refused"]),
+        ([PROSE, GOOD, PROSE, PROSE], [None, None, None, "plan_rejected"]),
+        ([PROSE, ModelFailed("down"), PROSE], [None, "llm_failure", "plan_rejected"]),
+    ],
+)
+async def test_who_makes_no_plan_is_asked_once_more(
+    answers: list[Any], codes: list[str | None], mode: Any
+) -> None:
+    """MO-11: with what was wrong, and then the task ends with the planner's words."""
+    given = State(messages=[HumanMessage("Do it")], task=a_task(mode))
+    for answer, code in zip(answers, codes, strict=True):
+        update = await plan(given, a_context(answer))
+        failure = update.get("failure")
+        assert (failure.code if failure else None) == code
+        if answer == PROSE and not failure:
+            assert '{"phases": [' in update["messages"][1].text
+        if code == "plan_rejected" and failure and answer == PROSE:
+            assert PROSE in failure.message
+        given = replace(given, steps=[*given.steps, *update["steps"]])
+
+
 def test_tries_are_counted_since_the_last_usable_plan() -> None:
     """A person's rejection begins the count anew; other tasks do not count."""
     steps = [
@@ -134,11 +167,10 @@ async def test_an_unknown_expert_is_refused() -> None:
     assert said in update["messages"][1].text
 
 
-@pytest.mark.parametrize("answer", ['{"phases": [{"id": "a"}]}', "Just do it."])
-async def test_a_phase_that_names_nobody_goes_to_the_first_expert(answer: str) -> None:
+async def test_a_phase_that_names_nobody_goes_to_the_first_expert() -> None:
     """PL-06: who reviews the plan sees whom."""
     given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab"))
-    update = await plan(given, a_context(answer))
+    update = await plan(given, a_context('{"phases": [{"id": "a"}]}'))
 
     assert update["plan"] is not None
     assert update["plan"].phases[0].expert == "developer"

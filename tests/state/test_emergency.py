@@ -60,6 +60,7 @@ def test_every_code_has_an_error(code: Code) -> None:
         ("storage_unavailable", True),
         ("approval_denied", True),
         ("plan_refused", True),
+        ("plan_rejected", True),
         ("bad_request", False),
     ],
 )

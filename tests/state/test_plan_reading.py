@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.plan import Plan, PlanRefused
+from daruma.state.plan import NoPlan, Plan, PlanRefused
 from daruma.state.plan_reading import plan_from, plan_in
 
 BARE = '{"phases": [{"id": "a", "title": "A", "instructions": "do"}]}'
@@ -46,17 +46,53 @@ def test_braces_in_the_words_before_do_not_hide_a_plan() -> None:
     assert plan.phases[0].instructions == "do"
 
 
-def test_words_without_a_plan_are_one_phase() -> None:
-    """A person reviews it before anything is done."""
-    (phase,) = read("  First look, then fix.  ").phases
-
-    assert (phase.title, phase.instructions) == ("Do it", "First look, then fix.")
+QUOTED = '{"phases": [{"id": "p1", "title": "...", "instructions": "...", "depends_on": []}]}'
 
 
-def test_an_empty_answer_is_no_plan() -> None:
-    """Neither is one of blanks."""
-    with pytest.raises(PlanRefused, match="the answer was empty"):
-        read(" \n")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the answer was empty"),
+        (" \n", "the answer was empty"),
+        ("Sorry, I can not make a plan for that.", "no JSON object of the form"),
+        ("First I look (see [1]), then I fix {it}.", "no JSON object of the form"),
+        ("1. Look\n2. Fix", "no JSON object of the form"),
+        ('{"error": "not allowed"}', "no JSON object of the form"),
+        ('{"steps": [{"title": "Look"}, {"title": "Fix"}]}', "no JSON object of the form"),
+        ('["look", "fix"]', "no JSON object of the form"),
+        ("null", "no JSON object of the form"),
+        ('{"phases": [{"title": "Back up"}, {"title": "Delete the o', "no JSON object of the form"),
+        ('{"phases": "look, then fix"}', "a plan has the form"),
+        ('{"phases": {"p1": {"title": "Look"}}}', "a plan has the form"),
+        ('{"phases": []}', "no phases"),
+        ('{"phases": [7]}', "phase 1 is not an object"),
+        ('{"phases": [{"title": "A"}, {"id": "b", "name": "B"}]}', "phase 2 does not say what"),
+        (f"I can not fill in the form {QUOTED} for that.", "phase 1 does not say what to do"),
+        ('{"phases": [""]}', "phase 1 does not say what to do"),
+        ('{"phases": [{"title": "A", "depends_on": [], "rollback": 7}]}', "wrong value for"),
+    ],
+)
+def test_what_has_another_shape_is_no_plan(text: str, said: str) -> None:
+    """MO-11: a refusal, prose, JSON of another shape, what breaks off; with what was wrong."""
+    with pytest.raises(NoPlan, match=said):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        [{"id": "a"}, {"id": "a"}],
+        [{"id": "a", "depends_on": ["b"]}],
+        [{"id": "a", "depends_on": ["a"]}],
+        [{"title": "x"}] * 51,
+    ],
+)
+def test_a_plan_that_can_not_be_carried_out_is_one_nevertheless(phases: list[Any]) -> None:
+    """PL-01: it is corrected, as one that was made."""
+    with pytest.raises(PlanRefused) as refused:
+        build({"phases": phases})
+
+    assert not isinstance(refused.value, NoPlan)
 
 
 def test_what_is_missing_gets_a_default() -> None:
@@ -166,14 +202,6 @@ def test_a_plan_is_found_wherever_it_stands(text: str) -> None:
     plan = plan_in(text, plan_id="p", goal="g")
 
     assert [phase.title for phase in plan.phases] == ["A", "B"]
-
-
-def test_a_plan_that_breaks_off_is_not_repaired_into_a_shorter_one() -> None:
-    """It becomes the one phase of an answer without a plan, shown whole to the reviewer."""
-    text = '{"phases": [{"title": "Back up"}, {"title": "Delete the o'
-    (phase,) = plan_in(text, plan_id="p", goal="g").phases
-
-    assert phase.instructions == text
 
 
 def test_a_plan_has_a_bound() -> None:
