@@ -1,6 +1,7 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
 from asyncio import CancelledError
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -83,7 +84,15 @@ def _asked(context: Context, question: Question) -> str:
 def _answered(call: ToolTask, outcome: Outcome) -> Update:
     done = outcome.status == "done"
     return {
-        "messages": [tool_result(call, outcome.text, ok=done, reference=outcome.reference)],
+        "messages": [
+            tool_result(
+                call,
+                outcome.text,
+                ok=done,
+                reference=outcome.reference,
+                unchanged=outcome.unchanged,
+            )
+        ],
         "calls": moved(call, outcome.status),
     }
 
@@ -108,7 +117,7 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
 async def _kept_short(outcome: Outcome, context: Context) -> Outcome:
     """Keep a large output beside the state, before anything refers to it."""
     result = await shown(outcome.text, context.settings.tools.max_result_chars, context.outputs)
-    return Outcome(outcome.status, result.text, result.reference)
+    return replace(outcome, text=result.text, reference=result.reference)
 
 
 async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
@@ -117,9 +126,10 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     try:
         await check_permission(call, known, workspace, context)
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
-        async with kept(known, call.args, context.snapshots(workspace), key):
+        async with kept(known, call.args, context.snapshots(workspace), key) as looks:
             limit = context.settings.tools.timeout
-            return Outcome("done", await run_within(limit, known, args, at))
+            text = await run_within(limit, known, args, at)
+        return Outcome("done", text, unchanged=bool(looks and not looks[-1].changes))
     except SnapshotUnavailable as error:
         return Outcome("failed", f"Error: not run, as it could not be undone: {error}")
     except OutcomeUnknown as error:

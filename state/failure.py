@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from daruma.state.errors import DarumaError
 from daruma.state.record import record
+from daruma.state.text import without_names
 from daruma.state.usage import Failover
 
 # --- The code of an exception that no node expected, by the names of its types alone (EM-02).
@@ -136,8 +137,11 @@ class Failure:
         """Equal for failures that differ only in numbers, such as ids, times and ports.
 
         Those of a model that was not heard differ by their cause alone: a provider puts an id into
-        each message, and who else was asked stands there too.
+        each message, and who else was asked stands there too. Being stuck is the same for errors
+        that differ in names alone (RE-01a).
         """
+        if self.code == "loop_detected":
+            return f"{self.node}:{self.code}:{without_names(self.message)[:200]}"
         told = self.original_error if self.unanswered else None
         return f"{self.node}:{self.code}:{told or re.sub(r'[0-9]+', '#', self.message)[:200]}"
 

@@ -131,7 +131,7 @@ def _phase(number: int, content: object) -> Phase:
     if not isinstance(content, Mapping):
         raise NoPlan(f"phase {number} is not an object")
     given = {key: value for key, value in content.items() if key in FIELDS and value is not None}
-    title = given.get("title") or given.get("instructions") or _of_its_id(number, content)
+    title = given.get("title") or given.get("instructions") or _default(number, content)
     if not _WORD.search(str(title)):
         raise NoPlan(f"phase {number} does not say what to do")
     given |= {"id": str(given.get("id", f"p{number}"))}
@@ -145,9 +145,9 @@ def _phase(number: int, content: object) -> Phase:
         raise NoPlan(f"phase {number} has a wrong value for: {where}") from None
 
 
-def _of_its_id(number: int, content: Mapping[Any, Any]) -> str:
-    """Return the title of a phase that has none: an id will do, but not beside unknown keys."""
-    return f"Phase {number}" if "id" in content and content.keys() <= FIELDS else ""
+def _default(number: int, content: Mapping[Any, Any]) -> str:
+    """Return the title of a phase that has none: what it says in unknown keys is not known."""
+    return f"Phase {number}" if content and content.keys() <= FIELDS - {"title"} else ""
 
 
 def _given_out(phases: Iterable[Phase], experts: Sequence[str]) -> tuple[Phase, ...]:

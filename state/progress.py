@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -18,7 +18,14 @@ from daruma.state.messages import NOTHING, Gathered, gathered, growing, holds_an
 from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.recovery import DONE
 from daruma.state.steps import Step
-from daruma.state.text import digest, folded, without_noise, without_numbers, without_reference
+from daruma.state.text import (
+    digest,
+    folded,
+    without_names,
+    without_noise,
+    without_numbers,
+    without_reference,
+)
 
 # --- What a think step asked for, as a signature: equal for calls that are as good as the same.
 
@@ -66,8 +73,17 @@ def _key(name: str) -> str:
 # --- What the calls of the last answer came to, read from the history that the next request shows.
 
 FAILED = "!"
+KIND = "/"
+"""Stands before the kind of a round that came to nothing."""
+UNCHANGED = "daruma_unchanged"
+"""The key among a result's ``additional_kwargs`` for a call that could change the workspace, and
+did not."""
+_COMMAND = "run_command"
+_SUCCESS = "exit code: 0\n"
 MAX_BLOCKERS = 3
 _BLOCKER = 200
+_SHORT = 500
+"""Characters of a text among the arguments that an error may name."""
 
 
 class Observed(NamedTuple):
@@ -83,28 +99,62 @@ def observed(state: State) -> Observed:
     Results count as equal without what is noise, errors without numbers as well. What a person
     denied is an error like any other to the model, but no failure that could be the same again:
     denials of different calls are different answers.
+
+    Where nothing came of any call, the kind of that is told as well, without the names in it: the
+    tools with their errors, or what commands said that changed nothing (RE-01a).
     """
-    results = list(_results(state))
-    if not results:
+    answered = list(_results(state))
+    if not answered:
         return Observed()
+    results = [result for result, _ in answered]
     errors = [result for result in results if result.status == "error"]
     denied = {call.result_id for call in with_status(state.calls, "rejected")}
     failed = len(errors) == len(results) and not any(r.id in denied for r in results)
     short = dict.fromkeys(" ".join(error.text.split())[:_BLOCKER] for error in errors)
-    return Observed(
-        saw=(FAILED if failed else "") + digest([_compared(result) for result in results]),
-        blockers=tuple(short)[:MAX_BLOCKERS],
-    )
+    saw = (FAILED if failed else "") + digest([_compared(result) for result in results])
+    kinds = {_fruitless(result, args) for result, args in answered}
+    if None not in kinds and not any(result.id in denied for result in results):
+        saw += KIND + digest(sorted(filter(None, kinds)))
+    return Observed(saw, tuple(short)[:MAX_BLOCKERS])
+
+
+def _fruitless(result: ToolMessage, args: object) -> tuple[str, str] | None:
+    """Return the tool and the kind of a call that nothing came of; None for any other.
+
+    Those are errors, commands that failed, and commands that succeeded and changed nothing: of
+    these the words count as they are, since they are what was asked for.
+    """
+    said = without_reference(_said(result))
+    name = _key(result.name or "")
+    failed = result.name == _COMMAND and not said.startswith(_SUCCESS)
+    if result.status == "error" or failed:
+        return name, without_names(said, set(_words(args)))
+    if result.name == _COMMAND and result.additional_kwargs.get(UNCHANGED):
+        return name, without_noise(said)
+    return None
+
+
+def _words(args: object) -> Iterator[str]:
+    """Yield the words of the arguments' short texts: what an error may name."""
+    if isinstance(args, str):
+        yield from re.findall(r"\w+", args) if len(args) <= _SHORT else ()
+    elif isinstance(args, dict | list):
+        each: Iterable[object] = args.values() if isinstance(args, dict) else args
+        for value in each:
+            yield from _words(value)
+
+
+def _said(result: ToolMessage) -> str:
+    return result.content if isinstance(result.content, str) else result.text
 
 
 def _compared(result: ToolMessage) -> tuple[str, str]:
     bare = without_numbers if result.status == "error" else without_noise
-    said = result.content if isinstance(result.content, str) else result.text
-    return result.status, bare(without_reference(said))
+    return result.status, bare(without_reference(_said(result)))
 
 
-def _results(state: State) -> Iterator[ToolMessage]:
-    """Yield the results that follow the task's last answer; none where it made no calls."""
+def _results(state: State) -> Iterator[tuple[ToolMessage, object]]:
+    """Yield the results that follow the task's last answer, each with the call's arguments."""
     after: dict[str, ToolMessage] = {}
     for message in reversed(state.messages):
         if isinstance(message, ToolMessage):
@@ -112,8 +162,8 @@ def _results(state: State) -> Iterator[ToolMessage]:
         elif isinstance(message, AIMessage):
             if str(message.id).startswith(f"{state.task_id}:answer:"):
                 calls = (*message.tool_calls, *message.invalid_tool_calls)
-                ids = (f"{message.id}:{call['id']}" for call in calls)
-                yield from (after[id_] for id_ in ids if id_ in after)
+                asked = ((f"{message.id}:{call['id']}", call["args"]) for call in calls)
+                yield from ((after[id_], args) for id_, args in asked if id_ in after)
             return
 
 
@@ -134,6 +184,11 @@ class Round(NamedTuple):
     @property
     def failed(self) -> bool:
         return self.outcome.startswith(FAILED)
+
+    @property
+    def kind(self) -> str:
+        """The kind of a round that nothing came of; empty for any other."""
+        return self.outcome.partition(KIND)[2]
 
     @property
     def comparable(self) -> bool:
@@ -253,23 +308,33 @@ LOW = 0.25
 def news(past: Sequence[Round]) -> list[bool]:
     """Say of each round whether it brought something new.
 
-    Nothing new is the same outcome of the same calls as before, and an error that other calls have
-    come to as well.
+    Nothing new is the same outcome of the same calls as before, an error that other calls have
+    come to as well, and what is of the same kind as one that was there before (RE-01a). Calls that
+    were made before and came to something else are news, whatever that is.
     """
     seen: set[Round] = set()
+    made: set[str] = set()
+    kinds: set[str] = set()
     outcomes = Counter(each.outcome for each in past)
     told = []
     for each in past:
-        told.append(not (each in seen or (each.failed and outcomes[each.outcome] > 1)))
+        again = each.calls not in made and each.kind in kinds
+        told.append(not (each in seen or again or (each.failed and outcomes[each.outcome] > 1)))
         seen.add(each)
+        made.add(each.calls)
+        kinds |= {each.kind} - {""}
     return told
 
 
 def _is_new(past: Sequence[Round], n: int) -> bool:
     # As above, for one: to ask of the last few is quicker than to count all of a long thread.
-    each = past[n]
-    known = each in past[:n]
-    return not (known or (each.failed and sum(o.outcome == each.outcome for o in past) > 1))
+    each, before = past[n], past[:n]
+    if each in before:
+        return False
+    again = each.kind and any(o.kind == each.kind for o in before)
+    if again and all(o.calls != each.calls for o in before):
+        return False
+    return not (each.failed and sum(o.outcome == each.outcome for o in past) > 1)
 
 
 def is_stuck(past: Sequence[Round]) -> bool:
@@ -305,7 +370,7 @@ def _more(past: Sequence[Round], asked: Step, *, recovering: bool) -> bool:
         return True
     failing = {name for each in last for name in tools_in(each.calls)}
     again = not failing.isdisjoint(tools_in(asked.signature))
-    return again and not recovering and all(each.failed for each in last)
+    return again and not recovering and all(each.failed or each.kind for each in last)
 
 
 # --- How far a task has come: an estimate by rule, for whoever has to decide how to go on (RE-01).
@@ -424,10 +489,11 @@ def _goes_on(state: State, asked: Step) -> bool:
     """Whether there is plainly no alarm, without a look at all the rounds.
 
     A loop goes on with calls that were made before. Who is stuck does so too, or has seen nothing
-    but failures; slow is who has something in the way.
+    but failures, or what nothing came of; slow is who has something in the way.
     """
     made = growing(state.steps).known(_made, NOTHING)
-    if holds_any(made, [asked.signature]) or asked.blockers or asked.saw.startswith(FAILED):
+    nothing = asked.blockers or asked.saw.startswith(FAILED) or KIND in asked.saw
+    if nothing or holds_any(made, [asked.signature]):
         return False
     last = next((step for step in budget.latest_in_scope(state) if step.kind == "think"), None)
     return last is None or last.ok

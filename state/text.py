@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -350,6 +350,33 @@ def _lower(text: str) -> str:
 def without_numbers(text: str) -> str:
     """Return an error's text without what is new each time it comes: numbers and identifiers."""
     return " ".join(re.sub(r"\d+", "#", without_ids(text)).split())
+
+
+_NAMED = re.compile(
+    r"(?<!\w)'[^'\n]{1,300}'(?!\w)|\"[^\"\n]{1,300}\"|`[^`\n]{1,300}`|“[^”\n]{1,300}”"
+    r"|[\w.~@+-]*[/\\][\w.~@+/\\-]*|[\w-]+(?:\.[\w-]+)+|\w+"
+)
+"""What may be a name in an error: what is quoted, a path, dotted words, a word."""
+_NAME: Final = "<name>"
+_NAMES = re.compile(rf"{_NAME}(?:\W*{_NAME})+")
+
+
+def without_names(text: str, words: Collection[str] = ()) -> str:
+    """Return an error's text without what it is about, so that its kind is left (RE-01a).
+
+    That are numbers, what is quoted, paths, and ``words``, in any case: those that were asked for.
+
+    >>> without_names("cat: notes: No such file", {"cat", "notes"})
+    '<name>: No such file'
+    """
+    asked = {word.casefold() for word in words}
+
+    def named(found: re.Match[str]) -> str:
+        said = found[0]
+        kept = said.isalnum() or said.endswith(("Error", "Exception", "Warning"))
+        return said if kept and said.casefold() not in asked else _NAME
+
+    return _NAMES.sub(_NAME, without_numbers(_NAMED.sub(named, text)))
 
 
 def without_ids(text: str) -> str:

@@ -1,7 +1,7 @@
 """The journal of effects, large outputs and accepted replies, in Postgres (DU-06)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -122,7 +122,7 @@ class PostgresJournal:
         return replace(entry, attempt=attempt, cut_short=False)
 
     async def end(self, entry: Entry, outcome: Outcome) -> None:
-        said = self._serde.dumps_typed([outcome.status, outcome.text, outcome.reference])
+        said = self._serde.dumps_typed(list(astuple(outcome)))
         kind, packed = self._sealing.seal(said, self._sealed_at(entry.key))
         values = self._values(entry.effect) | {"kind": kind, "outcome": packed}
         await self._do(_END, values)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,3 +109,42 @@ def test_a_recovery_of_a_loop_that_comes_again_did_not_work() -> None:
     assert run.result.error_struct is not None
     assert run.result.error_struct.error_code == "loop_detected"
     assert [each.worked for each in run.result.recoveries] == [False]
+
+
+ALLOWED = {"tools": {"policy": {"run_command": "allow"}}}
+
+
+def viewed(name: str) -> dict[str, Any]:
+    return call("str_replace_editor", command="view", path=name)
+
+
+def ran(line: str) -> dict[str, Any]:
+    return call("run_command", command=line)
+
+
+@pytest.mark.parametrize(
+    ("made", "stopped"),
+    [
+        ([viewed(f"lost/{name}.txt") for name in "abcdefghijkl"], True),
+        ([viewed(f"{name}.txt") for name in "abcdefghijkl"], False),
+        ([ran(f"cat lost-{name}") for name in "abcdefghijkl"], True),
+        ([ran(f"true {name}") for name in "abcdefghijkl"], True),
+        ([ran(f"touch new-{name}") for name in "abcdefghijkl"], False),
+        ([ran(f"cat {name}.txt") for name in "abcdefghijkl"], False),
+    ],
+    ids=["absent", "there", "cat absent", "nothing done", "something done", "cat there"],
+)
+def test_what_fails_alike_or_does_nothing_is_stuck(
+    made: list[dict[str, Any]], stopped: bool, tmp_path: Path
+) -> None:
+    """RE-01a: whatever it is called with; what is there, or changes, is progress."""
+    for name in "abcdefghijkl":
+        (tmp_path / f"{name}.txt").write_text(f"{name}\n")
+    script = [*map(calls, made), say()]
+    given = settings(**MANY, **UNAIDED, **ALLOWED)
+    run = Run(script, settings=given).ask(workspace=str(tmp_path))
+
+    error = run.result.error_struct
+    assert (error.error_code if error else None) == ("loop_detected" if stopped else None)
+    thinks = run.result.budgets["think"]
+    assert thinks == 5 if stopped else thinks == 13

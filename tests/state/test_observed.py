@@ -58,7 +58,7 @@ def test_errors_alone_are_marked_and_told_in_short() -> None:
     mixed = seen(asked(2), result("fine", 0), result("Error: no", 1, ok=False))
 
     assert failed.saw.startswith("!")
-    assert len(failed.saw) == 17
+    assert len(failed.saw) == len("!") + 16 + len("/") + 16
     assert not mixed.saw.startswith("!")
     assert mixed.blockers == ("Error: no",)
     assert 1 <= len(failed.blockers) <= 3

@@ -1,9 +1,14 @@
 """No progress: nothing new, although it is no plain loop."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.parts import taken
 from tests.state.test_loops import record
 from tests.state.test_rounds import think
+from tests.state.traces.trace import Call, runs_before_alarm
 
 from daruma.state.progress import Round, is_slow, is_stuck, news, without_progress
 from daruma.state.steps import Step
@@ -111,3 +116,136 @@ def test_what_was_news_before_a_recovery_does_not_make_up_for_what_came_after() 
     bad = [think(f"{tool}#x", "!e" if n else "") for n, tool in enumerate("ABCDEFGH")]
 
     assert shown([*good, *taken("recover"), *bad], "!e", "X", "no").startswith("little progress")
+
+
+NAMES = ["a.txt", "src/b.py", "notes", "LICENSE", "x/y z.md", "données.csv", "t-1.log", "C", "_d"]
+NAMES += ["tmp/e", "f.g.h", "README"]
+
+
+def view(name: str) -> Call:
+    return Call("str_replace_editor", {"command": "view", "path": name}, "1  x", ok=True)
+
+
+def absent(name: str) -> Call:
+    return view(name)._replace(result=f"Error: {name}: no such file", ok=False)
+
+
+def ran(line: str, said: str, *, changes: bool | None = None) -> Call:
+    return Call("run_command", {"command": line}, said, unchanged=changes is False)
+
+
+def red(name: str) -> str:
+    return f"exit code: 1\nstdout:\nFAILED tests.py::{name}"
+
+
+EDIT = Call("str_replace_editor", {"command": "create"}, "done")
+COMMANDS = ["true", ":", "echo", "sleep 1", "cd src", "test -e a", "sync", "wait", "umask", "set"]
+FRUITLESS: dict[str, list[list[Call]]] = {
+    "files that are not there": [[absent(name)] for name in NAMES],
+    "two of them at a time": [[absent(a), absent(b)] for a, b in pairwise(NAMES)],
+    "now one, now three": [
+        [absent(f"{name}{n}") for n in range(1 + at % 2 * 2)] for at, name in enumerate(NAMES)
+    ],
+    "advice with other names in it": [
+        [absent(name)._replace(result=f"Error: {name}: no such file; see 'src/{name}'")]
+        for name in NAMES
+    ],
+    "people that are not there": [
+        [Call("get_user", {"name": name}, f"no user {name}, of {n} users", ok=False)]
+        for n, name in enumerate(["ann", "bob", "cy", "Dee", "eve", "fay"])
+    ],
+    "commands that find no file": [
+        [ran(f"cat {n}", f"exit code: 1\nstderr:\ncat: {n}: No such file or directory")]
+        for n in NAMES
+    ],
+    "programs that are not there": [
+        [ran(f"{n} --version", f"exit code: 127\nstderr:\n/bin/sh: 1: {n}: not found")]
+        for n in ("rg", "fd", "tox", "nox", "uv", "just")
+    ],
+    "modules that are not there": [
+        [ran(f"python -c 'import {n}'", f"exit code: 1\nstderr:\nNo module named '{n}'")]
+        for n in ("requests", "httpx", "urllib4", "yarl", "attr", "six")
+    ],
+    "commands that change and tell nothing": [
+        [ran(line, "exit code: 0\n(no output)", changes=False)] for line in COMMANDS
+    ],
+    "commands that say the same in other times": [
+        [ran(line, f"exit code: 0\nstdout:\nok in {n}.{n} s", changes=False)]
+        for n, line in enumerate(COMMANDS)
+    ],
+}
+FRUITFUL: dict[str, list[list[Call]]] = {
+    "files that are there": [[view(name)] for name in NAMES],
+    "empty files": [[view(name)._replace(result="(an empty file)")] for name in NAMES],
+    "every third file is there": [
+        [absent(name) if n % 3 else view(name)] for n, name in enumerate(NAMES)
+    ],
+    "one of two is there": [[absent(f"no/{name}"), view(name)] for name in NAMES],
+    "commands that change something": [
+        [ran(f"touch {name}", "exit code: 0\n(no output)", changes=True)] for name in NAMES
+    ],
+    "commands of which nobody knows": [
+        [ran(f"touch {name}", "exit code: 0\n(no output)")] for name in NAMES
+    ],
+    "commands that tell something": [
+        [ran(f"wc -l {name}", f"exit code: 0\nstdout:\n{n} {name}", changes=False)]
+        for n, name in enumerate(NAMES)
+    ],
+    "a command whose tests fail otherwise": [
+        [ran("pytest -x", red(f"test_{n}"), changes=False)] for n in "abcdefgh"
+    ],
+    "edits, and tests that fail as before": [
+        turn
+        for n in range(8)
+        for turn in ([EDIT._replace(args={"path": f"{n}.py"})], [ran("pytest -x", red("test_a"))])
+    ],
+    "errors of other kinds": [
+        [ran(f"python {n}.py", f"exit code: 1\nstderr:\n{error}: no")]
+        for n, error in enumerate(
+            ["KeyError", "ValueError", "a.b.LostError", "TypeError", "OSError"]
+        )
+    ],
+    "errors of other tools": [
+        [Call(f"get_{what}", {"name": "a"}, "a is not there", ok=False)]
+        for what in ("user", "page", "file", "job", "note", "task")
+    ],
+    "one error of other commands": [
+        [ran("pytest -x", red("test_a"))],
+        [ran("pytest -x -k a", red("test_a"))],
+        [ran("pytest -x -vv", red("test_a") + " with more")],
+        [ran("git diff", "exit code: 0\nstdout:\n+ x", changes=False)],
+        [ran("pytest -x -l", red("test_a"))],
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", FRUITLESS)
+def test_the_same_failure_about_another_name_is_no_news(kind: str) -> None:
+    """RE-01a: of so many rounds the first is news, three more make it stuck, the fifth is not run.
+
+    Errors in the very same words need not even the first.
+    """
+    assert runs_before_alarm(FRUITLESS[kind]) in (3, 4)
+
+
+@pytest.mark.parametrize("kind", FRUITFUL)
+def test_what_is_new_is_progress_whatever_it_is_named(kind: str) -> None:
+    """RE-01a: what changes, is there, or fails otherwise raises no alarm."""
+    assert runs_before_alarm(FRUITFUL[kind]) is None
+
+
+SAID = {"error", "no", "such", "file"}
+WORDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12).filter(
+    lambda word: word.casefold() not in SAID
+)
+PATHS = st.lists(WORDS, min_size=1, max_size=3).map("/".join)
+
+
+@given(st.lists(PATHS, min_size=5, max_size=12, unique=True), st.integers(0, 11))
+def test_any_names_at_all_are_one_failure_until_one_is_there(names: list[str], at: int) -> None:
+    """RE-01a: whatever files are named, a file that is there begins the count anew."""
+    turns = [[absent(name)] for name in names]
+
+    assert runs_before_alarm(turns) in (3, 4)
+    found = at % 4
+    assert runs_before_alarm([*turns[:found], [view(names[found])]]) is None

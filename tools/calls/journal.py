@@ -14,6 +14,7 @@ from daruma.tools.snapshots.outcome import (
     RestoreRefused,
     Snapshot,
     SnapshotUnavailable,
+    Taken,
 )
 from daruma.tools.snapshots.restore import put_back_to
 from daruma.tools.snapshots.snapshots import Snapshots, around
@@ -41,11 +42,15 @@ class Effect:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a call, as the machine is told; ``reference`` is the id of a longer text."""
+    """What came of a call, as the machine is told; ``reference`` is the id of a longer text.
+
+    ``unchanged`` says that snapshots around it were the same: it changed nothing in the workspace.
+    """
 
     status: ToolTaskStatus
     text: str
     reference: str = ""
+    unchanged: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,8 +112,10 @@ EDITOR: Final = "str_replace_editor"
 
 def kept(
     tool: Tool, args: Mapping[str, Any], snapshots: Snapshots | None, key: str
-) -> AbstractAsyncContextManager[None]:
+) -> AbstractAsyncContextManager[list[Taken] | None]:
     """Return what a call runs in: a whole look before and after a command, one file for an edit.
+
+    A whole look yields what :func:`~daruma.tools.snapshots.snapshots.around` does.
 
     A tool that changes nothing in the workspace, by its own word, needs none. ``key`` is the
     call's in the journal: by it what was there before is found again.

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.calls import ToolTask
 from daruma.state.messages import growing
+from daruma.state.progress import UNCHANGED
 from daruma.state.text import REFERENCE, left_out
 
 # --- The one answer that every tool call gets, whatever became of it (TL-03).
@@ -18,18 +19,22 @@ LIMIT = 30_000
 """Characters of a result that the model is shown: about 8,000 tokens."""
 
 
-def tool_result(call: ToolTask, text: str, *, ok: bool = True, reference: str = "") -> ToolMessage:
+def tool_result(
+    call: ToolTask, text: str, *, ok: bool = True, reference: str = "", unchanged: bool = False
+) -> ToolMessage:
     """Return the result message of a call, its text safe to store and cut to ``LIMIT``.
 
-    ``reference`` is the id that the whole text is kept under, if the text is but its ends.
+    ``reference`` is the id that the whole text is kept under, if the text is but its ends;
+    ``unchanged`` marks what is known to have changed nothing in the workspace.
     """
+    noted: dict[str, object] = {REFERENCE: reference} if reference else {}
     return ToolMessage(
         storable(text),
         tool_call_id=call.id,
         name=call.name or call.requested_name or "unknown",
         id=call.result_id,
         status="success" if ok else "error",
-        additional_kwargs={REFERENCE: reference} if reference else {},
+        additional_kwargs=noted | ({UNCHANGED: True} if unchanged else {}),
     )
 
 

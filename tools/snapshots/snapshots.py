@@ -253,20 +253,22 @@ class Begun:
 
 
 @asynccontextmanager
-async def around(snapshots: Snapshots | None, what: str) -> AsyncIterator[None]:
+async def around(snapshots: Snapshots | None, what: str) -> AsyncIterator[list[Taken]]:
     """Take a snapshot before and after the block; with no snapshots at all, only run it.
 
+    Yields a list that holds the snapshot from after the block, once it could be taken.
     Raises :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable` before anything has run.
     """
+    after: list[Taken] = []
     if snapshots is None:
-        yield
+        yield after
         return
     await in_thread(snapshots.take, f"before {what}", by="work", opens=True)
     try:
-        yield
+        yield after
     finally:
         with suppress(SnapshotUnavailable):  # the next one holds it as well
-            await in_thread(snapshots.take, f"after {what}", by="work")
+            after.append(await in_thread(snapshots.take, f"after {what}", by="work"))
 
 
 async def begun(snapshots: Snapshots, what: str) -> Begun:

@@ -108,8 +108,9 @@ def looking_again(rng: Random) -> Iterator[Turn]:
 
 
 def different_errors(rng: Random) -> Iterator[Turn]:
-    for name in words(rng, 15):
-        yield [Call("run", {"line": f"python {name}.py"}, f"no module {name}", ok=False)]
+    for name, said in zip(words(rng, 15), words(rng, 15), strict=True):
+        why = said.replace("_", " ")
+        yield [Call("run", {"line": f"python {name}.py"}, f"no {why} for {name}", ok=False)]
 
 
 def errors_in_between(rng: Random) -> Iterator[Turn]:

@@ -17,12 +17,16 @@ from daruma.tools.calls.results import tool_result
 
 
 class Call(NamedTuple):
-    """A call and its result; ``ok`` is false for an error."""
+    """A call and its result; ``ok`` is false for an error.
+
+    ``unchanged`` marks a command that is known to have changed nothing.
+    """
 
     tool: str
     args: dict[str, Any]
     result: str
     ok: bool = True
+    unchanged: bool = False
 
 
 Turn = Sequence[Call]
@@ -54,7 +58,12 @@ class Watched:
         )
         raised = alarm(self.state, step)
         told = [
-            tool_result(task, "Not run." if raised else call.result, ok=call.ok and not raised)
+            tool_result(
+                task,
+                "Not run." if raised else call.result,
+                ok=call.ok and not raised,
+                unchanged=call.unchanged,
+            )
             for task, call in zip(tasks, turn, strict=True)
         ]
         messages: list[AnyMessage] = [*self.state.messages, message, *told]
