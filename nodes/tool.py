@@ -49,23 +49,17 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         outcome = await once(call, effect, context, work, partial(_asked, context))
     except NotStarted:
         raise CancelledError from None  # who gave the run a time limit knows it by its very type
-    return {**_answered(call, outcome), **_timed(dispatch, at, context.now() - at)}
-
-
-def _timed(dispatch: Dispatch, at: float, seconds: float) -> Update:
-    """Put its time on record where time is limited: a quarter more to write for each call."""
-    limits = dispatch.task.limits
-    if not any(each and each.seconds is not None for each in (limits.spend, limits.spend_in_phase)):
-        return {}
+    at = max(at, context.now() - outcome.seconds)  # it may have waited for its turn
     step = Step(
         kind="tool",
         task_id=dispatch.task.id,
         phase_id=dispatch.phase_id,
+        ok=outcome.status == "done",
         at=at,
-        seconds=seconds,
-        signature=dispatch.call.name,
+        seconds=outcome.seconds,
+        signature=call.name,
     )
-    return {"steps": [step]}
+    return {**_answered(call, outcome), "steps": [step]}
 
 
 def _asked(context: Context, question: Question) -> str:
@@ -102,12 +96,13 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
     call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
     outcome = await _kept_short(await _run(dispatch, known, key, context), context)
+    outcome = replace(outcome, seconds=context.now() - started)
     context.emit(
         ToolCompleted(
             call_id=call.id,
             tool=call.name,
             ok=outcome.status == "done",
-            seconds=context.now() - started,
+            seconds=outcome.seconds,
             output=outcome.text[:2000],
         )
     )

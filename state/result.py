@@ -42,13 +42,14 @@ class TaskResult:
     ``completed`` is the only success, and ``checked`` says whether anything checked it.
     ``answer`` is the model's last answer, of a task that failed, too, whose ``output`` says why.
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls, tokens and US dollars by role,
-    ``timings`` holds seconds by kind of step and in ``total``. ``notes`` says what a reader must
-    know of how the work was done, ``audit`` what was changed or left out of the model's calls.
-    ``sandbox`` is the weakest level that a command ran at, None if none ran. ``recoveries`` are the
-    actions that were taken against failures, in order; ``context_cost`` is what was done to keep
-    requests within the context. ``clarification`` is what a parked task asks the user for, None
-    where it asks nothing. ``lessons`` is what it was given of what earlier tasks taught, None if
-    nothing.
+    ``timings`` holds seconds by kind of step and in ``total``: those of each step added up, so that
+    two calls of tools that ran side by side for a second are two in ``tool``. ``notes`` says what a
+    reader must know of how the work was done, ``audit`` what was changed or left out of the model's
+    calls. ``sandbox`` is the weakest level that a command ran at, None if none ran. ``recoveries``
+    are the actions that were taken against failures, in order; ``context_cost`` is what was done to
+    keep requests within the context. ``clarification`` is what a parked task asks the user for,
+    None where it asks nothing. ``lessons`` is what it was given of what earlier tasks taught, None
+    if nothing.
     """
 
     task_id: str

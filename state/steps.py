@@ -266,8 +266,9 @@ class Step:
     ``counted`` is our own count of the tokens that its request held, 0 where nobody counted. A
     ``compress`` step brought a request under its budget at the ``context_cost``, a ``summarise``
     step is one model call that was made for it. An ``intake`` step asked whether a message goes on
-    with what came before. A ``tool`` step is one call that was run. A ``pause`` step settled, by
-    its ``grant``, what becomes of a budget that was spent.
+    with what came before. A ``tool`` step is one call that was run, for the ``seconds``
+    that it was at work. A ``pause`` step settled, by its ``grant``, what becomes of a budget that
+    was spent.
     """
 
     kind: StepKind

@@ -2,18 +2,21 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.errors import GraphInterrupt
-from tests.parts import a_call, a_context, a_task, settings
+from tests.parts import a_call, a_context, a_state, a_task, settings
 
+from daruma.graph.storage.ledgers import Place, ProcessJournals
 from daruma.nodes.tool import summary, tool
 from daruma.state.calls import Dispatch
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
 from daruma.state.events import Event
+from daruma.state.outcome import result_of
 from daruma.tools.threads import MOST_TOOL_THREADS, in_tool_thread
 
 
@@ -121,6 +124,28 @@ async def test_start_and_end_are_told() -> None:
         True,
         "HI",
     )
+
+
+async def test_the_seconds_of_a_call_are_on_record_in_every_life() -> None:
+    """MO-07: `timings` is right, after a crash between the call and its checkpoint too."""
+    time, journals = [100.0], ProcessJournals()
+
+    def wait(seconds: float) -> str:
+        """Wait so long."""
+        time[0] += seconds
+        return "waited"
+
+    call = a_call("c1", name="wait", args={"seconds": 2.0})
+    dispatch = Dispatch(task=a_task(), call=call)
+    for life, took in (("one", (100.0, 2.0)), ("two", (500.0, 2.0))):
+        journal = journals.journal_at(Place("t", "", "1"), life)
+        context = replace(a_context(tools=[wait]), now=lambda: time[0], journal=journal)
+        (step,) = (await tool(dispatch, context))["steps"]
+        assert (step.kind, step.signature, step.ok) == ("tool", "wait", True)
+        assert (step.at, step.seconds) == took
+        time[0] = 500.0
+    state = a_state(steps=[step, step])
+    assert result_of(state, "completed", "Done.", now=600.0).timings["tool"] == 4.0
 
 
 def test_the_summary_is_short() -> None:

@@ -44,13 +44,15 @@ class Effect:
 class Outcome:
     """What came of a call, as the machine is told; ``reference`` is the id of a longer text.
 
-    ``unchanged`` says that snapshots around it were the same: it changed nothing in the workspace.
+    ``unchanged`` says that snapshots around it were the same: it changed nothing in the workspace;
+    ``seconds`` is how long the call was at work, so that a killed run's time is not lost.
     """
 
     status: ToolTaskStatus
     text: str
     reference: str = ""
     unchanged: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
