@@ -124,7 +124,8 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
         async with kept(known, call.args, context.snapshots(workspace), key) as looks:
             limit = context.settings.tools.timeout
             text = await run_within(limit, known, args, at)
-        return Outcome("done", text, unchanged=bool(looks and not looks[-1].changes))
+        unchanged = looks is not None and looks.after is not None and not looks.after.changes
+        return Outcome("done", text, unchanged=unchanged)
     except SnapshotUnavailable as error:
         return Outcome("failed", f"Error: not run, as it could not be undone: {error}")
     except OutcomeUnknown as error:

@@ -10,7 +10,7 @@ from daruma.state.verification import Verification, excerpt
 from daruma.tools.assistant import KEEPING, MAKING
 from daruma.tools.calls.results import Outputs
 from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
-from daruma.tools.checks import recognised_commands, run_checks
+from daruma.tools.checks import recognised_commands
 from daruma.tools.commands.command import command_run
 from daruma.tools.commands.output import live_output
 from daruma.tools.commands_tool import RunCommandArgs, SearchArgs, run_command, search
@@ -97,6 +97,8 @@ async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
 
 
 async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:
+    from daruma.tools.verification import run_checks  # it knows the context, which knows the tools
+
     root = at.needs_workspace().root
     commands = await recognised_commands(root)
     live = partial(live_output, at.emit, "tool", call_id=at.call_id)

@@ -1,39 +1,156 @@
-"""Which commands verify a workspace, judged by what lies in it, and running them."""
+"""Which checks a workspace has, what their reports say, and how these are judged. All pure."""
 
+import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+import shlex
+import tomllib
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, Literal
 
-from daruma.state.verification import Check
-from daruma.tools.commands.output import LiveOutput
-from daruma.tools.sandbox.sandbox import Sandbox, hint, killed_for
+from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
+from daruma.tools.calls.policy.shell import (
+    UNKNOWN,
+    Unclear,
+    commands_started,
+    is_plainly,
+    program_of,
+)
 from daruma.tools.threads import to_thread
 
-_BY_MANIFEST: dict[str, tuple[str, ...]] = {
-    "pyproject.toml": ("pytest -x -q", "ruff check"),
-    "package.json": ("npm run test --if-present --silent",),
-    "Cargo.toml": ("cargo test --quiet",),
-    "go.mod": ("go test ./...",),
-    "pom.xml": ("mvn --quiet test",),
-    "build.gradle": ("gradle --quiet test",),
-    "build.gradle.kts": ("gradle --quiet test",),
-    "mix.exs": ("mix test",),
-}
-_PYTHON = _BY_MANIFEST["pyproject.toml"]
-_NOT_SEARCHED = frozenset({"node_modules", "venv", "site-packages", "__pycache__"})
-_NO_TESTS = 5
-"""pytest's exit code for "no tests collected": there was nothing to fail."""
-_NOT_FOUND = 127
-"""The shell's exit code for a program that is not there."""
+# --- The checks of a workspace, recognised by the files that lie at its top (VE-02).
+
+PYTEST: Final = "pytest -x -q"
+RUFF: Final = "ruff check"
+CTEST: Final = (
+    'b=$(mktemp -d) && cmake -S . -B "$b" && cmake --build "$b"'
+    ' && ctest --test-dir "$b" --output-on-failure'
+)
+"""Built in a folder of its own, outside of the workspace."""
+
+_PHPUNIT: Final = "vendor/bin/phpunit"
+
+_NOT_SEARCHED: Final = frozenset({"node_modules", "venv", "site-packages", "__pycache__"})
+_LARGEST: Final = 256 * 1024
+"""Characters of a manifest that are read."""
+
+_NO_NPM_TEST: Final = "no test specified"
+"""What `npm init` writes as the test script: it always fails."""
+
+Files = Mapping[str, str]
+"""Names of what lies at the top of a workspace, folders with a slash at the end, to their text."""
 
 
-def commands_for(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the checks for a workspace with these files at its top, and any ``.py`` below it."""
-    names = set(files)
-    found = [command for name, own in _BY_MANIFEST.items() if name in names for command in own]
-    if any(name.endswith(".py") for name in names):
-        found.extend(_PYTHON)
+def _has(*patterns: str) -> Callable[[str, Files], bool]:
+    found = [re.compile(each, re.MULTILINE) for each in patterns]
+    return lambda text, _: any(each.search(text) for each in found)
+
+
+def _always(_: str, __: Files) -> bool:
+    return True
+
+
+def _npm_tests(text: str, _: Files) -> bool:
+    script = _json_at(text, "scripts", "test")
+    return isinstance(script, str) and _NO_NPM_TEST not in script
+
+
+def _composer_tests(text: str, _: Files) -> bool:
+    return _json_at(text, "scripts", "test") is not None
+
+
+def _phpunit(text: str, files: Files) -> bool:
+    configured = "phpunit.xml" in files or "phpunit.xml.dist" in files
+    return not _composer_tests(text, files) and (configured or "phpunit/phpunit" in text)
+
+
+def _rspec(_: str, files: Files) -> bool:
+    return ".rspec" in files or "spec/" in files
+
+
+def _rake(_: str, files: Files) -> bool:
+    rakefile = files.get("Rakefile", "")
+    return not _rspec("", files) and re.search(r"TestTask|task\W+test\b", rakefile) is not None
+
+
+def _json_at(text: str, *keys: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+_BY_MANIFEST: Final[tuple[tuple[str, Callable[[str, Files], bool], str], ...]] = (
+    ("pyproject.toml", _always, PYTEST),
+    ("*.py", _always, PYTEST),
+    ("pyproject.toml", _has(r"^\s*\[+tool\.ruff\b"), RUFF),
+    ("ruff.toml", _always, RUFF),
+    (".ruff.toml", _always, RUFF),
+    ("package.json", _npm_tests, "npm run test --if-present --silent"),
+    ("Cargo.toml", _always, "cargo test --quiet"),
+    ("go.mod", _always, "go test ./..."),
+    ("pom.xml", _always, "mvn --quiet test"),
+    ("build.gradle", _always, "gradle --quiet test"),
+    ("build.gradle.kts", _always, "gradle --quiet test"),
+    ("mix.exs", _always, "mix test"),
+    ("Gemfile", _rspec, "bundle exec rspec"),
+    ("Gemfile", _rake, "bundle exec rake test"),
+    ("CMakeLists.txt", _has(r"(?i)^\s*(?:enable_testing|add_test|include\s*\(\s*CTest)\b"), CTEST),
+    ("*.sln", _always, "dotnet test"),
+    ("*.csproj", _always, "dotnet test"),
+    ("composer.json", _composer_tests, "composer test"),
+    ("composer.json", _phpunit, _PHPUNIT),
+    ("Package.swift", _always, "swift test"),
+    ("deno.json", _always, "deno test"),
+    ("deno.jsonc", _always, "deno test"),
+    ("Makefile", _has(r"^test\s*:(?!=)"), "make test"),
+    ("makefile", _has(r"^test\s*:(?!=)"), "make test"),
+    ("GNUmakefile", _has(r"^test\s*:(?!=)"), "make test"),
+)
+"""A manifest, whether it has tests, and the command that runs them."""
+
+_PROGRAMS: Final = {CTEST: ("cmake", "ctest"), _PHPUNIT: ("php", _PHPUNIT)}
+
+
+def commands_for(files: Files) -> tuple[str, ...]:
+    """Return the checks for a workspace with these files at its top, and any ``.py`` below it.
+
+    A Makefile whose ``test`` only calls what is recognised by another manifest adds nothing.
+    """
+    found: list[str] = []
+    for manifest, fits, command in _BY_MANIFEST:
+        names = [each for each in files if _is_named(each, manifest)]
+        wrapped = command == "make test" and _wraps(files, found)
+        if not wrapped and any(fits(files[name], files) for name in names):
+            found.append(command)
     return tuple(dict.fromkeys(found))
+
+
+def _is_named(name: str, manifest: str) -> bool:
+    return name.endswith(manifest[1:]) if manifest[0] == "*" else name == manifest
+
+
+def _wraps(files: Files, found: Iterable[str]) -> bool:
+    texts = (files.get(name, "") for name in ("Makefile", "makefile", "GNUmakefile"))
+    recipe = re.search(r"^test\s*:.*\n((?:\t.*\n?)*)", "\n".join(texts), re.MULTILINE)
+    return recipe is not None and any(
+        re.search(rf"\b{re.escape(runner)}\b", recipe[1])
+        for command in found
+        if command != RUFF
+        for runner in programs_of(command)
+    )
+
+
+def programs_of(command: str) -> tuple[str, ...]:
+    """Return the programs that a recognised command needs; without them it says nothing."""
+    return _PROGRAMS.get(command, (command.split(maxsplit=1)[0],))
 
 
 async def recognised_commands(workspace: Path) -> tuple[str, ...]:
@@ -41,9 +158,22 @@ async def recognised_commands(workspace: Path) -> tuple[str, ...]:
     return commands_for(await to_thread(_telling_files, workspace))
 
 
-def _telling_files(workspace: Path) -> list[str]:
-    names = sorted(entry.name for entry in os.scandir(workspace) if entry.is_file())
-    return [*names, *_first_python_file(workspace)]
+def _telling_files(workspace: Path) -> dict[str, str]:
+    read = {manifest for manifest, _, _ in _BY_MANIFEST} | {"Rakefile"}
+    with os.scandir(workspace) as listed:
+        entries = sorted(listed, key=lambda each: each.name)
+    folders = [f"{each.name}/" for each in entries if each.is_dir()]
+    names = [each.name for each in entries if each.is_file()]
+    files = {name: _text(workspace / name) if name in read else "" for name in names}
+    return files | dict.fromkeys([*folders, *_first_python_file(workspace)], "")
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_LARGEST)
+    except OSError:
+        return ""
 
 
 def _first_python_file(workspace: Path) -> list[str]:
@@ -54,41 +184,452 @@ def _first_python_file(workspace: Path) -> list[str]:
     return []
 
 
-async def run_checks(
-    commands: Sequence[str],
-    workspace: Path,
-    timeout: float,
-    sandbox: Sandbox,
-    live: Callable[[str], LiveOutput | None] = lambda _: None,
-) -> list[Check]:
-    """Run the checks one after another, all of them: the model is told all that is wrong.
+# --- Reading a declared shell line: whether it leaves the workspace, whether it can fail at all.
 
-    ``live`` makes, for each command, what is told of its output while it runs.
+_ROOTS: Final = frozenset({
+    "bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "media", "mnt", "opt",
+    "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var", "Applications", "Library",
+    "System", "Users", "Volumes", "private",
+})  # fmt: skip
+"""What lies at the top of a disk: other words that begin with a slash are patterns and routes."""
+
+_HARMLESS: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd"})
+_REDIRECT_TARGET = re.compile(r"(?:[<>][>&|]?|&>)\s*(?![<>&(])[\"']?([^\s\"';|&<>()]+)")
+_HOME = re.compile(r"(?:^|[\s=:'\"])~(?:[/\w]|\s|$)|\$\{?(?:HOME|OLDPWD)\b")
+_AT_HOME: Final = "~"
+
+
+def place_outside(line: str, workspace: Path) -> str:
+    """Return what of a shell line leads out of the workspace, empty if nothing does (VE-06).
+
+    What is read: words, targets of redirections, ``cd``; programs may lie where systems keep them.
+    What a program does by itself is not seen: that is the sandbox's affair.
     """
-    return [await _run(each, workspace, timeout, sandbox, live(each)) for each in commands]
+    if found := _HOME.search(line):
+        return found[0].strip() or _AT_HOME
+    targets = (_escape((), each, workspace) for each in _REDIRECT_TARGET.findall(line))
+    try:
+        return next(filter(None, (*targets, *_escapes(line, workspace))), "")
+    except Unclear:
+        words = re.split(r"[\s\"'`;|&<>()=]+", line)
+        return next(filter(None, (_escape((), each, workspace) for each in words)), "")
 
 
-async def _run(
-    command: str, workspace: Path, timeout: float, sandbox: Sandbox, live: LiveOutput | None
-) -> Check:
-    result = await sandbox.run(command, workspace=workspace, timeout=timeout, live=live)
-    no_tests = result.exit_code == _NO_TESTS and command.startswith("pytest")
-    return Check(
-        command=command,
-        passed=result.passed or no_tests,
-        exit_code=result.exit_code,
-        note=killed_for(result) or _note(result.exit_code, no_tests=no_tests),
-        conclusive=not no_tests,
-        output="\n".join(p for p in (result.stdout, result.stderr, hint(result)) if p.strip()),
-        timed_out=result.timed_out,
-        seconds=result.seconds,
-        sandbox=result.sandbox,
-        not_covered=result.not_covered,
-        stopped_by=result.stopped_by,
+def _escapes(line: str, workspace: Path) -> Iterator[str]:
+    at: tuple[str, ...] = ()
+    for words in commands_started(line):
+        program = words[0]
+        if not (program.startswith("/") and "bin" in program.split("/")[:-1]):
+            yield _escape(at, program, workspace)
+        if program_of(program) in {"cd", "pushd", "chdir"}:
+            to = next((each for each in words[1:] if not each.startswith("-")), "")
+            if not to and "-" not in words[1:]:
+                yield program
+            yield _escape(at, to, workspace)
+            at = _joined(at, to)
+            continue
+        for word in words[1:]:
+            yield _escape(at, word, workspace)
+            yield _escape(at, word.partition("=")[2], workspace)
+
+
+def _escape(at: tuple[str, ...], word: str, workspace: Path) -> str:
+    if not word or word.startswith(UNKNOWN) or re.search(r"\s", word):
+        return ""
+    if word.startswith("/"):
+        path = os.path.normpath("/" + word.lstrip("/"))
+        known = Path(path).parts[1:2]
+        real = {*_ROOTS, *workspace.parts[1:2]}
+        outside = not Path(path).is_relative_to(workspace)
+        harmless = path in _HARMLESS or os.path.dirname(path) in _HARMLESS  # noqa: PTH120 - text
+        return word if outside and not harmless and {*known} <= real else ""
+    return word if ".." in _joined(at, word) else ""
+
+
+def _joined(at: tuple[str, ...], word: str) -> tuple[str, ...]:
+    parts = [*at]
+    for part in word.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return tuple(parts)
+
+
+_HIDES = re.compile(r"(?:\|\||;|\n|&&)\s*(true|:|exit\s+0)\s*;?\s*\Z")
+_PIPE = re.compile(r"(?<!\|)\|(?![|&])")
+
+
+def hidden_exit(line: str) -> str:
+    """Return what hides a shell line's failure: ``|| true``, ``; exit 0``, a pipe; else empty.
+
+    Such a line always ends with 0, so that it says nothing of the work (VE-08).
+    """
+    bare = re.sub(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|#.*", "", line).strip()
+    if re.fullmatch(r"true|:|exit\s+0", bare):
+        return ""  # nothing else is there that could be hidden
+    if (found := _HIDES.search(bare)) and not found[0].lstrip().startswith("&&"):
+        return found[0].strip()
+    if _PIPE.search(bare) and "pipefail" not in bare and runs_tests(bare):
+        last = _PIPE.split(bare)[-1].split()
+        return f"| {last[0]}" if last and last[0] not in {"grep", "test", "diff", "sh"} else ""
+    return ""
+
+
+def runs_tests(line: str) -> bool:
+    """Whether a line seems to run one of the test runners that are known."""
+    runners = "|".join(
+        sorted({program for _, _, each in _BY_MANIFEST for program in programs_of(each)})
+    )
+    return re.search(rf"\b(?:{runners}|unittest|tox|nox)\b", line) is not None
+
+
+# --- pytest: the plugins that a workspace declares, and the line that also writes a report.
+
+_PYTEST_LINES: Final = tuple(
+    PolicyKey(SHELL_TOOL, words=words, open_end=True)
+    for words in (
+        ("pytest",),
+        ("py.test",),
+        ("python", "-m", "pytest"),
+        ("python3", "-m", "pytest"),
+    )
+)
+_OWN_REPORT = re.compile(r"--(?:junit|co\b|collect-only|help|version|fixtures|markers)|\s-h\b")
+
+
+def runs_pytest(line: str) -> bool:
+    """Whether a line is one plain call of pytest that runs tests, so that it can write a report."""
+    return any(is_plainly(line, key) for key in _PYTEST_LINES) and not _OWN_REPORT.search(line)
+
+
+_HINTS: Final = {
+    "pytest-asyncio": re.compile(r"\basyncio_(?:mode|default)"),
+    "pytest-xdist": re.compile(r"addopts.*(?:\s|['\"])(?:-n|--dist|--numprocesses)\b"),
+}
+"""Options of pytest that only these know."""
+
+
+def declared_plugins(known: Iterable[tuple[str, str]], manifests: str) -> tuple[str, ...]:
+    """Return which of the known plugins (name, distribution) a workspace's manifests name (VE-09).
+
+    A distribution is named as a requirement, or by an option of pytest that it alone has.
+    """
+    text = _plain_name(manifests)
+    found = (
+        name
+        for name, package in known
+        if re.search(rf"(?<![\w-]){re.escape(_plain_name(package))}(?![\w-])", text)
+        or (package in _HINTS and _HINTS[package].search(manifests))
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _plain_name(text: str) -> str:
+    return re.sub(r"[-_.]+", "-", text.casefold())
+
+
+def pytest_line(line: str, *, alone: bool, plugins: Iterable[str] = ()) -> str:
+    """Return a pytest line that, ``alone``, loads no plugins but those that are named."""
+    if not alone:
+        return line
+    named = "".join(f" -p {shlex.quote(each)}" for each in plugins)
+    return f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {line}{named}"
+
+
+def with_report(line: str, mark: str, *, alone: bool, plugins: Iterable[str] = ()) -> str:
+    """Return shell text that runs a pytest line, and writes its report behind a mark on stderr.
+
+    The report lies where only the command can see it meanwhile.
+    """
+    line = pytest_line(line, alone=alone, plugins=plugins)
+    return (
+        f"report=$(mktemp) || exit 125\n"
+        f'{line} -o junit_family=xunit1 --junitxml="$report"\n'
+        f'code=$?; printf \'\\n%s\\n\' {mark} >&2; cat "$report" >&2; rm -f "$report"; exit $code'
     )
 
 
-def _note(exit_code: int | None, *, no_tests: bool) -> str:
-    if no_tests:
-        return "there are no tests"
-    return "the program is not there" if exit_code == _NOT_FOUND else ""
+def without_stopping(line: str) -> str:
+    """Return a pytest line that goes on after a failure, and after a file that is broken."""
+    words = [each for each in shlex.split(line) if each not in {"-x", "--exitfirst"}]
+    return shlex.join([*words, "--maxfail=0", "--continue-on-collection-errors"])
+
+
+# --- What a report of pytest says: each test by its key, the same wherever it lies on the disk.
+
+Key = tuple[str, str]
+"""Module and class, and name: as JUnit reports have them. A file that was not collected has an
+empty first part."""
+
+CaseOutcome = Literal["passed", "failed", "skipped"]
+_WORST: Final[tuple[CaseOutcome, ...]] = ("passed", "skipped", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test, or one file that could not be collected. ``file`` is relative to pytest's root.
+
+    ``said`` is what its failure says.
+    """
+
+    key: Key
+    file: str
+    outcome: CaseOutcome
+    said: str = ""
+
+    @property
+    def id(self) -> str:
+        """The name as pytest writes it, ``tests/test_a.py::TestB::test_c[1]``."""
+        classname, name = self.key
+        if not classname:
+            return self.file
+        inner = classname.removeprefix(_module(self.file)).strip(".").replace(".", "::")
+        return "::".join(part for part in (self.file, inner, name) if part)
+
+
+Report = Mapping[Key, Case]
+
+
+def read_report(text: str) -> Report | None:
+    """Return the tests of a JUnit report; None for one that is not whole."""
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        return None  # pytest writes none: in what it quotes, both are escaped
+    try:
+        root = ET.fromstring(text.strip())  # noqa: S314 - without entities nothing can grow
+    except ET.ParseError:
+        return None
+    cases: dict[Key, Case] = {}
+    for each in root.iter("testcase"):
+        case = _case(each)
+        known = cases.get(case.key)
+        if known is None or _WORST.index(case.outcome) > _WORST.index(known.outcome):
+            cases[case.key] = case
+    return cases
+
+
+def _case(element: ET.Element) -> Case:
+    key = (element.get("classname", ""), element.get("name", ""))
+    kinds = {child.tag for child in element}
+    outcome: CaseOutcome = "skipped" if "skipped" in kinds else "passed"
+    if kinds & {"failure", "error"}:
+        outcome = "failed"
+    file = element.get("file") or (key[0] or key[1]).replace(".", "/") + ".py"
+    said = "\n".join(each.text or "" for each in element if each.tag in {"failure", "error"})
+    return Case(key, file.removeprefix("./"), outcome, said)
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".")
+
+
+def collected(text: str) -> dict[Key, Case]:
+    """Return the tests that ``pytest --collect-only --verbosity=-1`` lists."""
+    cases = {}
+    for line in text.split("\n\n", 1)[0].splitlines():
+        if "::" in line and not line[:1].isspace():
+            path, bracket, rest = line.partition("[")
+            names = path.split("::")
+            key = (".".join((_module(names[0]), *names[1:-1])), names[-1] + bracket + rest)
+            cases[key] = Case(key, names[0], "passed")
+    return cases
+
+
+def of(report: Report, outcome: CaseOutcome) -> tuple[Case, ...]:
+    """Return the tests of a report that ended so."""
+    return tuple(case for case in report.values() if case.outcome == outcome)
+
+
+# --- Judging: what the task broke, what was red before it, and what it has made vanish.
+
+
+def was_red(case: Case, before: Report) -> bool:
+    """Whether a test was red at the task's beginning: itself, or its file as a whole (VE-07)."""
+    broken = {each.file for each in before.values() if not each.key[0] and each.outcome == "failed"}
+    known = before.get(case.key)
+    return case.file in broken or (known is not None and known.outcome == "failed")
+
+
+def hidden_tests(now: Report, before: Report) -> tuple[Case, ...]:
+    """Return the tests that are skipped now and were not at the task's beginning (VE-08)."""
+    files = {each.file for each in before.values()}
+    known = {case.key: case for case in of(now, "skipped") if case.file in files}
+    return tuple(
+        case
+        for key, case in known.items()
+        if (not key[0] or key in before) and (key not in before or before[key].outcome != "skipped")
+    )
+
+
+def lost_tests(now: Report, before: Report) -> tuple[Case, ...]:
+    """Return the tests that were there at the task's beginning and are not any more (VE-08)."""
+    return tuple(case for key, case in before.items() if key[0] and key not in now)
+
+
+_FINDING = re.compile(r"(?P<file>[^:\n]+):\d+:\d+: (?P<what>.+)")
+
+
+def findings(text: str) -> Counter[tuple[str, str]]:
+    """Return how often each finding stands in a linter's concise output, wherever in its file."""
+    return Counter((each["file"], each["what"]) for each in _FINDING.finditer(text))
+
+
+# --- What the goal and the plan ask for, as they say it.
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
+_EXCUSED = re.compile(
+    r"\b(?:ignore|leave|known to|already (?:red|broken|fail\w*)|do(?:es)? ?n[o']t|don't|never|"
+    r"regardless|except|not (?:fix|care|touch|mend|yours?)|unrelated|out of scope)\b"
+    r"|忽略|不要|不用",
+    re.IGNORECASE,
+)
+_TESTS = r"(?:tests?|test[- ]suite|suite|specs?|checks|pytest|ci|build)"
+_SOME = r"(?:(?:the|all|every|any|our|my|these|those|this|that|of|failing|red|broken|remaining|\
+unit|integration|existing|current|whole|full|entire|python|failed)\s+)"
+_TO_PASS = re.compile(
+    rf"\b{_TESTS}\b[^,:]{{0,40}}\b(?:pass(?:es|ed|ing)?|green|succeeds?)\b"
+    rf"|\b(?:fix|repair|mend|unbreak|pass|correct)\s+{_SOME}{{0,5}}{_TESTS}\b"
+    rf"|\b(?:green|passing)\s+{_TESTS}\b|\b(?:failing|red|broken)\s+(?:unit\s+)?{_TESTS}\b"
+    r"|测试[^，。]{0,10}(?:通过|变绿)|修复[^，。]{0,10}测试",
+    re.IGNORECASE,
+)
+_LINT = re.compile(r"\b(?:lint\w*|ruff|findings)\b", re.IGNORECASE)
+_REMOVES = re.compile(
+    r"\b(?:remov|delet|drop|renam|mov|merg|split|replac|rewrit|skip|disabl|xfail|mark|deselect|"
+    r"omit|exclud|restructur|reorgani[sz]|consolidat|parametri[sz])\w*|\bgets? rid of\b"
+    r"|删除|移除|重命名|跳过|移动|合并",
+    re.IGNORECASE,
+)
+
+
+def asks_to_pass(words: str, case: Case | None = None) -> bool:
+    """Whether the goal or the plan asks for a test to pass: it names it, or speaks of the tests.
+
+    A sentence that excuses what is red does not ask (VE-07).
+    """
+    return any(
+        _TO_PASS.search(sentence) or (case is not None and _names(sentence, case))
+        for sentence in _sentences(words)
+        if not _EXCUSED.search(sentence)
+    )
+
+
+_FIXES = re.compile(
+    r"\b(?:fix\w*|repair\w*|mend\w*|bugs?|broken|wrong\w*|incorrect\w*|regress\w*|crash\w*|"
+    r"fail\w*|correct|debug\w*)\b|修复|错误",
+    re.IGNORECASE,
+)
+_CODE_NAME = re.compile(r"[\w/.-]+\.\w+|\w+(?=\()|(?<=`)[^`\n]+(?=`)|\w+_\w+")
+_SAY_NOTHING: Final = frozenset({
+    "test", "tests", "fix", "fixe", "bug", "error", "that", "this", "with", "from", "when", "then",
+    "into", "code", "file", "function", "class", "method", "module", "wrong", "make", "should",
+    "work", "please", "what", "where", "have", "does", "broken", "repair", "correct", "right",
+})  # fmt: skip
+
+
+def asks_to_fix(words: str) -> bool:
+    """Whether the goal or the plan is to mend something: then a test may be red for just that."""
+    return any(_FIXES.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+
+
+def is_to_be_fixed(words: str, case: Case) -> bool:
+    """Whether a test is about what the goal or the plan is to mend.
+
+    Its name shares a word with what is said, or its failure speaks of a file or name that is meant.
+    """
+    said = _topics(case.id)
+    for sentence in _sentences(words):
+        if not _FIXES.search(sentence) or _EXCUSED.search(sentence):
+            continue
+        if said & _topics(sentence):
+            return True
+        if any(each in case.said for each in _CODE_NAME.findall(sentence) if len(each) > 2):
+            return True
+    return False
+
+
+def _topics(text: str) -> frozenset[str]:
+    words = (each.rstrip("s") for each in re.split(r"[\W\d_]+", text.casefold()) if len(each) > 3)
+    return frozenset(words) - _SAY_NOTHING
+
+
+def asks_for_lint(words: str) -> bool:
+    """Whether the goal or the plan speaks of a linter's findings."""
+    return any(_LINT.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+
+
+def asks_to_remove(words: str, case: Case) -> bool:
+    """Whether the goal or the plan says that a test, its file or its folder goes (VE-08)."""
+    return any(_REMOVES.search(each) and _names(each, case) for each in _sentences(words))
+
+
+def _sentences(words: str) -> list[str]:
+    return [each for each in _SENTENCE.split(words) if each.strip()]
+
+
+def _names(sentence: str, case: Case) -> bool:
+    path = case.file.split("/")
+    names = {case.file, path[-1], path[-1].removesuffix(".py")}
+    names |= {"/".join(path[:depth]) + "/" for depth in range(1, len(path))}
+    names |= {"/".join(path[:depth]) for depth in range(2, len(path))}
+    if case.key[0]:
+        names |= {case.key[1].partition("[")[0], case.id}
+        inner = case.key[0].removeprefix(_module(case.file)).strip(".")
+        names |= {inner.rpartition(".")[2]} - {""}
+    return any(
+        re.search(rf"(?<![\w/.]){re.escape(each)}(?!\w)", sentence) is not None for each in names
+    )
+
+
+# --- Which files are tests, or say how they are run: what changed of them is told (VE-08).
+
+_TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
+_TEST_FILE = re.compile(
+    r"test_.+\.py|.+_test\.(?:py|go|exs|dart|ts|js)|tests?\.(?:py|rs)|conftest\.py|.+_spec\.rb"
+    r"|.+\.(?:test|spec)\.[cm]?[jt]sx?|.+Tests?\.(?:java|kt|cs|php|swift)"
+)
+_SAYS_HOW: Final = frozenset({
+    "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg",
+    "pyproject.toml", "sitecustomize.py", "usercustomize.py", "pytest.py", "_pytest", "noxfile.py",
+    "ruff.toml", ".ruff.toml", "Makefile", "makefile", "GNUmakefile", "package.json", ".rspec",
+    "Rakefile", "CMakeLists.txt", "composer.json", "phpunit.xml", "phpunit.xml.dist", "deno.json",
+    "deno.jsonc",
+})  # fmt: skip
+_INI_SECTION = re.compile(r"^\[([^\]\n]*)\]\s*$", re.MULTILINE)
+_OF_TESTS = re.compile(r"pytest|ruff|coverage|tox|nox")
+
+
+def is_test_file(path: str, known: Iterable[str] = ()) -> bool:
+    """Whether a file holds tests, stands beside them, or is ``known`` to hold some."""
+    parts = path.split("/")
+    in_folder = not _TEST_FOLDERS.isdisjoint(parts[:-1])
+    return in_folder or path in known or _TEST_FILE.fullmatch(parts[-1]) is not None
+
+
+def says_how(path: str) -> bool:
+    """Whether a file may say which tests there are, or how they are run."""
+    name = path.rpartition("/")[2]
+    return name in _SAYS_HOW or name.endswith(".pth") or path.startswith("_pytest/")
+
+
+def about_tests(path: str, text: str) -> str:
+    """Return what of a file says which tests there are and how they are run."""
+    name = path.rpartition("/")[2]
+    if name == "pyproject.toml":
+        return _pyproject(text)
+    if name in {"setup.cfg", "tox.ini"}:
+        pieces = _INI_SECTION.split(text)
+        sections = zip(pieces[1::2], pieces[2::2], strict=True)
+        return "\n".join(f"[{n}]{body.rstrip()}" for n, body in sections if _OF_TESTS.search(n))
+    if name in {"package.json", "composer.json"}:
+        return json.dumps([_json_at(text, key) for key in ("scripts", "jest", "mocha", "vitest")])
+    return text
+
+
+def _pyproject(text: str) -> str:
+    try:
+        tools = tomllib.loads(text).get("tool", {})
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    named = tools.items() if isinstance(tools, dict) else ()
+    return repr(sorted((name, body) for name, body in named if _OF_TESTS.search(name)))

@@ -1,7 +1,18 @@
-"""The checks that say whether the work is done, and files that others changed (RO-07)."""
+"""Running the checks that say whether the work is done, and files that others changed (RO-07)."""
 
-from collections.abc import Iterable
-from functools import partial
+import os
+import secrets
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Final
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -11,17 +22,480 @@ from daruma.state.events import VerificationStarted, WorkspaceDrifted
 from daruma.state.outcome import named
 from daruma.state.savepoint import MOST, Drifted
 from daruma.state.task import Task
-from daruma.state.verification import Verification
-from daruma.tools.checks import recognised_commands, run_checks
-from daruma.tools.commands.command import command_run
-from daruma.tools.commands.output import live_output
+from daruma.state.verification import Check, Verification
+from daruma.tools.checks import (
+    PYTEST,
+    RUFF,
+    Case,
+    Report,
+    about_tests,
+    asks_for_lint,
+    asks_to_fix,
+    asks_to_pass,
+    asks_to_remove,
+    collected,
+    declared_plugins,
+    findings,
+    hidden_exit,
+    hidden_tests,
+    is_test_file,
+    is_to_be_fixed,
+    lost_tests,
+    of,
+    place_outside,
+    programs_of,
+    pytest_line,
+    read_report,
+    recognised_commands,
+    runs_pytest,
+    says_how,
+    was_red,
+    with_report,
+    without_stopping,
+)
+from daruma.tools.commands.command import (
+    LIMIT,
+    CommandResult,
+    command_environment,
+    command_run,
+)
+from daruma.tools.commands.output import Kept, LiveOutput, live_output
 from daruma.tools.context import Context
+from daruma.tools.errors import CommandRefused
 from daruma.tools.files.tree import counts
-from daruma.tools.snapshots.outcome import Change, SnapshotUnavailable
+from daruma.tools.sandbox.sandbox import Sandbox, hint, killed_for
+from daruma.tools.snapshots.outcome import Change, Snapshot, SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots, around
-from daruma.tools.threads import in_thread
+from daruma.tools.text.secrets import without_keys
+from daruma.tools.threads import in_thread, to_thread
 
-# --- Running the checks that say whether the work is done.
+# --- How the workspace was at the task's beginning, laid out where checks can be run on it.
+
+
+@dataclass
+class Beginning:
+    """The snapshot of the task's beginning; ``changes`` are what differs now.
+
+    ``missing`` says why there is none. Its files are written when they are asked for, and removed
+    when ``stack`` is closed.
+    """
+
+    snapshots: Snapshots | None = None
+    snapshot: str = ""
+    changes: tuple[Change, ...] = ()
+    missing: str = ""
+    stack: ExitStack = field(default_factory=ExitStack)
+    _folder: Path | None = None
+
+    def folder(self, beside: Path) -> Path:
+        """Return the folder with its files. Blocks; raises SnapshotUnavailable and OSError."""
+        if self._folder is None and self.snapshots:
+            top = Path(tempfile.mkdtemp(prefix="daruma-beginning-")).resolve()
+            self.stack.callback(shutil.rmtree, top, ignore_errors=True)
+            self._folder = top / self.snapshots.workspace.name
+            self.snapshots.stand_in(self.snapshot, self._folder, beside)
+        if self._folder is None:
+            raise SnapshotUnavailable(self.missing)
+        return self._folder
+
+    def changed_tests(self, known: Iterable[str]) -> tuple[str, ...]:
+        """Return the test files that differ, and what says how tests are run (VE-08). Blocks."""
+        files = frozenset(known)
+        return tuple(
+            each.path
+            for each in self.changes
+            if is_test_file(each.path, files) or (says_how(each.path) and self._says_else(each))
+        )
+
+    def _says_else(self, change: Change) -> bool:
+        if self.snapshots is None or change.what != "changed":
+            return True
+        try:
+            now = (self.snapshots.workspace / change.path).read_text("utf-8", errors="replace")
+        except OSError:
+            return True
+        before = self.snapshots.text(self.snapshot, change.path) or ""
+        return about_tests(change.path, before) != about_tests(change.path, now)
+
+
+NO_SNAPSHOT: Final = "there is no snapshot of the task's beginning"
+
+
+async def _beginning(
+    state: State, context: Context, now: Snapshot | None, stack: ExitStack
+) -> Beginning:
+    task = state.task
+    snapshots = context.snapshots(task.workspace if task else None)
+    begun = (
+        each
+        for each in state.savepoints
+        if task and each.task_id == task.id and each.workspace == task.workspace
+    )
+    start = next(begun, None)
+    if snapshots is None or now is None or start is None or start.snapshot is None:
+        return Beginning(missing=f"{NO_SNAPSHOT}: what was red before it is not known")
+    try:
+        changes = await in_thread(snapshots.changes, start.snapshot, now.id)
+    except SnapshotUnavailable as error:
+        return Beginning(missing=f"{NO_SNAPSHOT}: {error}")
+    told = tuple(each for each in changes if counts(each.path))
+    return Beginning(snapshots, start.snapshot, told, stack=stack)
+
+
+# --- Running the checks, and judging what they say.
+
+_NO_TESTS: Final = 5
+"""pytest's exit code for "no tests collected": there was nothing to fail."""
+_NOT_FOUND: Final = 127
+"""The shell's exit code for a program that is not there."""
+_REPORT_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of pytest's output and of its report that are read."""
+
+ENDED_EARLY: Final = "pytest ended before its summary"
+Live = Callable[[str], LiveOutput | None]
+
+
+@dataclass
+class Checking:
+    """Runs the checks of one workspace. ``words`` are what the goal and the plan say.
+
+    ``live`` makes, for each command, what is told of its output while it runs. ``beginning`` is
+    None where nothing is compared; ``files`` are those that tests were found in.
+    """
+
+    root: Path
+    timeout: float
+    sandbox: Sandbox
+    live: Live = lambda _: None
+    words: str = ""
+    declared: frozenset[str] = frozenset()
+    beginning: Beginning | None = None
+    files: set[str] = field(default_factory=set)
+    _alone: tuple[bool, tuple[str, ...]] | None = None
+
+    async def check(self, command: str) -> Check:
+        """Run one check (VE-06).
+
+        A declared line that leaves the workspace is red, and not run. A recognised one whose
+        program is missing says nothing (VE-02).
+        """
+        if command in self.declared:
+            if place := place_outside(command, self.root):
+                return _refused(command, f"refused: it leaves the workspace ({place})")
+        elif missing := await to_thread(self._missing, command):
+            return _refused(command, f"{missing} is not there", conclusive=False)
+        if runs_pytest(command):
+            return await self._pytest(command)
+        result = await self._run(command)
+        if result.passed or command in self.declared or result.exit_code is None:
+            return _opaque(result)
+        return await (self._ruff(result) if command == RUFF else self._red_before(result))
+
+    def _missing(self, command: str) -> str:
+        path = self._environment()["PATH"]
+        for program in programs_of(command):
+            place = str(self.root / program) if "/" in program else program
+            if shutil.which(place, path=path) is None:
+                return program
+        return ""
+
+    def _environment(self) -> dict[str, str]:
+        return command_environment(os.environ, self.root, Path(sys.executable).parent)
+
+    async def _run(
+        self,
+        line: str,
+        *,
+        shown: str = "",
+        before: bool = False,
+        mark: str = "",
+        limit: int = LIMIT,
+    ) -> CommandResult:
+        """Run a line in the workspace, or on how it was ``before`` the task."""
+        stand_in = None
+        if before and self.beginning:
+            beside = self.sandbox.beside(self.root)
+            stand_in = await in_thread(self.beginning.folder, beside)
+        live = self.live(shown or line)
+        if live and mark:
+            live.until = mark.encode()
+        return await self.sandbox.run(
+            line,
+            workspace=self.root,
+            timeout=self.timeout,
+            limit=limit,
+            live=live,
+            stand_in=stand_in,
+        )
+
+    # pytest
+
+    async def _pytest(self, command: str) -> Check:
+        result, report = await self._reported(command)
+        self.files.update(each.file for each in (report or {}).values())
+        if result.exit_code in {0, _NO_TESTS}:
+            return await self._green(command, result, report)
+        if result.exit_code is None or command in self.declared:
+            return _check(command, result)
+        if (missing := self._not_comparable) is not None:
+            return _check(command, result, note=missing)
+        return await self._red(command, result)
+
+    @property
+    def _not_comparable(self) -> str | None:
+        return "" if self.beginning is None else (self.beginning.missing or None)
+
+    async def _reported(
+        self, command: str, *, before: bool = False
+    ) -> tuple[CommandResult, Report | None]:
+        """Run a line of pytest; return how it went without the report, and the report."""
+        if self._alone is None:
+            self._alone = await to_thread(_plugins, self.root, self._environment()["PATH"])
+        alone, plugins = self._alone
+        mark = f"daruma-report-{secrets.token_hex(8)}"
+        line = with_report(command, mark, alone=alone, plugins=plugins)
+        result = await self._run(line, shown=command, before=before, mark=mark, limit=_REPORT_LIMIT)
+        stderr, _, report = result.stderr.rpartition(f"\n{mark}\n")
+        return _trimmed(result, stderr), read_report(report) if report.strip() else None
+
+    async def _green(self, command: str, result: CommandResult, report: Report | None) -> Check:
+        """Judge a run that ended well: that is not enough (VE-08)."""
+        if report is None:
+            return _check(command, result, note=ENDED_EARLY)
+        if red := of(report, "failed"):
+            return _check(command, result, note=f"its exit code hides failures: {_ids(red)}")
+        if gone := await self._gone(command, report):
+            return _check(command, result, note=gone)
+        if of(report, "passed"):
+            return _check(command, result, passed=True)
+        note = "all tests were skipped" if report else "there are no tests"
+        return _check(command, result, passed=True, note=note, conclusive=False)
+
+    async def _gone(self, command: str, report: Report) -> str:
+        """Say which tests of the task's beginning are lost or hidden; empty for none."""
+        if self.beginning is None or self.beginning.missing:
+            return ""
+        changed = await in_thread(self.beginning.changed_tests, self.files)
+        python = [each for each in self.beginning.changes if each.path.endswith(".py")]
+        try:
+            lost = await self._lost(command, report) if changed or _deleted(python) else ()
+            skipped = of(report, "skipped") if changed or python else ()
+            hidden = await self._hidden(command, report, skipped) if skipped else ()
+        except (CommandRefused, SnapshotUnavailable, OSError) as error:
+            return f"tests can not be compared with the task's beginning: {error}"
+        told = (("not collected any more", lost), ("newly skipped", hidden))
+        return "; ".join(f"{what}: {_ids(each)}" for what, each in told if each)
+
+    async def _lost(self, command: str, report: Report) -> tuple[Case, ...]:
+        alone, plugins = self._alone or (False, ())
+        line = pytest_line(without_stopping(command), alone=alone, plugins=plugins)
+        line = f"{line} --collect-only --verbosity=-1"
+        listed = await self._run(line, shown=command, before=True, limit=_REPORT_LIMIT)
+        self.files.update(each.file for each in collected(listed.stdout).values())
+        lost = lost_tests(report, collected(listed.stdout))
+        return tuple(each for each in lost if not asks_to_remove(self.words, each))
+
+    async def _hidden(
+        self, command: str, report: Report, skipped: tuple[Case, ...]
+    ) -> tuple[Case, ...]:
+        _, before = await self._reported(await self._line(command, skipped), before=True)
+        hidden = hidden_tests(report, before or {})
+        return tuple(each for each in hidden if not asks_to_remove(self.words, each))
+
+    async def _line(self, command: str, cases: tuple[Case, ...]) -> str:
+        """Return the line that runs the files of some tests on how they were before the task."""
+        line = without_stopping(command)
+        if command != PYTEST or self.beginning is None:
+            return line
+        folder = await in_thread(self.beginning.folder, self.sandbox.beside(self.root))
+        files = sorted({each.file for each in cases if (folder / each.file).is_file()})
+        return f"{line} {shlex.join(files)}" if len(files) < len(cases) + 1 and files else line
+
+    async def _red(self, command: str, first: CommandResult) -> Check:
+        """Tell what the task broke from what was red before it (VE-07)."""
+        result, report = await self._reported(without_stopping(command))
+        seconds = first.seconds + result.seconds
+        if result.passed:
+            note = "red at first, and green when it was run again"
+            return _check(command, first, note=note, seconds=seconds)
+        failed = of(report or {}, "failed")
+        if report is None or not failed:
+            return await self._red_before(first, command)
+        self.files.update(each.file for each in report.values())
+        try:
+            _, before = await self._reported(await self._line(command, failed), before=True)
+        except (CommandRefused, SnapshotUnavailable, OSError) as error:
+            note = f"can not be compared with the task's beginning: {error}"
+            return _check(command, result, note=note, seconds=seconds)
+        old = tuple(each for each in failed if was_red(each, before or {}))
+        asked = tuple(
+            each
+            for each in old
+            if asks_to_pass(self.words, each) or is_to_be_fixed(self.words, each)
+        )
+        broken = tuple(each for each in failed if each not in old)
+        left = tuple(each for each in old if each not in asked)
+        gone = "" if broken or asked else await self._gone(command, report)
+        told = (
+            ("broken by the task", broken),
+            ("red as before the task, which asks for it", asked),
+            ("was red before the task", left),
+        )
+        notes = [f"{what}: {_ids(each)}" for what, each in told if each]
+        return _check(
+            command,
+            result,
+            passed=not (broken or asked or gone),
+            note="; ".join([*notes, *([gone] if gone else [])]),
+            conclusive=bool(of(report, "passed")) and not (left and asks_to_fix(self.words)),
+            seconds=seconds,
+        )
+
+    # linters and others
+
+    async def _red_before(self, result: CommandResult, command: str = "") -> Check:
+        """Judge a red run as a whole by the same on the task's beginning (VE-07)."""
+        shown = command or result.command
+        if (missing := self._not_comparable) is not None:
+            return _check(shown, result, note=missing)
+        try:
+            if command:
+                before, _ = await self._reported(command, before=True)
+            else:
+                before = await self._run(shown, before=True)
+        except (CommandRefused, SnapshotUnavailable, OSError) as error:
+            return _check(shown, result, note=f"can not be compared with before: {error}")
+        if before.passed or before.exit_code in {None, _NO_TESTS}:
+            return _check(shown, result, note="broken by the task")
+        note = f"was red before the task (exit {before.exit_code})"
+        asked = asks_to_pass(self.words)
+        return _check(shown, result, passed=not asked, note=note, conclusive=False)
+
+    async def _ruff(self, result: CommandResult) -> Check:
+        """Tell new findings from those that were there before the task (VE-07)."""
+        if (missing := self._not_comparable) is not None:
+            return _check(RUFF, result, note=missing)
+        line = f"{RUFF} --output-format=concise"
+        try:
+            now = await self._run(line, shown=RUFF, limit=_REPORT_LIMIT)
+            before = await self._run(line, shown=RUFF, before=True, limit=_REPORT_LIMIT)
+        except (CommandRefused, SnapshotUnavailable, OSError) as error:
+            return _check(RUFF, result, note=f"can not be compared with before: {error}")
+        found = findings(now.stdout)
+        new = found - findings(before.stdout)
+        if new or not found:
+            return _check(RUFF, result, note=f"new findings: {new.total()}" if new else "")
+        old = f"findings that were there before the task: {found.total()}"
+        asked = asks_for_lint(self.words)
+        return _check(RUFF, result, passed=not asked, note=old, conclusive=False)
+
+
+def _deleted(changes: Iterable[Change]) -> bool:
+    return any(each.what == "deleted" for each in changes)
+
+
+def _ids(cases: Iterable[Case]) -> str:
+    return named(tuple(each.id for each in cases))
+
+
+def _trimmed(result: CommandResult, stderr: str) -> CommandResult:
+    """Return a result with no more output than that of any command, and without the report."""
+    return replace(result, stdout=_cut(result.stdout), stderr=_cut(stderr))
+
+
+def _cut(text: str) -> str:
+    kept = Kept(LIMIT)
+    kept.add(text.encode(errors="replace"))
+    return kept.text()
+
+
+@lru_cache(maxsize=1)
+def _known_plugins() -> tuple[tuple[str, str], ...]:
+    found = entry_points(group="pytest11")
+    return tuple((each.name, each.dist.name) for each in found if each.dist)
+
+
+_MANIFESTS: Final = (
+    "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini",
+    "pytest.toml", "Pipfile", "requirements*.txt", "requirements/*.txt", "environment.y*ml",
+)  # fmt: skip
+"""Where a Python workspace says what it needs."""
+
+
+def _plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
+    """Return whether pytest is Daruma's own, and then the plugins that the workspace declares.
+
+    A pytest of the workspace's own environment loads what is installed there (VE-09).
+    """
+    found = shutil.which("pytest", path=path)
+    own = Path(sys.executable).parent
+    if found is None or Path(found).parent != own or own.is_relative_to(root):
+        return False, ()
+    texts = [
+        each.read_text(encoding="utf-8", errors="replace")
+        for pattern in _MANIFESTS
+        for each in sorted(root.glob(pattern))
+        if each.is_file()
+    ]
+    return True, declared_plugins(_known_plugins(), "\n".join(texts)) if texts else ()
+
+
+def _check(
+    command: str,
+    result: CommandResult,
+    *,
+    passed: bool = False,
+    note: str = "",
+    conclusive: bool = True,
+    seconds: float = 0.0,
+) -> Check:
+    output = "\n".join(p for p in (result.stdout, result.stderr, hint(result)) if p.strip())
+    return Check(
+        command=command,
+        passed=passed,
+        exit_code=result.exit_code,
+        note=killed_for(result) or note,
+        conclusive=conclusive,
+        output=without_keys(output),
+        timed_out=result.timed_out,
+        seconds=seconds or result.seconds,
+        sandbox=result.sandbox,
+        not_covered=result.not_covered,
+        stopped_by=result.stopped_by,
+    )
+
+
+def _refused(command: str, note: str, *, conclusive: bool = True) -> Check:
+    passed = not conclusive
+    return Check(command=command, passed=passed, exit_code=None, note=note, conclusive=conclusive)
+
+
+def _opaque(result: CommandResult) -> Check:
+    """Judge a line of which nothing is known but its exit code."""
+    no_tests = result.exit_code == _NO_TESTS and result.command.startswith("pytest")
+    hidden = hidden_exit(result.command)
+    note = f"`{hidden}` hides how it ended" if hidden else ""
+    if result.exit_code == _NOT_FOUND:
+        note = "the program is not there"
+    return _check(
+        result.command,
+        result,
+        passed=result.passed or no_tests,
+        note="there are no tests" if no_tests else note,
+        conclusive=not (no_tests or (hidden and result.passed)),
+    )
+
+
+async def run_checks(
+    commands: Sequence[str],
+    workspace: Path,
+    timeout: float,
+    sandbox: Sandbox,
+    live: Live = lambda _: None,
+) -> list[Check]:
+    """Run recognised checks one after another, all of them, and compare them with nothing."""
+    checking = Checking(workspace, timeout, sandbox, live)
+    return [await checking.check(each) for each in commands]
 
 
 async def checked(state: State, context: Context) -> Verification:
@@ -31,25 +505,38 @@ async def checked(state: State, context: Context) -> Verification:
     :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` and
     :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`.
     """
+    began = time.monotonic()
     workspace = state.task.workspace if state.task else None
     why = await _why_unchecked(state, context)
     if workspace is None or why:
         context.emit(VerificationStarted(commands=()))
         return Verification(note=why)
-    timeout = context.settings.verification.timeout
     opened = (await context.surroundings(workspace)).needs_workspace()
-    commands = (*await recognised_commands(opened.root), *declared(state, context))
-    commands = tuple(dict.fromkeys(commands))
+    own = declared(state, context)
+    commands = tuple(dict.fromkeys((*await recognised_commands(opened.root), *own)))
     context.emit(VerificationStarted(commands=commands))
     if not commands:
         return Verification(note="nothing to verify: no checks are known for this workspace")
     sandbox = await context.open_sandbox()
-    async with around(context.snapshots(workspace), "verification"):
-        live = partial(live_output, context.emit, "verification")
-        checks = await run_checks(commands, opened.root, timeout, sandbox, live)
+    async with around(context.snapshots(workspace), "verification") as looks:
+        with ExitStack() as stack:
+            beginning = await _beginning(state, context, looks.before, stack)
+            live = partial(live_output, context.emit, "verification")
+            checking = Checking(
+                opened.root,
+                context.settings.verification.timeout,
+                sandbox,
+                live,
+                words=_words(state, own),
+                declared=frozenset(own),
+                beginning=beginning,
+            )
+            checks = [await checking.check(each) for each in commands]
+            changed = await in_thread(beginning.changed_tests, checking.files)
     for check in checks:
         context.emit(command_run("verification", check))
-    return Verification(checks=tuple(checks))
+    seconds = time.monotonic() - began
+    return Verification(checks=tuple(checks), changed_tests=changed, seconds=seconds)
 
 
 async def _why_unchecked(state: State, context: Context) -> str:
@@ -83,6 +570,13 @@ def declared(state: State, context: Context) -> tuple[str, ...]:
     phase = state.plan.phase(state.plan.current) if state.plan else None
     own = (phase.validation_command,) if phase and phase.validation_command else ()
     return (*context.settings.verification.commands, *own)
+
+
+def _words(state: State, commands: tuple[str, ...]) -> str:
+    """Return what the goal, the plan and the declared commands say, a line each."""
+    phases = state.plan.phases if state.plan else ()
+    plan = (text for phase in phases for text in (phase.title, phase.instructions))
+    return "\n".join((state.task.goal if state.task else "", *plan, *commands))
 
 
 # --- Drift: files of a thread's workspace that somebody else changed (RO-07).

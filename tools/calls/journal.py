@@ -14,10 +14,9 @@ from daruma.tools.snapshots.outcome import (
     RestoreRefused,
     Snapshot,
     SnapshotUnavailable,
-    Taken,
 )
 from daruma.tools.snapshots.restore import put_back_to
-from daruma.tools.snapshots.snapshots import Snapshots, around
+from daruma.tools.snapshots.snapshots import Around, Snapshots, around
 from daruma.tools.threads import in_thread
 
 # --- The journal of effects, as tools see it: what is about to be done, and what came of it
@@ -114,7 +113,7 @@ EDITOR: Final = "str_replace_editor"
 
 def kept(
     tool: Tool, args: Mapping[str, Any], snapshots: Snapshots | None, key: str
-) -> AbstractAsyncContextManager[list[Taken] | None]:
+) -> AbstractAsyncContextManager[Around | None]:
     """Return what a call runs in: a whole look before and after a command, one file for an edit.
 
     A whole look yields what :func:`~daruma.tools.snapshots.snapshots.around` does.

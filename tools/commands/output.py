@@ -102,9 +102,16 @@ class LiveOutput:
         self._end, self._whole = bytearray(), True
         self._untold = False
         self._next = now() + EVERY
+        self._over = False
+        self.until: bytes | None = None
+        """What stands between the output and what is not for those who watch, if anything is."""
 
     def add(self, data: bytes) -> None:
         """Take the next piece."""
+        if self._over:
+            return
+        if self.until and (at := data.find(self.until)) >= 0:
+            data, self._over = data[:at], True
         self._end += data
         if len(self._end) > _KEPT:
             del self._end[:-_KEPT]

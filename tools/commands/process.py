@@ -35,11 +35,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A command as it was asked for."""
+    """A command as it was asked for; ``stand_in`` is what it sees in the workspace's place."""
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
+    stand_in: Path | None = None
 
 
 def _nothing(*_: int) -> None:

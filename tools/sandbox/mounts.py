@@ -289,10 +289,20 @@ CLOSED_SIZE: Final = 16 * 1024 * 1024
 """Bytes that a place which is merely hidden may hold: folders on the way to what lies deeper."""
 
 
-class Places:
-    """What is mounted for a command in ``workspace``, which may use ``memory`` bytes."""
+BESIDE: Final = Path("/dev/shm/workspace")  # noqa: S108
+"""Where a workspace is seen while another folder stands in its place."""
 
-    def __init__(self, view: Seen, workspace: Path, memory: int) -> None:
+
+class Places:
+    """What is mounted for a command in ``workspace``, which may use ``memory`` bytes.
+
+    A ``stand_in`` is mounted in the workspace's place; then that is seen at ``BESIDE``, to be read.
+    """
+
+    def __init__(
+        self, view: Seen, workspace: Path, memory: int, stand_in: Path | None = None
+    ) -> None:
+        self._stand_in = stand_in
         found = mounts(view, workspace, listening_sockets())
         self._kinds = {path: kind for path, kind in found if not path.is_relative_to("/dev")}
         self._writable = {Path(os.path.realpath(place)) for place in TEMPORARY}
@@ -316,7 +326,10 @@ class Places:
             yield from self._mount(path, self._kinds[path])
 
     def _mount(self, path: Path, kind: Kind) -> Iterator[str]:
-        if kind == "workspace":
+        if kind == "workspace" and self._stand_in:
+            yield from ("--bind", str(self._stand_in), str(path))
+            yield from ("--ro-bind", str(path), str(BESIDE))
+        elif kind == "workspace":
             yield from ("--bind", str(path), str(path))
         elif kind == "shown":
             yield from ("--ro-bind-try", str(path), str(path))

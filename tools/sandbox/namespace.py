@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from daruma.tools.commands.process import Asked, Launch, Limits, limited, turns_readable
+from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.git_control import Repositories, git_control
 from daruma.tools.sandbox.mounts import Places, seen
 from daruma.tools.sandbox.seccomp import memory_file, namespace_filter
@@ -117,8 +118,11 @@ class Namespace:
     def launch(self, workspace: Path, asked: Asked) -> Iterator[Launch]:
         """Prepare one command."""
         with ExitStack() as stack:
-            places = Places(seen(asked.env), workspace, self.limits.memory)
-            repositories = self.repositories.of(workspace)
+            stand_in = asked.stand_in
+            places = Places(seen(asked.env), workspace, self.limits.memory, stand_in)
+            if stand_in and places.inside:
+                raise CommandRefused("nothing can stand in for a workspace that holds what is kept")
+            repositories = self.repositories.of(workspace) if stand_in is None else ()
             pinned = stack.enter_context(git_control(workspace, repositories, places.inside))
             filter_fd = stack.enter_context(memory_file(namespace_filter()))
             told, tell = os.pipe()

@@ -4,8 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,7 +13,7 @@ from daruma.tools.commands.command import LIMIT, CommandResult, run_in_group
 from daruma.tools.commands.output import LiveOutput
 from daruma.tools.commands.process import Asked, Confinement, Launch, Limits
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.mounts import seen, within
+from daruma.tools.sandbox.mounts import BESIDE, seen, within
 from daruma.tools.threads import to_thread
 
 # --- How strongly commands are confined, said and never guessed.
@@ -90,6 +89,10 @@ class Sandbox:
         left = f"; not covered: {', '.join(self.not_covered)}" if self.not_covered else ""
         return f"{self.level} ({self.mechanism}){left}"
 
+    def beside(self, workspace: Path) -> Path:
+        """Return where commands see a workspace while another folder stands in for it."""
+        return BESIDE if self.level == "namespace" else workspace
+
     async def run(
         self,
         command: str | Sequence[str],
@@ -99,13 +102,17 @@ class Sandbox:
         timeout: float,
         limit: int = LIMIT,
         live: LiveOutput | None = None,
+        stand_in: Path | None = None,
     ) -> CommandResult:
         """Run shell text or an argument list, confined to the workspace, to the end of all of it.
 
         ``timeout`` is in seconds, ``limit`` in bytes for each of the two outputs, of which ``live``
-        is told while it runs. Raises
+        is told while it runs. A ``stand_in`` is a folder that is worked in instead: where a level
+        can, under the workspace's own name. Raises
         :class:`~daruma.tools.errors.CommandRefused` if it can not be started.
         """
+        if stand_in and self.beside(workspace) == workspace:
+            workspace, stand_in = stand_in, None
         if self.level != "none" and workspace == Path("/"):
             raise CommandRefused("the workspace is /, all of the system: choose a folder")
         also_open = await to_thread(open_in, workspace, self.level)
@@ -113,7 +120,7 @@ class Sandbox:
             level=self.level,
             not_covered=(*self.not_covered, *also_open),
             limits=self.limits,
-            launch=partial(self.launcher, workspace),
+            launch=lambda asked: self.launcher(workspace, replace(asked, stand_in=stand_in)),
         )
         return await run_in_group(
             command,

@@ -35,12 +35,14 @@ from daruma.tools.snapshots.placing import Applying, no_step
 from daruma.tools.snapshots.records import Recorded, packing, prune
 from daruma.tools.snapshots.restore import PuttingBack
 from daruma.tools.snapshots.states import (
+    Look,
     as_changes,
     between,
     differences,
     materialise,
     meant,
     seen_again,
+    unheld,
 )
 from daruma.tools.snapshots.store import Contents, Store
 from daruma.tools.snapshots.walk import Reader, Statuses, Walk
@@ -184,6 +186,32 @@ class Snapshots:
         with self.store.locked() as contents:
             materialise(contents, self.recorded(contents).named(snapshot).root, folder)
 
+    def stand_in(self, snapshot: str, folder: Path, beside: Path) -> None:
+        """Write a snapshot's files into a new folder, with links to what no snapshot holds.
+
+        Those lead to where the workspace is seen then, ``beside``: ignored files, such as an
+        environment or what was built, and the repository. What is made anew by every run is not.
+        """
+        with self.store.locked() as contents:
+            taken = self.recorded(contents).named(snapshot)
+            materialise(contents, taken.root, folder)
+            rules = decoded(contents.blob(taken.rules))
+        with told_of(self.workspace):
+            unkept = [tuple(each.split("/")) for each in taken.unkept]
+            for parts in (*unkept, *unheld(self.workspace, rules)):
+                place = folder.joinpath(*parts)
+                if place.parent.is_dir() and not os.path.lexists(place):
+                    place.symlink_to(beside.joinpath(*parts))
+
+    def text(self, snapshot: str, path: str) -> str | None:
+        """Return what a file held in a snapshot; None where it was no file, or is not kept."""
+        with self.store.locked() as contents:
+            root = self.recorded(contents).named(snapshot).root
+            entry = Look(contents.tree, root)(tuple(path.split("/")))
+            if entry is None or entry.kind != "file":
+                return None
+            return contents.blob(entry.content).decode(errors="replace")
+
     def restore(
         self,
         target: str,
@@ -252,23 +280,31 @@ class Begun:
     again: bool = False
 
 
+@dataclass
+class Around:
+    """The snapshots around a block: ``before`` it, and ``after`` it once that could be taken."""
+
+    before: Snapshot | None = None
+    after: Taken | None = None
+
+
 @asynccontextmanager
-async def around(snapshots: Snapshots | None, what: str) -> AsyncIterator[list[Taken]]:
+async def around(snapshots: Snapshots | None, what: str) -> AsyncIterator[Around]:
     """Take a snapshot before and after the block; with no snapshots at all, only run it.
 
-    Yields a list that holds the snapshot from after the block, once it could be taken.
     Raises :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable` before anything has run.
     """
-    after: list[Taken] = []
+    looks = Around()
     if snapshots is None:
-        yield after
+        yield looks
         return
-    await in_thread(snapshots.take, f"before {what}", by="work", opens=True)
+    before = await in_thread(snapshots.take, f"before {what}", by="work", opens=True)
+    looks.before = before.snapshot
     try:
-        yield after
+        yield looks
     finally:
         with suppress(SnapshotUnavailable):  # the next one holds it as well
-            after.append(await in_thread(snapshots.take, f"after {what}", by="work"))
+            looks.after = await in_thread(snapshots.take, f"after {what}", by="work")
 
 
 async def begun(snapshots: Snapshots, what: str) -> Begun:

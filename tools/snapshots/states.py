@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+from daruma.state.data_dir import data_dir
 from daruma.tools.files.paths import Parts, parts_beneath
+from daruma.tools.files.tree import counts
 from daruma.tools.snapshots.ignore_patterns import Rules, decoded
 from daruma.tools.snapshots.outcome import (
     GONE,
@@ -233,6 +235,31 @@ def _found(top: int, path: Parts, contents: Contents) -> Entry | None:
             return Reader(contents.put_blob).entry(fd, path[-1], status)
     except GONE:
         return None
+
+
+# --- What lies in a workspace and in no snapshot of it.
+
+
+def unheld(workspace: Path, rules: Rules) -> Iterator[Parts]:
+    """Yield what is ignored, and repositories: outermost first, nothing that lies in them.
+
+    Caches, which come and go by themselves, and Daruma's own data are left out.
+    """
+    own = os.path.realpath(data_dir())
+    for at, folders, files in os.walk(workspace):
+        here = Path(at).relative_to(workspace).parts
+        kinds = [(name, True) for name in folders] + [(name, False) for name in files]
+        left = set[str]()
+        for name, directory in kinds:
+            parts = (*here, name)
+            outside = rules.outside(parts, directory=directory) or rules.repository(parts)
+            if not outside:
+                continue
+            left.add(name)
+            ours = os.path.realpath(Path(at, name)) == own
+            if not ours and counts("/".join(parts), directory=directory):
+                yield parts
+        folders[:] = [name for name in folders if name not in left]
 
 
 # --- Writing a snapshot's files into a folder of their own.

@@ -1,5 +1,6 @@
 """The demo: what a newcomer sees first has to be real, and to end as it says."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from daruma.graph.command_line.demo import (
 )
 from daruma.graph.command_line.diagnosis import program_path
 from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.tools.checks import commands_for
+from daruma.tools.checks import recognised_commands
 
 NAMES = ["fix", "gives-up", "rollback", "seven-falls"]
 
@@ -143,7 +144,7 @@ def test_a_scenario_is_whole(scenario: Scenario) -> None:
         command: subprocess.run(
             [sys.executable, "-m", *command.split()], cwd=repository, check=False
         ).returncode
-        for command in commands_for(path.name for path in repository.iterdir())
+        for command in asyncio.run(recognised_commands(repository))
     }
 
     assert found == {"pytest -x -q": 1, "ruff check": 0}
