@@ -142,12 +142,11 @@ class Asker:
 
     def _after(self, this: Pursuit, error: Exception, told: Told, *, seconds: float) -> Move:
         """Take down what failed, tell it, and return what comes next."""
-        failed = this.failed(error)
+        limits, elapsed = self._limits_of(this), self._clock() - this.began
+        failed = this.failed(error, limits, elapsed)
         self._circuits.count(this.circuit, failed.fault)
         only_one = self._circuits.is_open(this.circuit)
-        limits = self._limits_of(this)
         limits = limits.model_copy(update={"per_model": 1}) if only_one else limits
-        elapsed = self._clock() - this.began
         move = next_move(
             this.tried, chain=len(this.chain), limits=limits, elapsed=elapsed, luck=self._luck()
         )

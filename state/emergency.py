@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from daruma.state.failure import Code, Failure
+from daruma.state.failure import Code, Failure, Reason
 from daruma.state.record import record
 from daruma.state.settings.sections import EmergencyRule, FallbackChain
 
@@ -16,11 +16,13 @@ class Words:
     """Advice by code, and the fixed sentences of a result.
 
     ``headlines`` go before a failure's message, which is technical and always English; a language
-    without any lets the message stand alone. ``refused`` is the advice for what the provider will
-    refuse again. ``ended`` has places for ``status`` and ``reason``.
+    without any lets the message stand alone. ``reasons`` is the advice by what a model call
+    failed for, ``refused`` for any other that will be refused again. ``ended`` has places for
+    ``status`` and ``reason``.
     """
 
     advice: Mapping[Code, tuple[str, ...]]
+    reasons: Mapping[Reason, tuple[str, ...]]
     refused: tuple[str, ...]
     ended: str
     unknown: str
@@ -68,6 +70,31 @@ EN = Words(
             "Describe the goal in more detail, or try another model.",
         ),
         "bad_request": ("Correct the request and send it again.",),
+    },
+    reasons={
+        "too_large": (
+            "Set llm.context_window_tokens to what the model can read.",
+            "Show fewer tools, or take a model with a larger context.",
+        ),
+        "rate_limited": (
+            "Wait as long as the provider asks for, then `daruma retry`.",
+            "Name other models in llm.fallback_models.",
+        ),
+        "quota": (
+            "Add credit, or raise the limit at the provider, then `daruma retry`.",
+            "Name other models in llm.fallback_models.",
+        ),
+        "auth": ("Set the key (OPENAI_API_KEY) to one that the provider accepts for this model.",),
+        "not_found": (
+            "Check the model's name and address (llm.model, OPENAI_BASE_URL) with `daruma doctor`.",
+        ),
+        "tools_unsupported": (
+            "Take a model that calls tools (llm.model), or name one in llm.fallback_models.",
+        ),
+        "connection": (
+            "Check the address (OPENAI_BASE_URL) and that a server runs there: `daruma doctor`.",
+            "Try again with `daruma retry`.",
+        ),
     },
     refused=(
         "Set OPENAI_API_KEY to a key that the provider accepts for this model.",
@@ -119,6 +146,29 @@ ZH = Words(
         ),
         "bad_request": ("修正请求后重新发送。",),
     },
+    reasons={
+        "too_large": (
+            "把 llm.context_window_tokens 设为模型能读取的长度。",
+            "减少展示的工具，或换用上下文更长的模型。",
+        ),
+        "rate_limited": (
+            "按服务商要求的时间等待，然后运行 `daruma retry`。",
+            "在 llm.fallback_models 中设置备用模型。",
+        ),
+        "quota": (
+            "充值或向服务商提高限额，然后运行 `daruma retry`。",
+            "在 llm.fallback_models 中设置备用模型。",
+        ),
+        "auth": ("把密钥（OPENAI_API_KEY）设为服务商对该模型接受的密钥。",),
+        "not_found": ("用 `daruma doctor` 检查模型的名称和地址（llm.model、OPENAI_BASE_URL）。",),
+        "tools_unsupported": (
+            "换用支持工具的模型（llm.model），或在 llm.fallback_models 中设置一个。",
+        ),
+        "connection": (
+            "检查地址（OPENAI_BASE_URL）以及服务器是否在运行：`daruma doctor`。",
+            "运行 `daruma retry` 重试。",
+        ),
+    },
     refused=(
         "把 OPENAI_API_KEY 设为服务商对该模型接受的密钥。",
         "用 `daruma doctor` 检查模型的名称和地址（llm.model、OPENAI_BASE_URL）。",
@@ -165,6 +215,7 @@ _RETRYABLE: frozenset[Code] = frozenset(
     }
 )
 """The codes after which the same may go better; EM-02 names them."""
+_PASSING: frozenset[Reason] = frozenset({"rate_limited", "server", "connection"})
 
 _WORDS = {"en": EN, "zh": ZH}
 
@@ -205,19 +256,21 @@ def emergency_of(failure: Failure, chain: FallbackChain | None = None) -> Emerge
     """Build the structured error of a failure by rule; no model is asked.
 
     What ``chain`` says of the code counts before the built-in advice (EM-03). What is final is not
-    retryable, whatever its code. With emergency switched off there is the message alone.
+    retryable, whatever its code, unless time alone mends it. With emergency switched off there is
+    the message alone.
     """
     chain = chain or FallbackChain()
     rule = chain.emergency.rules.get(failure.code) or EmergencyRule()
     words = words_of(chain)
-    built_in = words.refused if failure.final else words.advice[failure.code]
+    by_code = words.refused if failure.final else words.advice[failure.code]
+    built_in = words.reasons.get(failure.reason, by_code)
     advice = built_in if rule.suggestions is None else rule.suggestions
     retryable = failure.code in _RETRYABLE if rule.retryable is None else rule.retryable
     return EmergencyError(
         error_code=failure.code,
         message=told(failure, words),
         suggestions=advice if chain.has_emergency else (),
-        retryable=retryable and not failure.final,
+        retryable=retryable and (not failure.final or failure.reason in _PASSING),
         original_error=failure.original_error,
     )
 

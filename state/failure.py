@@ -96,6 +96,21 @@ Code = Literal[
 ]
 
 
+Reason = Literal[
+    "too_large",
+    "rate_limited",
+    "quota",
+    "auth",
+    "not_found",
+    "tools_unsupported",
+    "bad_request",
+    "server",
+    "timeout",
+    "connection",
+    "unknown",
+]
+"""What a model call failed for (TL-17a): ``quota`` is used up, or a credit; ``unknown`` a bug."""
+
 UNUSABLE: Final = ("empty_answer", "refusal", "answer_cut_off")
 """What can be wrong with an answer that came: stands in a failure's ``original_error``."""
 
@@ -109,7 +124,8 @@ class Failure:
 
     ``detail`` keeps a traceback or an excerpt; ``original_error`` names the exception's type, or
     what was wrong with an answer. ``tool`` is the tool that it is about, if any. ``final`` marks
-    what no further try can overcome, such as a key that is refused.
+    what no further try of this run can overcome, such as a key that is refused. ``reason`` says
+    what a model call failed for.
     """
 
     code: Code
@@ -119,6 +135,7 @@ class Failure:
     detail: str = ""
     tool: str = ""
     final: bool = False
+    reason: Reason = "unknown"
     schema_version: int = 1
 
     @property
@@ -158,7 +175,7 @@ class ModelFailed(Exception):
 
     ``cause`` names the provider's exception, which is also its ``__cause__``. ``final`` says that
     the same would be refused again; ``failover`` tells what was tried; ``too_long`` that the
-    request was more than the model can read.
+    request was more than the model can read; ``reason`` what it failed for.
     """
 
     def __init__(
@@ -170,6 +187,7 @@ class ModelFailed(Exception):
         final: bool = False,
         failover: Failover | None = None,
         too_long: TooLong | None = None,
+        reason: Reason = "unknown",
     ) -> None:
         super().__init__(message)
         self.code: Code = code
@@ -177,6 +195,7 @@ class ModelFailed(Exception):
         self.final = final
         self.failover = failover
         self.too_long = too_long
+        self.reason: Reason = reason
 
 
 class TaskFailed(DarumaError):
@@ -210,6 +229,7 @@ def failure_of(error: ModelFailed, node: str) -> Failure:
         message=str(error),
         original_error=error.cause,
         final=error.final or error.too_long is not None,
+        reason=error.reason,
     )
 
 
@@ -228,6 +248,7 @@ def bug_in(node: str, error: BaseException | str) -> Failure:
         original_error=type(error).__name__,
         detail="".join(traceback.format_exception(error))[-8000:],
         final=isinstance(error, ModelFailed) and error.final,
+        reason=error.reason if isinstance(error, ModelFailed) else "unknown",
     )
 
 

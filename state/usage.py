@@ -18,6 +18,7 @@ class Usage:
     ``agent`` and ``task`` name who asked, and for what, where it was not the agent's own work.
     ``cached_tokens`` are those of the input that the provider had kept. ``usd`` is what it cost by
     the prices of that day, None where nobody knew one: a later price list changes no history.
+    ``estimated`` marks tokens that the provider did not tell, and that were counted here (BU-05).
     """
 
     role: Role
@@ -28,6 +29,7 @@ class Usage:
     task: str = ""
     cached_tokens: int = 0
     usd: float | None = None
+    estimated: bool = False
     schema_version: int = 1
 
 

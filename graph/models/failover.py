@@ -12,6 +12,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 from daruma.graph.models.calls import Request
 from daruma.graph.models.faults import CircuitOpen, Fault, ModelUnavailable, fault_of, keys_of
+from daruma.graph.models.provider_errors import MAX_MESSAGE
 from daruma.state.events import Event, ModelAttemptFailed, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import ModelFailed
 from daruma.state.settings.sections import Requests
@@ -140,6 +141,12 @@ def next_move(
     return Move("next model", last.place + 1) if others else given_up
 
 
+def is_beyond(fault: Fault, limits: Requests, elapsed: float) -> bool:
+    """Whether a server wants to be left alone for longer than a run waits for it (TL-17a)."""
+    wait = fault.retry_after
+    return wait is not None and (wait > MAX_RETRY_AFTER or elapsed + wait >= limits.total_seconds)
+
+
 def _wait(fault: Fault, here: int, limits: Requests, luck: float) -> float | None:
     """Return how long to wait, None if the server wants more than anybody would wait for."""
     if fault.kind == "mend":
@@ -199,9 +206,6 @@ def attempt_failed(
 
 
 # --- One answer that is asked for: where in the chain of models we are, and what failed so far.
-
-MAX_MESSAGE = 500
-"""Characters of a provider's message that are kept; some send whole pages."""
 
 
 @dataclass
@@ -269,9 +273,10 @@ class Pursuit:
             "why": last.fault.message,
         }
 
-    def failed(self, error: Exception) -> Tried:
+    def failed(self, error: Exception, limits: Requests, elapsed: float) -> Tried:
         """Take down what failed; a request without an option that was refused comes next."""
         fault = fault_of(error)
+        fault = replace(fault, hopeless=fault.hopeless or is_beyond(fault, limits, elapsed))
         said = clean(without_keys(fault.message, keys_of(self.asked))[:MAX_MESSAGE])
         fault = replace(fault, message=said)
         request = self.request.without_refused(fault)
@@ -311,11 +316,13 @@ class Pursuit:
         last: dict[int, Fault] = {each.place: each.fault for each in self.tried}
         fault = self.tried[-1].fault
         said = [f"{self.chain[place]}: {each.message}" for place, each in last.items()]
+        alone = len(last) == 1 and fault.reason == "unknown"
         return ModelFailed(
-            fault.message if len(last) == 1 else "; ".join(said),
+            fault.message if alone else "; ".join(said),
             code=fault.code,
             cause=fault.cause,
             final=all(each.hopeless for each in last.values()),
             failover=self.failover(),
             too_long=fault.too_long,
+            reason=fault.reason,
         )

@@ -1,21 +1,29 @@
 """What can go wrong with a chat model, and what that means for the next request."""
 
-import math
 import re
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from json import JSONDecodeError
+from socket import gaierror
 from typing import Any, Final, Literal, TypeGuard
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from daruma.graph.models.provider_errors import (
+    MAX_MESSAGE,
+    ProviderFailure,
+    read_failure,
+    retry_after,
+)
 from daruma.state.errors import DarumaError
-from daruma.state.failure import TooLong
+from daruma.state.failure import Reason, TooLong
+from daruma.state.text import printable_line
+from daruma.tools.text.secrets import without_keys
 
 # --- What can go wrong between the machine and a chat model, as one small tree.
 #
@@ -77,101 +85,50 @@ class ScriptExhausted(ScriptError):
     """Raised when a role is asked once more than its script has turns."""
 
 
-# --- Telling from a provider's words that a request was more than its model can read. Pure.
-#
-# OpenAI has the code `context_length_exceeded`; who speaks its protocol (vLLM, llama.cpp, Ollama,
-# proxies before other providers) says it in words alone.
-
-_STATUSES: Final = frozenset({400, 413, 422})
-_SAYS_SO: Final = re.compile(
-    r"context_length_exceeded|context[ _]?(length|window|size)|maximum context|prompt is too long"
-    r"|input is too long|too many (input )?tokens|input token count|maximum prompt length"
-    r"|reduce the length of the (messages|prompt|input)"
-    r"|exceeds? the (model's )?max\w* .{0,30}tokens",
-    re.IGNORECASE,
-)
-_NUMBER: Final = r"([0-9][0-9,_]{2,})"
-_MOST: Final = (
-    rf"(?:maximum|max)\D{{0,40}}(?:length|window|size|tokens|of|is|=|:)\D{{0,20}}{_NUMBER}",
-    rf"{_NUMBER} (?:tokens )?(?:maximum|max\b)",
-    rf"(?:window|context|limit)\D{{0,30}}{_NUMBER}",
-)
-_SENT: Final = (
-    rf"(?:resulted in|requested|contains?(?: at least)?|count \(|too long:)\D{{0,20}}{_NUMBER}",
-)
-
-
-def too_long(words: str, status: int | None) -> TooLong | None:
-    """Return what a refusal says of the length of a request, None if it is about something else."""
-    if status not in _STATUSES or not _SAYS_SO.search(words):
-        return None
-    most, sent = _first(_MOST, words), _first(_SENT, words)
-    return TooLong(most, sent if sent > most else 0)
-
-
-def _first(patterns: tuple[str, ...], words: str) -> int:
-    found = (re.search(pattern, words, re.IGNORECASE) for pattern in patterns)
-    return next((int(re.sub(r"[,_]", "", each[1])) for each in found if each), 0)
-
-
-# --- When a server wants to be asked again, as its headers say it.
-
-
-def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Return the seconds to wait: `Retry-After-Ms`, else `Retry-After` in seconds or as a date.
-
-    `now` is the time as `time.time` tells it. None where there is nothing that can be read.
-    """
-    given = {str(name).lower(): str(value).strip() for name, value in headers.items()}
-    milliseconds = _number(given.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    said = given.get("retry-after", "")
-    seconds = _number(said)
-    return _until(said, now) if seconds is None else seconds
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return max(number, 0.0) if math.isfinite(number) else None
-
-
-def _until(text: str, now: float) -> float | None:
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(aware.timestamp() - now, 0.0)
-
-
 # --- What a provider's exception means for the next request. Pure.
 #
-# By attributes, as every provider has classes of its own; the first line that fits counts:
+# By attributes, as every provider has classes of its own; by what the provider said:
 #
-#     no model can be made, a circuit is open           next (for good, if no model can be made)
-#     a request that is too long                        final: it is made smaller by whoever made it
-#     `model_not_found`, 402, 404, used-up quota        next
-#     401                                               final, for good
-#     403                                               next if it speaks of the model, else as 401
-#     408, 409, 425, 429, 5xx                           again
-#     400, 422 that speak of tools, functions, schema   next
-#     any other status from 300                         final
-#     timeouts, lost connections, answers that can
-#     not be read, errors in the midst of a stream      again
+#     no model can be made                              next, for good
+#     a circuit is open                                 next
+#     too_large                                         final: whoever made it makes it smaller
+#     quota, not_found, tools_unsupported               next, for good
+#     auth                                              final, for good
+#     rate_limited, server, timeout, connection         again
+#     bad_request of 400, 422 that speaks of tools      next
+#     any other bad_request                             final
 #     anything else                                     next: a bug is asked once of each model
+#
+# "For good" is for as long as a run lasts; so long is a server gone that can not be reached, once
+# the requests to it are used up.
 
 Kind = Literal["again", "mend", "next", "final"]
 
-_AGAIN = frozenset({408, 409, 425, 429})
-_SPENT = frozenset({402, 404})
-_TOOLS = re.compile(r"(?<![a-z])(tool|function|schema)s?(?![a-z])", re.IGNORECASE)
-_MODEL = re.compile(r"(?<![a-z])models?(?![a-z])", re.IGNORECASE)
+_FATES: Final[Mapping[Reason, tuple[Kind, bool]]] = {
+    "too_large": ("final", False),
+    "quota": ("next", True),
+    "not_found": ("next", True),
+    "tools_unsupported": ("next", True),
+    "auth": ("final", True),
+    "rate_limited": ("again", False),
+    "server": ("again", False),
+    "timeout": ("again", False),
+    "connection": ("again", False),
+    "bad_request": ("final", False),
+    "unknown": ("next", False),
+}
 _LOST = frozenset({"TransportError", "APIConnectionError", "ClientError", "APIError"})
 """What httpx, the clients made of one mould (OpenAI, Anthropic), and aiohttp call it."""
+_TITLES: Final[Mapping[Reason, str]] = {
+    "too_large": "the request is too large",
+    "rate_limited": "too many requests",
+    "quota": "the quota or the credit is used up",
+    "auth": "the key is refused",
+    "not_found": "no such model or address",
+    "tools_unsupported": "the model takes no tools",
+    "bad_request": "the request is refused",
+    "server": "the server failed",
+}
 
 
 @dataclass(frozen=True)
@@ -179,8 +136,8 @@ class Fault:
     """A request that brought no answer, and what can be done: ask again, the next model, nothing.
 
     A kind of its own, "mend", is asking again at once with a request that was mended.
-    `retry_after` is in seconds. `hopeless` says that the same would be refused at any later time;
-    `cause` names the exception.
+    `retry_after` is in seconds. `hopeless` says that the same would be refused for as long as a run
+    lasts; `cause` names the exception, `address` the server's host and port.
     """
 
     kind: Kind
@@ -191,53 +148,82 @@ class Fault:
     retry_after: float | None = None
     hopeless: bool = False
     too_long: TooLong | None = None
+    reason: Reason = "unknown"
 
 
 def fault_of(error: Exception, *, now: float | None = None) -> Fault:
     """Say what an exception means. `now` is the time for a `Retry-After` that is a date."""
     status = next((found for each in _causes(error) if (found := _status(each))), None)
-    kind, hopeless = _fate(error, status)
-    overflow = too_long(_words(error), status)
-    kind = "final" if overflow else kind  # no model is asked with it: it is made smaller first
+    failure = _failure_of(error, status, time.time() if now is None else now)
+    kind, hopeless = _fate(error, status, failure)
+    overflow = TooLong(failure.limit or 0, failure.sent or 0)
     return Fault(
         kind=kind,
-        message=" ".join(str(error).split()) or type(error).__name__,
+        message=_line_of(error, status, failure),
         cause=type(error).__name__,
         code="timeout" if _is_timeout(error) else "llm_failure",
         status=status,
-        retry_after=_retry_after(error, time.time() if now is None else now),
+        retry_after=failure.wait,
         hopeless=hopeless,
-        too_long=overflow,
+        too_long=overflow if failure.reason == "too_large" else None,
+        reason=failure.reason,
     )
 
 
-def _fate(error: Exception, status: int | None) -> tuple[Kind, bool]:
+def _fate(error: Exception, status: int | None, failure: ProviderFailure) -> tuple[Kind, bool]:
     if isinstance(error, ModelUnavailable):
         return "next", True
-    if isinstance(error, CircuitOpen):
+    if failure.reason == "bad_request" and status in {400, 422} and failure.of_tools:
         return "next", False
-    words = _words(error)
-    if status in _SPENT or "model_not_found" in words or "insufficient_quota" in words:
-        return "next", False
-    if status is not None and status >= 300:
-        return _of_status(status, words)
-    return ("again" if status or _is_passing(error) else "next"), False
+    kind, hopeless = _FATES[failure.reason]
+    return kind, hopeless or _is_unreachable(error)
 
 
-def _of_status(status: int, words: str) -> tuple[Kind, bool]:
-    if status in _AGAIN or status >= 500:
-        return "again", False
-    if status == 403 and _MODEL.search(words):
-        return "next", False
-    if status in {401, 403}:
-        return "final", True
-    speaks_of_tools = status in {400, 422} and _TOOLS.search(words)
-    return ("next" if speaks_of_tools else "final"), False
+def _failure_of(error: Exception, status: int | None, now: float) -> ProviderFailure:
+    body = next((found for each in _causes(error) if (found := _body(each))), None)
+    headers = next((found for each in _causes(error) if (found := _headers(each))), {})
+    if isinstance(error, (BrokenAnswer, JSONDecodeError)) or (status or 300) < 300:
+        return ProviderFailure("server", _one_line(error))
+    if status is None and body is None and not _is_overflow(error):
+        return _of_its_type(error, headers, now)
+    failure = read_failure(status, headers, _attributes(error) if body is None else body, now=now)
+    if _is_overflow(error) and failure.reason != "too_large":
+        return replace(failure, reason="too_large")
+    return failure
 
 
-def _is_passing(error: Exception) -> bool:
-    if isinstance(error, (BrokenAnswer, JSONDecodeError)) or _is_timeout(error):
-        return True
+def _of_its_type(error: Exception, headers: Mapping[str, str], now: float) -> ProviderFailure:
+    """Read what never came to an answer of the provider by the exception's type."""
+    words, wait = _one_line(error), retry_after(headers, now=now)
+    if _is_timeout(error):
+        return ProviderFailure("timeout", words, wait=wait)
+    return ProviderFailure("connection" if _is_lost(error) else "unknown", words, wait=wait)
+
+
+def _one_line(error: Exception) -> str:
+    return printable_line(without_keys(str(error)), MAX_MESSAGE) or type(error).__name__
+
+
+def _line_of(error: Exception, status: int | None, failure: ProviderFailure) -> str:
+    """Say in one line what happened: where, why, and the provider's own words."""
+    address = next((found for each in _causes(error) if (found := _address(each))), "")
+    if failure.reason == "connection":
+        why = next((found for each in _origins(error) if (found := _why_lost(each))), failure.words)
+        return f"no connection to {address}: {why}" if address else f"no connection: {why}"
+    if failure.reason == "unknown" or (status is None and isinstance(error, BrokenAnswer)):
+        return failure.words
+    title = _TITLES.get(failure.reason, "")
+    if failure.wait is not None and failure.reason in {"rate_limited", "server"}:
+        title = f"{title}, asks for a wait of {failure.wait:g} s"
+    number = f"HTTP {status}" if status else ""
+    where = " ".join(filter(None, (address, number)))
+    return ": ".join(filter(None, (where, title, failure.words)))
+
+
+# --- What is read off exceptions, by attributes that the clients of many providers have. Pure.
+
+
+def _is_lost(error: Exception) -> bool:
     return any(
         # An error that names a file is about this machine, not about the network.
         (isinstance(each, OSError) and each.filename is None) or not _LOST.isdisjoint(_names(each))
@@ -245,8 +231,17 @@ def _is_passing(error: Exception) -> bool:
     )
 
 
+def _is_unreachable(error: Exception) -> bool:
+    return any(isinstance(each, ConnectionRefusedError | gaierror) for each in _origins(error))
+
+
 def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, TimeoutError) or any("Timeout" in name for name in _names(error))
+
+
+def _is_overflow(error: BaseException) -> bool:
+    """Whether LangChain's client of the provider knows it for one."""
+    return "ContextOverflowError" in _names(error)
 
 
 def _names(error: BaseException) -> set[str]:
@@ -258,6 +253,28 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     yield error
     if error.__cause__ is not None:
         yield error.__cause__
+
+
+def _origins(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and all that it came of, each once."""
+    left, seen = [error], set[int]()
+    while left:
+        each = left.pop(0)
+        if id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            left += [one for one in (each.__cause__, each.__context__) if one]
+            left += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+
+
+def _why_lost(error: BaseException) -> str:
+    """Say why there is no connection, empty where the error does not tell."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, gaierror):
+        return "the name is not resolved"
+    told = isinstance(error, OSError) and error.filename is None and error.strerror
+    return printable_line(told).lower() if isinstance(told, str) else ""
 
 
 def _status(error: BaseException) -> int | None:
@@ -276,18 +293,39 @@ def _is_number(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and value.isascii() and value.isdigit()
 
 
-def _words(error: BaseException) -> str:
-    named = (getattr(error, name, None) for name in ("code", "param", "message"))
-    return " ".join([*(word for word in named if isinstance(word, str)), str(error)])
+def _body(error: BaseException) -> object | None:
+    """Return what the provider sent, whole where the response is at hand; None if nothing is."""
+    response: Any = getattr(error, "response", None)
+    if isinstance(response, Mapping):  # botocore
+        return response
+    with suppress(Exception):  # of a stream that was never read
+        if isinstance(response.text, str) and response.text.strip():
+            return response.text
+    bodies = (getattr(error, "body", None), getattr(error, "details", None))
+    return next((each for each in bodies if each and isinstance(each, Mapping | list | str)), None)
 
 
-def _retry_after(error: BaseException, now: float) -> float | None:
-    for each in _causes(error):
-        for owner in (getattr(each, "response", None), each):
-            headers: Any = getattr(owner, "headers", None)
-            if isinstance(headers, Mapping) and (wait := retry_after(headers, now=now)) is not None:
-                return wait
+def _attributes(error: BaseException) -> Mapping[str, object]:
+    """Return what the client says of an answer that it did not keep."""
+    named = {name: getattr(error, name, None) for name in ("code", "param", "type")}
+    return {"message": str(error)} | {k: v for k, v in named.items() if isinstance(v, str)}
+
+
+def _headers(error: BaseException) -> Mapping[str, str] | None:
+    for owner in (getattr(error, "response", None), error):
+        headers: Any = getattr(owner, "headers", None)
+        if isinstance(headers, Mapping):
+            return headers
     return None
+
+
+def _address(error: BaseException) -> str:
+    """Return host and port of the server that was asked, empty where the error does not tell."""
+    url = ""
+    with suppress(Exception):  # a request that is not set
+        url = str(error.request.url)  # type: ignore[attr-defined]
+    parts = urlsplit(url)
+    return parts.netloc.rpartition("@")[2]
 
 
 # --- Models that keep failing are left alone for a while, by all calls of this process.
@@ -295,12 +333,15 @@ def _retry_after(error: BaseException, now: float) -> float | None:
 FAILURES = 3
 """In a row: what one call at most asks of a model."""
 OPEN_SECONDS = 30.0
+MOST_OPEN_SECONDS = 3600.0
+"""Where the provider said for how long; whoever paid meanwhile is heard after that."""
 
 
 @dataclass
 class _Circuit:
     failures: int = 0
     opened_at: float = 0.0
+    seconds: float = OPEN_SECONDS
 
     @property
     def is_open(self) -> bool:
@@ -310,8 +351,9 @@ class _Circuit:
 class Circuits:
     """The circuits of models, by key; thread-safe. A key that is None has none.
 
-    After `FAILURES` failures in a row a circuit is open for `OPEN_SECONDS`. Then one request is let
-    through as a trial: an answer closes it, else it stays open for as long again.
+    After `FAILURES` failures in a row a circuit is open for `OPEN_SECONDS`; at once, and for as
+    long as the provider said, where a quota is used up. Then one request is let through as a trial:
+    an answer closes it, else it stays open for as long again.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -335,7 +377,7 @@ class Circuits:
             circuit = self._circuits.get(key or "")
             if circuit is None or not circuit.is_open:
                 return True
-            if self._clock() - circuit.opened_at < OPEN_SECONDS:
+            if self._clock() - circuit.opened_at < circuit.seconds:
                 return False
             # For the others it opens anew, so that a trial that is cancelled leaves nothing behind.
             circuit.opened_at = self._clock()
@@ -349,14 +391,17 @@ class Circuits:
 
     def count(self, key: str | None, fault: Fault) -> None:
         """Count a failure that another request might not meet; a refusal is an answer too."""
-        if fault.kind != "again":
+        is_used_up = fault.hopeless and fault.reason in {"quota", "rate_limited", "server"}
+        if fault.kind != "again" and not is_used_up:
             if fault.status is not None:
                 self.answered(key)
         elif key is not None:
             with self._lock:
                 circuit = self._circuits.setdefault(key, _Circuit())
-                circuit.failures += 1
+                circuit.failures += FAILURES if is_used_up else 1
                 circuit.opened_at = self._clock()
+                wanted = fault.retry_after or 0.0 if is_used_up else 0.0
+                circuit.seconds = min(max(OPEN_SECONDS, wanted), MOST_OPEN_SECONDS)
 
     def answered(self, key: str | None) -> None:
         """Close the circuit."""

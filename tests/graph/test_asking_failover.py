@@ -114,7 +114,7 @@ async def test_all_requests_together_end_in_time() -> None:
     with serving(Fault(hang=threading.Event())) as asking:
         error = await asking.fail(Asker(Models("openai:m", requests=Requests(total_seconds=0.6))))
 
-    assert str(error).startswith("no answer within 0.")
+    assert str(error).startswith("openai:m: no answer within 0.")
     assert asking.asked == "m"
 
 

@@ -1,9 +1,10 @@
 """What each kind of failure of each kind of client means for the next request."""
 
 import json
+import socket
 from http import HTTPStatus
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import openai
@@ -19,6 +20,7 @@ from daruma.graph.models.faults import (
     ScriptInvalid,
     fault_of,
 )
+from daruma.state.failure import TooLong
 
 NOW = 1_000_000_000.0
 
@@ -126,16 +128,95 @@ def test_a_failure_has_its_fate(error: Exception, kind: Kind) -> None:
     assert fault_of(error).kind == kind
 
 
-def test_only_what_no_time_can_mend_is_hopeless() -> None:
-    """A key that is refused, and settings of which no model can be made."""
-    hopeless = [error for error, _ in TABLE if fault_of(error).hopeless]
+def test_only_what_a_run_can_not_mend_is_hopeless() -> None:
+    """TL-17a: a provider that said no for good, and settings of which no model can be made."""
+    faults = [fault_of(error) for error, _ in TABLE]
 
-    assert [getattr(error, "status_code", type(error)) for error in hopeless] == [
-        401,
-        403,
+    said_no = {"auth", "not_found", "quota", "tools_unsupported"}
+    assert {each.reason for each in faults if each.hopeless} == {*said_no, "unknown"}
+    assert all(each.hopeless for each in faults if each.reason in said_no)
+    hopeless = [error for error, _ in TABLE if fault_of(error).hopeless]
+    assert [type(error) for error in hopeless if fault_of(error).reason == "unknown"] == [
         ModelUnavailable,
         ScriptInvalid,
     ]
+
+
+def refused(url: str = "http://127.0.0.1:9/v1") -> Exception:
+    """What OpenAI's client raises where nobody listens."""
+    error = openai.APIConnectionError(request=cast("Any", httpx.Request("POST", url)))
+    error.__cause__ = httpx.ConnectError("All connection attempts failed")
+    error.__cause__.__context__ = OSError("All connection attempts failed")
+    group = ExceptionGroup("several", [ConnectionRefusedError(111, "Connection refused")])
+    error.__cause__.__context__.__cause__ = group
+    return error
+
+
+def unresolved() -> Exception:
+    """The same where the name means nothing."""
+    error = openai.APIConnectionError(
+        request=cast("Any", httpx.Request("POST", "https://me:pw@no.where/v1"))
+    )
+    error.__cause__ = socket.gaierror(-2, "Name or service not known")
+    return error
+
+
+LINES = [
+    (refused(), "no connection to 127.0.0.1:9: connection refused"),
+    (unresolved(), "no connection to no.where: the name is not resolved"),
+    (
+        ConnectionResetError(104, "Connection reset by peer"),
+        "no connection: connection reset by peer",
+    ),
+    (of(401, message="no such key"), "127.0.0.1:9 HTTP 401: the key is refused: no such key"),
+    (
+        of(429, {"Retry-After": "3600"}, message="slow down"),
+        "127.0.0.1:9 HTTP 429: too many requests, asks for a wait of 3600 s: slow down",
+    ),
+    (
+        of(429, code="insufficient_quota"),
+        "127.0.0.1:9 HTTP 429: the quota or the credit is used up: no",
+    ),
+    (
+        of(400, message="m does not support tools"),
+        "127.0.0.1:9 HTTP 400: the model takes no tools: m does not support tools",
+    ),
+    (Odd("busy", status_code=529), "HTTP 529: the server failed: busy"),
+    (ScriptedFault("down"), "down"),
+    (ValueError("a bug"), "a bug"),
+]
+
+
+@pytest.mark.parametrize(("error", "line"), LINES, ids=lambda part: repr(part)[:40])
+def test_a_failure_is_one_line_with_where_and_why(error: Exception, line: str) -> None:
+    """TL-17a: the address, the reason, the provider's own words."""
+    assert fault_of(error).message == line
+
+
+def test_a_server_that_is_not_there_is_given_up_for_the_run() -> None:
+    """A connection that was lost may come back."""
+    assert [fault_of(each).hopeless for each in (refused(), unresolved())] == [True, True]
+    assert not fault_of(openai.APIConnectionError(request=REQUEST)).hopeless
+
+
+def test_the_body_counts_not_the_summary_of_the_client() -> None:
+    """TL-17a: of bodies without an object `error` OpenAI's client tells the status alone."""
+    text = json.dumps([{"error": {"code": 400, "message": "prompt is too long for the context"}}])
+    client = openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9/v1")
+    response: Any = httpx.Response(400, text=text, request=REQUEST)
+    error = client._make_status_error_from_response(response)
+
+    assert str(error) == "Error code: 400"
+    assert fault_of(error).too_long == TooLong()
+
+
+def test_what_a_client_knows_for_too_long_is_believed() -> None:
+    """LangChain's clients have a class for it."""
+
+    class ContextOverflowError(Exception):
+        status_code = 400
+
+    assert fault_of(ContextOverflowError("no")).too_long == TooLong()
 
 
 def test_a_timeout_is_told_from_other_failures() -> None:

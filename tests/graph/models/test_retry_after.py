@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.graph.models.faults import retry_after
+from daruma.graph.models.provider_errors import retry_after
 
 NOW = 1_000_000_000.0  # Sun, 09 Sep 2001 01:46:40 GMT
 
