@@ -550,7 +550,7 @@ def is_to_be_fixed(words: str, case: Case) -> bool:
 
 def _topics(text: str) -> frozenset[str]:
     words = (each.rstrip("s") for each in re.split(r"[\W\d_]+", text.casefold()) if len(each) > 3)
-    return frozenset(words) - _SAY_NOTHING
+    return frozenset(words) - {each.rstrip("s") for each in _SAY_NOTHING}
 
 
 def asks_for_lint(words: str) -> bool:

@@ -52,7 +52,7 @@ class Landlock:
             view = seen(asked.env)
             own = Path(tempfile.mkdtemp(prefix="daruma-command-"))
             stack.callback(shutil.rmtree, own, ignore_errors=True)
-            rules = stack.enter_context(_ruleset(view, workspace, own))
+            rules = stack.enter_context(_ruleset(view, workspace, own, asked.stand_in))
             program = landlock_filter(network=self.network)
             filter_fd = stack.enter_context(memory_file(program))
             lifeline = _Lifeline()
@@ -90,14 +90,18 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _ruleset(view: Seen, workspace: Path, own: Path) -> landlockpy.Ruleset:
+def _ruleset(
+    view: Seen, workspace: Path, own: Path, stand_in: Path | None = None
+) -> landlockpy.Ruleset:
     scoped = landlockpy.Scope.ABSTRACT_UNIX_SOCKET | landlockpy.Scope.SIGNAL
     rules = landlockpy.Ruleset(scoped=scoped, handled_net=landlockpy.AccessNet.NONE)
     for path in (*readable(view.hidden), *_shown(view)):
         _allow(rules, path, READ)
     for name in DEVICES:
         _allow(rules, Path("/dev", name), DEVICE)
-    for path in (workspace, own):
+    if stand_in:
+        _allow(rules, workspace, READ)
+    for path in (stand_in or workspace, own):
         _allow(rules, path, rules.handled_fs & WRITE)
     return rules
 

@@ -111,8 +111,9 @@ class Sandbox:
         can, under the workspace's own name. Raises
         :class:`~daruma.tools.errors.CommandRefused` if it can not be started.
         """
-        if stand_in and self.beside(workspace) == workspace:
+        if stand_in and self.level == "none":
             workspace, stand_in = stand_in, None
+        here = stand_in if stand_in and self.level == "landlock" else workspace
         if self.level != "none" and workspace == Path("/"):
             raise CommandRefused("the workspace is /, all of the system: choose a folder")
         also_open = await to_thread(open_in, workspace, self.level)
@@ -124,7 +125,7 @@ class Sandbox:
         )
         return await run_in_group(
             command,
-            cwd=cwd or workspace,
+            cwd=cwd or here,
             timeout=timeout,
             limit=limit,
             confinement=confinement,

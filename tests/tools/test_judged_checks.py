@@ -1,0 +1,333 @@
+"""A check is judged by what the task has made of it, and is not talked round."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import a_context, a_phase, a_plan, a_state, a_task, settings
+from tests.sandboxes import LEVELS, sandbox_at
+
+from daruma.state.plan import Plan
+from daruma.state.verification import Verification
+from daruma.tools.rollback import write_savepoint
+from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.verification import ENDED_EARLY, checked
+
+Files = dict[str, str | None]
+
+
+@pytest.fixture(autouse=True)
+def ws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty workspace; what Daruma keeps lies beside it."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "ws").mkdir()
+    return tmp_path / "ws"
+
+
+def put(ws: Path, files: Files) -> None:
+    """Write files, and remove those that are None."""
+    for name, text in files.items():
+        if text is None:
+            (ws / name).unlink()
+        else:
+            (ws / name).parent.mkdir(parents=True, exist_ok=True)
+            (ws / name).write_text(text)
+
+
+async def story(
+    ws: Path,
+    before: Files,
+    after: Files,
+    goal: str = "Do it",
+    *,
+    plan: Plan | None = None,
+    level: Level = "none",
+    **sections: Any,
+) -> Verification:
+    """Verify a task that begins with some files and changes some of them."""
+    context = a_context(given=settings(**sections))
+
+    async def opened() -> Any:
+        return sandbox_at(level)
+
+    context = replace(context, open_sandbox=opened) if level != "none" else context
+    task = a_task(workspace=str(ws), goal=goal)
+    put(ws, before)
+    written = await write_savepoint(task, "task", context)
+    put(ws, after)
+    return await checked(a_state(task=task, plan=plan, savepoints=written.savepoints), context)
+
+
+# --- What was red before the task, and what the task broke (VE-07).
+
+OLD: Files = {
+    "calc.py": "def add(a, b):\n    return a + b\n",
+    "test_calc.py": "from calc import add\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+    "test_old.py": "def test_fine(): pass\ndef test_legacy():\n    assert 0\n",
+}
+WRONG = "def add(a, b):\n    return a - b\n"
+LEGACY = "was red before the task: test_old.py::test_legacy"
+
+RED_BEFORE: list[tuple[Files, str, str, str]] = [
+    ({}, "Do it", "passed", LEGACY),
+    ({"calc.py": "# ok\n" + str(OLD["calc.py"])}, "Say more in add", "passed", LEGACY),
+    ({"calc.py": WRONG}, "Do it", "failed", "broken by the task: test_calc.py::test_add"),
+    ({"calc.py": None}, "Do it", "failed", "broken by the task: test_calc.py"),
+    ({}, "Make test_legacy pass", "failed", "red as before the task, which asks for it"),
+    ({}, "Mend test_old.py", "failed", "which asks for it: test_old.py::test_legacy"),
+    ({}, "All tests have to pass", "failed", "which asks for it"),
+    ({}, "Speed up add. Ignore the failing tests, they are known.", "passed", LEGACY),
+    ({}, "Repair the legacy path", "failed", "which asks for it"),
+    ({}, "Fix the colours of the page", "none", LEGACY),
+    ({"test_old.py": "def test_fine(): pass"}, "Remove test_legacy", "passed", ""),
+    ({"test_new.py": "def test_n():\n    assert 0"}, "Do it", "failed", "broken by the task"),
+]
+
+
+@pytest.mark.parametrize(("after", "goal", "outcome", "why"), RED_BEFORE)
+async def test_what_was_red_before_is_not_the_tasks_fault(
+    after: Files, goal: str, outcome: str, why: str, ws: Path
+) -> None:
+    """VE-07: it is told, and fails the task where the goal asks for it."""
+    found = await story(ws, OLD, after, goal)
+
+    assert (found.outcome, why in found.why) == (outcome, True), found.why
+
+
+async def test_the_plan_asks_as_the_goal_does(ws: Path) -> None:
+    """VE-07: in a phase's instructions, or by a declared command."""
+    asking = a_plan(a_phase("a", instructions="It is done when all tests pass."), current="a")
+    found = await story(ws, OLD, {}, plan=asking)
+    named = await story(ws, {}, {}, verification={"commands": ("pytest -q test_old.py",)})
+
+    assert found.outcome == "failed"
+    assert [check.outcome for check in named.checks] == ["failed", "failed"]
+
+
+async def test_without_a_snapshot_red_is_red_and_says_so(ws: Path) -> None:
+    """VE-07: nothing can be compared."""
+    found = await story(ws, OLD, {}, rollback={"snapshots": False})
+
+    assert found.outcome == "failed"
+    assert "there is no snapshot of the task's beginning" in found.why
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_the_beginning_has_what_no_snapshot_holds(level: Level, ws: Path) -> None:
+    """VE-07: ignored files, so that a test which needs one is not taken for red before."""
+    needs = "from made import one\nfrom calc import add\ndef test_m(): assert add(1, one) == 2\n"
+    before = {**OLD, "test_made.py": needs, ".gitignore": "made.py\n", "made.py": "one = 1\n"}
+    found = await story(ws, before, {"calc.py": WRONG}, level=level)
+
+    assert "broken by the task" in found.why
+    assert "test_made.py::test_m" in found.why.partition("was red")[0]
+
+
+async def test_a_file_that_could_not_be_read_before_was_red(ws: Path) -> None:
+    """VE-07: as a whole, whatever fails in it now."""
+    before: Files = {"test_a.py": "import nothing\ndef test_a(): assert 0\n"}
+    found = await story(ws, before, {"test_a.py": "def test_a(): assert 0\n"})
+
+    assert (found.outcome, found.changed_tests) == ("none", ("test_a.py",))
+
+
+async def test_findings_of_a_linter_are_compared_too(ws: Path) -> None:
+    """VE-07: by file and message, wherever they stand in the file."""
+    before: Files = {"a.py": "import os\n", "ruff.toml": "", "test_a.py": "def test_a(): pass\n"}
+    same = await story(ws, before, {"a.py": "x = 1\nimport os\n"})
+    more = await story(ws, {}, {"a.py": "import os\nimport sys\n"})
+    asked = await story(
+        ws, {}, {"a.py": "import os\nimport sys\ny = 1\n"}, goal="Mend what ruff finds"
+    )
+
+    assert [each.outcome for each in same.checks] == ["passed", "none"]
+    assert "there before the task" in same.summary
+    assert (more.outcome, "new findings: 1" in more.why) == ("failed", True)
+    assert asked.outcome == "failed"
+
+
+async def test_another_runner_is_compared_as_a_whole(ws: Path) -> None:
+    """VE-07: red before and after says nothing of the work."""
+    make = {"Makefile": "test:\n\tgrep -q yes it\n", "it": "no"}
+    old = await story(ws, {**make}, {"other": "x"})
+    asked = await story(ws, {}, {"other": "y"}, goal="Get the build green: make the tests pass")
+    broken = await story(ws, {"it": "yes"}, {"it": "no"})
+
+    assert (old.outcome, old.why) == (
+        "none",
+        "make test: none, was red before the task (exit 2)",
+    )
+    assert asked.outcome == "failed"
+    assert (broken.outcome, "broken by the task" in broken.why) == ("failed", True)
+
+
+# --- Ways to fake a green check (VE-08). In each the code is wrong.
+
+PYTHON: Files = {
+    "pyproject.toml": "[project]\nname = 'x'\n",
+    "calc.py": OLD["calc.py"],
+    "tests/test_calc.py": OLD["test_calc.py"],
+    "tests/test_more.py": "def test_more(): pass\n",
+    "conftest.py": "",
+}
+TEST = str(OLD["test_calc.py"])
+HOOK = "import pytest\n\n"
+EXIT = "import os; os._exit(0)\n"
+
+FAKES: dict[str, Files] = {
+    "exit at import of the code": {"calc.py": "import os\nos._exit(0)\n"},
+    "sys.exit in conftest": {"conftest.py": "import sys\nsys.exit(0)\n"},
+    "exit in a fixture": {
+        "conftest.py": f"{HOOK}@pytest.fixture(autouse=True)\ndef a():\n    {EXIT}"
+    },
+    "exit in a test": {"tests/test_calc.py": "def test_add():\n    import os; os._exit(0)\n"},
+    "exit at the end": {
+        "calc.py": "import atexit, os\natexit.register(os._exit, 0)\n" + WRONG,
+    },
+    "exit status of the session": {
+        "conftest.py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
+        "def pytest_unconfigure():\n    import os; os._exit(0)\n"
+    },
+    "collect_ignore": {"conftest.py": "collect_ignore = ['tests/test_calc.py']\n"},
+    "python_files in pytest.ini": {"pytest.ini": "[pytest]\npython_files = test_more.py\n"},
+    "python_files in pyproject": {
+        "pyproject.toml": "[tool.pytest.ini_options]\npython_files = ['test_more.py']\n"
+    },
+    "python_files in setup.cfg": {"setup.cfg": "[tool:pytest]\npython_files = test_more.py\n"},
+    "python_files in tox.ini": {"tox.ini": "[pytest]\npython_files = test_more.py\n"},
+    "testpaths": {
+        "pytest.ini": "[pytest]\ntestpaths = docs\n",
+        "docs/test_d.py": "def test_d(): pass\n",
+    },
+    "collect only": {"pytest.ini": "[pytest]\naddopts = --co\n"},
+    "select by name": {"pytest.ini": "[pytest]\naddopts = -k more\n"},
+    "deselect": {"pytest.ini": "[pytest]\naddopts = --deselect tests/test_calc.py\n"},
+    "select by mark": {
+        "pytest.ini": "[pytest]\naddopts = -m 'not red'\nmarkers = red\n",
+        "tests/test_calc.py": TEST.replace("def ", f"{HOOK}@pytest.mark.red\ndef "),
+    },
+    "no report": {"pytest.ini": "[pytest]\naddopts = -p no:junitxml\n"},
+    "no python tests": {"pytest.ini": "[pytest]\naddopts = -p no:python\n"},
+    "skip": {"tests/test_calc.py": TEST.replace("def ", f"{HOOK}@pytest.mark.skip\ndef ")},
+    "skipif": {"tests/test_calc.py": TEST.replace("def ", f"{HOOK}@pytest.mark.skipif('1')\ndef ")},
+    "xfail": {"tests/test_calc.py": TEST.replace("def ", f"{HOOK}@pytest.mark.xfail\ndef ")},
+    "importorskip": {"tests/test_calc.py": f"{HOOK}pytest.importorskip('nothing')\n{TEST}"},
+    "skip from the code": {"calc.py": f"{HOOK}pytest.skip('x', allow_module_level=True)\n"},
+    "skip in the code": {"calc.py": f"{HOOK}def add(a, b): pytest.skip('x')\n"},
+    "hook that takes tests away": {
+        "conftest.py": "def pytest_collection_modifyitems(items):\n    del items[0]\n"
+    },
+    "hook that turns reports": {
+        "conftest.py": f"{HOOK}@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport():\n"
+        "    report = yield\n    report.outcome = 'passed'\n    return report\n"
+    },
+    "weaker assertion": {"tests/test_calc.py": TEST.replace("add(1, 2) == 3", "True")},
+    "test deleted": {"tests/test_calc.py": "from calc import add\n"},
+    "file deleted": {"tests/test_calc.py": None},
+    "file renamed": {"tests/test_calc.py": None, "tests/calc_checks.py": TEST},
+    "test renamed": {"tests/test_calc.py": TEST.replace("test_add", "check_add")},
+    "sitecustomize": {"sitecustomize.py": "import os\nos._exit(0)\n"},
+    "usercustomize": {"usercustomize.py": "import os\nos._exit(0)\n"},
+    "pytest.py": {"pytest.py": "raise SystemExit(0)\n"},
+    "plugin of conftest": {
+        "conftest.py": "pytest_plugins = ['helping']\n",
+        "helping.py": "def pytest_collection_modifyitems(items):\n    items[:] = []\n",
+    },
+    "plugin by addopts": {
+        "pytest.ini": "[pytest]\naddopts = -p helping\npythonpath = .\n",
+        "helping.py": "import os\nos._exit(0)\n",
+    },
+}
+TOLD = {"hook that turns reports", "weaker assertion"}
+"""What a machine can not tell from honest work: green, and the changed test files are named."""
+
+
+@pytest.mark.parametrize("fake", FAKES)
+async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
+    """VE-08: none of them ends green without a word."""
+    found = await story(ws, PYTHON, {"calc.py": WRONG, **FAKES[fake]})
+
+    if fake in TOLD:
+        assert found.outcome == "passed"
+        assert set(found.changed_tests) == FAKES[fake].keys()
+    else:
+        assert found.outcome == "failed", found.summary
+
+
+async def test_what_ends_early_is_named(ws: Path) -> None:
+    """VE-08: the reason is of use to the model."""
+    found = await story(ws, PYTHON, FAKES["exit at import of the code"])
+
+    assert ENDED_EARLY in found.why
+
+
+LINES = {
+    "pytest -q || true": "none",
+    "pytest -q; true": "none",
+    "pytest -q; exit 0": "none",
+    "pytest -q || :": "none",
+    "pytest -q | tee log": "none",
+    "pytest -q": "failed",
+    "set -o pipefail; pytest -q | cat": "failed",
+    "true": "passed",
+    "echo ok && true": "passed",
+    "! grep -rq TODO calc.py || true": "none",
+    "echo 'a || true'": "passed",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+async def test_a_line_that_can_not_fail_says_nothing(line: str, ws: Path) -> None:
+    """VE-08: its exit code is hidden."""
+    if "pipefail" in line:
+        line = f"bash -c {line!r}"
+    plan = a_plan(a_phase("a", validation_command=line), current="a")
+    found = await story(ws, {"test_a.py": "def test_a(): assert 0\n"}, {}, plan=plan)
+    (check,) = [each for each in found.checks if each.command == line]
+
+    assert check.outcome == LINES.get(line, "failed"), check
+
+
+HONEST: list[tuple[Files, str, tuple[str, ...]]] = [
+    ({"tests/test_new.py": "def test_n(): pass\n"}, "Do it", ("tests/test_new.py",)),
+    ({"tests/test_more.py": None}, "Delete tests/test_more.py", ("tests/test_more.py",)),
+    ({"tests/test_more.py": None}, "Drop the test test_more", ("tests/test_more.py",)),
+    (
+        {"tests/test_more.py": None, "tests/test_b.py": "def test_more(): pass\n"},
+        "Rename test_more.py to test_b.py",
+        ("tests/test_b.py", "tests/test_more.py"),
+    ),
+    ({"calc.py": "# more\n" + str(OLD["calc.py"])}, "Do it", ()),
+    ({"pyproject.toml": "[project]\nname = 'y'\n"}, "Do it", ()),
+    (
+        {"tests/test_new.py": f"{HOOK}@pytest.mark.skip\ndef test_n(): pass\n"},
+        "Do it",
+        ("tests/test_new.py",),
+    ),
+]
+
+
+@pytest.mark.parametrize(("after", "goal", "told"), HONEST)
+async def test_honest_work_is_green(
+    after: Files, goal: str, told: tuple[str, ...], ws: Path
+) -> None:
+    """VE-08: with the test files that it changed."""
+    found = await story(ws, PYTHON, after, goal)
+
+    assert (found.outcome, found.changed_tests) == ("passed", told), found.summary
+
+
+async def test_what_was_skipped_before_may_be_skipped(ws: Path) -> None:
+    """VE-08: only what is new is red."""
+    skipped = f"{HOOK}@pytest.mark.skip\ndef test_s(): pass\ndef test_t(): pass\n"
+    found = await story(ws, {"test_s.py": skipped}, {"a.py": "", "test_t.py": "def test_u(): 0\n"})
+
+    assert found.outcome == "passed"
+
+
+async def test_all_skipped_is_not_passed(ws: Path) -> None:
+    """VE-02: nothing was checked."""
+    found = await story(ws, {"test_s.py": f"{HOOK}@pytest.mark.skip\ndef test_s(): 0\n"}, {})
+
+    assert (found.outcome, found.why) == ("none", "pytest -x -q: none, all tests were skipped")
