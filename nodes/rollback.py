@@ -8,14 +8,14 @@ from daruma.state.events import (
     PhaseRollbackStarted,
 )
 from daruma.state.failure import Failure
-from daruma.state.plan import Phase
+from daruma.state.plan import Phase, with_runs
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import (
     RollbackFailed,
     RolledBack,
     roll_back,
-    still_valid,
+    validate,
     write_savepoint,
 )
 
@@ -26,20 +26,26 @@ async def rollback(state: State, context: Context) -> Update:
     After a rollback that failed none is written: nothing may be built on what it left (RO-03).
     """
     phase = state.plan.phase(state.plan.current) if state.plan else None
-    if phase is None or phase.status != "failed":
+    if state.plan is None or phase is None or phase.status != "failed":
         raise LookupError("there is no failed phase to roll back")
-    undone = RolledBack()
+    undone, validated = RolledBack(), None
     try:
-        valid = await still_valid(phase, state, context)
+        validated = await validate(phase, state, context)
+        valid = validated is not None and validated.passed
         if not valid and (phase.rollback_command or phase.rollback):
             undone = await _rolled_back(phase, state, context)
     except (ToolError, DarumaError, OSError) as error:
         message = f"the rollback of phase {phase.id!r} failed: {error}"
-        return {"failure": Failure(code="rollback_failed", node="rollback", message=message)}
+        run = error.run if isinstance(error, RollbackFailed) else None
+        return {
+            "failure": Failure(code="rollback_failed", node="rollback", message=message),
+            "plan": with_runs(state.plan, phase.id, validated, run),
+        }
     written = await write_savepoint(
         state.task, "done", context, phase_id=phase.id, note=undone.note, undo=undone.undo
     )
-    return {"savepoints": written.savepoints, "failure": None}
+    plan = with_runs(state.plan, phase.id, validated, undone.run)
+    return {"savepoints": written.savepoints, "failure": None, "plan": plan}
 
 
 async def _rolled_back(phase: Phase, state: State, context: Context) -> RolledBack:

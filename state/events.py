@@ -375,7 +375,8 @@ class CommandRun(Event):
 
     ``sandbox`` is its level, ``not_covered`` what that leaves open, ``stopped_by`` the limit
     (memory or processes) that it was killed for. ``passed`` says how its exit code is taken, and
-    ``note`` why, where the code alone does not tell.
+    ``note`` why, where the code alone does not tell. ``output`` is bounded, its keys are masked;
+    that of a tool's command stands in ``tool_completed`` (VE-10).
     """
 
     type: ClassVar[str] = "command_run"
@@ -389,6 +390,7 @@ class CommandRun(Event):
     stopped_by: str = ""
     passed: bool = False
     note: str = ""
+    output: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

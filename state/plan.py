@@ -13,7 +13,7 @@ from daruma.state.lessons import Lessons
 from daruma.state.record import record
 from daruma.state.steps import Step
 from daruma.state.task import Status, Task
-from daruma.state.verification import Verification
+from daruma.state.verification import Check, Verification, check_dict
 
 if TYPE_CHECKING:
     pass
@@ -47,6 +47,8 @@ class Phase:
     ``conflicts`` are the files in which a team member's work met other work; ``settles`` names the
     phase whose conflicts this one is there to settle. ``answer`` is what the model said when it
     was done; ``unmerged`` are the snapshots that its work began and ended with, if it conflicts.
+    ``validation_run`` and ``rollback_run`` are what its commands came to when it had failed, the
+    last time that they were run.
     """
 
     id: str
@@ -65,6 +67,8 @@ class Phase:
     outcome: Status | None = None
     failure: Failure | None = None
     verification: Verification | None = None
+    validation_run: Check | None = None
+    rollback_run: Check | None = None
     schema_version: int = 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,6 +84,11 @@ class Phase:
             "outcome": self.outcome,
             "error": self.failure.message if self.failure else None,
             "verification": self.verification.summary if self.verification else None,
+            "checks": [check_dict(each) for each in self.verification.checks]
+            if self.verification
+            else None,
+            "validation_run": check_dict(self.validation_run) if self.validation_run else None,
+            "rollback_run": check_dict(self.rollback_run) if self.rollback_run else None,
         }
         return {
             "id": self.id,
@@ -212,7 +221,15 @@ def dependents(plan: Plan, phase_id: str) -> tuple[Phase, ...]:
 def reopened(plan: Plan) -> Plan:
     """Return a plan whose failed phases are to be done again; what is completed stays so."""
     phases = tuple(
-        replace(phase, status="pending", outcome=None, failure=None, verification=None)
+        replace(
+            phase,
+            status="pending",
+            outcome=None,
+            failure=None,
+            verification=None,
+            validation_run=None,
+            rollback_run=None,
+        )
         if phase.status == "failed"
         else phase
         for phase in plan.phases
@@ -228,6 +245,11 @@ def to_undo(phase: Phase) -> bool:
     began = phase.failure is None or phase.failure.node != "begin"
     asks = phase.rollback_command or phase.rollback or phase.validation_command
     return phase.status == "failed" and phase.outcome != "blocked" and began and bool(asks)
+
+
+def with_runs(plan: Plan, phase_id: str, validation: Check | None, rollback: Check | None) -> Plan:
+    """Put on record what the commands of a failed phase came to (VE-10)."""
+    return _change(plan, phase_id, validation_run=validation, rollback_run=rollback)
 
 
 def first_failed(plan: Plan) -> Phase | None:

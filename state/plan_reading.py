@@ -33,7 +33,10 @@ FIELDS = frozenset(
 _WORD = re.compile(r"\w")
 """What a title needs: the "..." of the form that a model quotes says nothing."""
 
-_SHOWN = frozenset({"status", "outcome", "error", "verification", "conflicts", "settles", "answer"})
+_SHOWN = frozenset(
+    {"status", "outcome", "error", "verification", "conflicts", "settles", "answer"}
+    | {"checks", "validation_run", "rollback_run"}
+)
 """What a plan under review shows beside; an edit may give it back, and it changes nothing."""
 
 

@@ -10,7 +10,7 @@ from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost
 from daruma.state.task import Status
-from daruma.state.verification import Outcome, Verification
+from daruma.state.verification import Outcome, Verification, check_dict
 
 NOT_CHECKED: Final = "completed, not checked"
 """What every face says of a success that nothing checked (MO-10)."""
@@ -103,6 +103,9 @@ class TaskResult:
             "error_message": self.error_message,
             "phases": [phase.to_dict() for phase in self.phases],
             "verification": self.verification.summary if self.verification else None,
+            "checks": [check_dict(each) for each in self.verification.checks]
+            if self.verification
+            else [],
             "budgets": self.budgets,
             "usage": self.usage,
             "timings": self.timings,

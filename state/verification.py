@@ -1,7 +1,7 @@
 """What the checks said about the work."""
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from daruma.state.record import record
 
@@ -85,6 +85,18 @@ class Verification:
 
 def _told(checks: Iterable[Check]) -> str:
     return ", ".join(f"{check.command}: {_outcome(check)}" for check in checks)
+
+
+def check_dict(check: Check) -> dict[str, Any]:
+    """Return a command's run as JSON-able values; the output as it is on record (VE-10)."""
+    return {
+        "command": check.command,
+        "outcome": "timed_out" if check.timed_out else check.outcome,
+        "exit_code": check.exit_code,
+        "seconds": check.seconds,
+        "note": check.note,
+        "output": check.output,
+    }
 
 
 def _outcome(check: Check) -> str:

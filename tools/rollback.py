@@ -1,6 +1,6 @@
 """Savepoints, and undoing a failed phase."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from daruma.state.channels import State
@@ -10,10 +10,12 @@ from daruma.state.outcome import named
 from daruma.state.plan import Phase
 from daruma.state.savepoint import Savepoint, When, savepoint_id
 from daruma.state.task import Task
-from daruma.tools.commands.command import CommandResult, command_run
+from daruma.state.verification import Check
+from daruma.tools.commands.command import CommandResult, command_run, recorded_output
 from daruma.tools.commands.output import live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
+from daruma.tools.sandbox.sandbox import hint, killed_for
 from daruma.tools.snapshots.outcome import By, Change, SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots, begun, once
 from daruma.tools.threads import in_thread
@@ -86,11 +88,15 @@ def start_of(state: State, phase_id: str) -> Savepoint | None:
 
 
 class RollbackFailed(DarumaError):
-    """Raised when a phase could not be undone; ``undo`` is the snapshot from before the try."""
+    """Raised when a phase could not be undone; ``undo`` is the snapshot from before the try.
 
-    def __init__(self, message: str, undo: str | None = None) -> None:
+    ``run`` is its rollback command's, if that was run.
+    """
+
+    def __init__(self, message: str, undo: str | None = None, run: Check | None = None) -> None:
         super().__init__(message)
         self.undo = undo
+        self.run = run
 
 
 @dataclass(frozen=True)
@@ -98,12 +104,14 @@ class RolledBack:
     """A phase that was undone.
 
     ``exact`` says whether the files are as they were before the phase, None if nobody can tell;
-    ``left`` are those that are not, ``undo`` the snapshot that holds what was undone.
+    ``left`` are those that are not, ``undo`` the snapshot that holds what was undone; ``run`` is
+    its rollback command's, if it has one.
     """
 
     exact: bool | None = None
     left: tuple[str, ...] = ()
     undo: str | None = None
+    run: Check | None = None
 
     @property
     def note(self) -> str:
@@ -114,36 +122,37 @@ class RolledBack:
         return f"its rollback left files not as they were before: {named(self.left)}{recall}"
 
 
-async def still_valid(phase: Phase, state: State, context: Context) -> bool:
+async def validate(phase: Phase, state: State, context: Context) -> Check | None:
     """Run the validation command of a failed phase: if that passes, nothing has to be undone.
 
-    One that can not be run has not passed.
+    None without such a command. One that can not be run has not passed.
     """
     command, snapshots = phase.validation_command, _snapshots(state, context)
     if command is None:
-        return False
+        return None
     try:
         result, _ = await _run("validation", command, phase, state, context, snapshots)
-    except (ToolError, DarumaError, OSError):
-        return False
-    return result.passed
+    except (ToolError, DarumaError, OSError) as error:
+        return Check(command=command, passed=False, exit_code=None, note=f"not run: {error}")
+    return result
 
 
 async def roll_back(phase: Phase, state: State, context: Context) -> RolledBack:
     """Undo a phase. Raises :class:`RollbackFailed`, and what commands and snapshots raise."""
     snapshots, start = _snapshots(state, context), start_of(state, phase.id)
-    undo = None
+    undo, run = None, None
     if phase.rollback_command:
         command = phase.rollback_command
-        result, undo = await _run("rollback", command, phase, state, context, snapshots)
-        if not result.passed:
-            raise RollbackFailed(f"{command!r} failed ({_how(result)}): {_said(result)}", undo)
+        run, undo = await _run("rollback", command, phase, state, context, snapshots)
+        if not run.passed:
+            why = f"{command!r} failed ({_how(run)}): {run.output[-500:]}"
+            raise RollbackFailed(why, undo, run)
     if phase.rollback == "snapshot":
-        return await _put_back(phase, state, snapshots, start)
+        return replace(await _put_back(phase, state, snapshots, start), run=run)
     if snapshots is None or start is None or start.snapshot is None:
-        return RolledBack(undo=undo)
+        return RolledBack(undo=undo, run=run)
     changes = await in_thread(snapshots.changes, start.snapshot)
-    return RolledBack(not changes, tuple(each.path for each in changes), undo)
+    return RolledBack(not changes, tuple(each.path for each in changes), undo, run)
 
 
 async def _put_back(
@@ -167,7 +176,7 @@ async def _run(
     state: State,
     context: Context,
     snapshots: Snapshots | None,
-) -> tuple[CommandResult, str | None]:
+) -> tuple[Check, str | None]:
     """Run a command of the plan; return how it went, and the snapshot from before it."""
     workspace = state.task.workspace if state.task else None
     opened = (await context.surroundings(workspace)).needs_workspace()
@@ -184,8 +193,25 @@ async def _run(
         what = f"{purpose} of {_this_time(phase, state)}"
         result, snapshot = await once(snapshots, what, run)
         before = snapshot.id
-    context.emit(command_run(purpose, result))
-    return result, before
+    check = _recorded(result)
+    context.emit(command_run(purpose, check))
+    return check, before
+
+
+def _recorded(result: CommandResult) -> Check:
+    """Return a command's run as it stays on record (VE-10)."""
+    return Check(
+        command=result.command,
+        passed=result.passed,
+        exit_code=result.exit_code,
+        note=killed_for(result),
+        output=recorded_output(result.stdout, result.stderr, hint(result)),
+        timed_out=result.timed_out,
+        seconds=result.seconds,
+        sandbox=result.sandbox,
+        not_covered=result.not_covered,
+        stopped_by=result.stopped_by,
+    )
 
 
 def _this_time(phase: Phase, state: State) -> str:
@@ -198,9 +224,5 @@ def _snapshots(state: State, context: Context) -> Snapshots | None:
     return context.snapshots(state.task.workspace if state.task else None)
 
 
-def _how(result: CommandResult) -> str:
-    return "timed out" if result.timed_out else f"exit {result.exit_code}"
-
-
-def _said(result: CommandResult) -> str:
-    return (result.stderr or result.stdout).strip()[-500:]
+def _how(run: Check) -> str:
+    return "timed out" if run.timed_out else f"exit {run.exit_code}"

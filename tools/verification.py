@@ -66,7 +66,6 @@ from daruma.tools.files.tree import counts
 from daruma.tools.sandbox.sandbox import Sandbox, hint, killed_for
 from daruma.tools.snapshots.outcome import Change, Snapshot, SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots, around
-from daruma.tools.text.secrets import without_keys
 from daruma.tools.threads import in_thread, to_thread
 
 # --- How the workspace was at the task's beginning, laid out where checks can be run on it.
@@ -449,14 +448,13 @@ def _check(
     conclusive: bool = True,
     seconds: float = 0.0,
 ) -> Check:
-    output = "\n".join(p for p in (result.stdout, result.stderr, hint(result)) if p.strip())
     return Check(
         command=command,
         passed=passed,
         exit_code=result.exit_code,
         note=killed_for(result) or note,
         conclusive=conclusive,
-        output=without_keys(output),
+        output=recorded_output(result.stdout, result.stderr, hint(result)),
         timed_out=result.timed_out,
         seconds=seconds or result.seconds,
         sandbox=result.sandbox,

@@ -262,8 +262,15 @@ def failure_moment(failure: Failure, at: float, member: str = "") -> Moment:
 
 
 def _rollbacks(walked: Walked, member: str) -> Iterator[Moment]:
+    """Yield the rollbacks, each after the commands that it ran (VE-10)."""
     for visit in walked.visits:
         if visit.node == "rollback":
+            for plan in walked.values("plan"):
+                phase = plan.phase(plan.current)
+                runs = (phase.validation_run, phase.rollback_run) if phase else ()
+                for run in filter(None, runs):
+                    moment = _check(run, visit.at)
+                    yield replace(moment, node="rollback", phase=phase.id, member=member)
             failed = walked.values("failure")
             yield Moment(
                 kind="rollback",

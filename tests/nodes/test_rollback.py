@@ -139,3 +139,36 @@ async def test_a_rollback_without_its_sandbox_has_failed(work: Path) -> None:
     assert failure.code == "rollback_failed"
     assert failure.message.endswith("not here")
     assert (work / "left").exists()
+
+
+SECRET = "sk-proj-abcdefgh12345678"
+LONG = f"echo BEGIN {SECRET}; yes filler-line | head -n 9000; echo END >&2; exit"
+
+
+@pytest.mark.parametrize(
+    ("validation", "rollback_command", "outcomes"),
+    [
+        (f"{LONG} 1", f"{LONG} 0", ["failed", "passed"]),
+        (f"{LONG} 0", f"{LONG} 0", ["passed", None]),
+        (f"{LONG} 1", f"{LONG} 3", ["failed", "failed"]),
+        (None, f"{LONG} 0", [None, "passed"]),
+    ],
+)
+async def test_what_its_commands_said_is_on_record(
+    validation: str | None, rollback_command: str, outcomes: list[str | None], work: Path
+) -> None:
+    """VE-10: in the plan, which the result holds, and in events; both ends, keys masked."""
+    events: list[Event] = []
+    given = state(work, validation, rollback_command)
+    update = await rollback(given, a_context(events=events))
+
+    assert update["plan"] is not None
+    (phase,) = update["plan"].to_dict()["phases"]
+    runs = [phase.get("validation_run"), phase.get("rollback_run")]
+    assert [run and run["outcome"] for run in runs] == outcomes
+    told = [event.to_dict()["output"] for event in events if event.type == "command_run"]
+    for said in (*(run["output"] for run in runs if run), *told):
+        assert said.startswith("BEGIN [key]\nfiller-line\n")
+        assert said.endswith("filler-line\nEND")
+        assert SECRET not in said
+        assert 7_000 < len(said) <= 8_000

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.parts import a_context, a_phase, a_plan, a_task, no_sandbox, settings, taken
+from tests.state.test_result import RESULT
 
 from daruma.nodes.verify import verify
 from daruma.state.channels import State
@@ -150,3 +151,23 @@ async def test_checks_that_ran_overcome_that_they_could_not(work: Path) -> None:
     """EM-04: what fails from here on is a first failure of its own."""
     assert (await run(work, "false"))["origin"] is None
     assert "origin" not in await run(work / "gone", "true")
+
+
+async def test_what_checks_said_is_on_record_bounded_and_masked(work: Path) -> None:
+    """VE-10: in the verification, which the result holds, and in events."""
+    key = "ghp_abcdefghijklmnopqrstuvwxyz"
+    events: list[Event] = []
+    line = f"echo BEGIN {key}; yes filler | head -n 9000; echo END; exit"
+    update = await run(work, f"{line} 0", f"{line} 4", events=events)
+
+    told = [event.to_dict()["output"] for event in events if event.type == "command_run"]
+    ended = replace(RESULT, verification=update["verification"]).to_dict()
+    assert [(each["outcome"], each["exit_code"]) for each in ended["checks"]] == [
+        ("passed", 0),
+        ("failed", 4),
+    ]
+    assert [each["output"] for each in ended["checks"]] == told
+    for said in told:
+        assert said.startswith("BEGIN [key]\nfiller\n")
+        assert said.endswith("filler\nEND")
+        assert 7_000 < len(said) <= 8_000

@@ -20,7 +20,7 @@ from tests.parts import (
 from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.plan import Phase
-from daruma.tools.rollback import RollbackFailed, RolledBack, roll_back, still_valid
+from daruma.tools.rollback import RollbackFailed, RolledBack, roll_back, validate
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots
 
@@ -136,7 +136,8 @@ async def test_without_snapshots_nobody_can_tell(ws: Path) -> None:
     phase, state = begun(ws, rollback_command="true")
     off = a_context(given=settings(rollback={"snapshots": False}))
 
-    assert await roll_back(phase, state, off) == RolledBack()
+    undone = await roll_back(phase, state, off)
+    assert undone == RolledBack(run=undone.run)
     assert (await roll_back(phase, replace(state, savepoints=[]), a_context())).exact is None
 
 
@@ -174,7 +175,8 @@ async def test_a_phase_is_still_valid_if_its_command_says_so(
     """RO-02: without one it is not."""
     phase, state = begun(ws, validation_command=command)
 
-    assert await still_valid(phase, state, a_context()) is valid
+    run = await validate(phase, state, a_context())
+    assert (run is not None and run.passed) is valid
 
 
 async def test_one_that_can_not_be_run_has_not_passed(ws: Path) -> None:
@@ -182,8 +184,13 @@ async def test_one_that_can_not_be_run_has_not_passed(ws: Path) -> None:
     phase, state = begun(ws, validation_command="true")
     nowhere = replace(state, task=a_task())
 
-    assert not await still_valid(phase, state, replace(a_context(), open_sandbox=no_sandbox))
-    assert not await still_valid(phase, nowhere, a_context())
+    for at, context in (
+        (state, replace(a_context(), open_sandbox=no_sandbox)),
+        (nowhere, a_context()),
+    ):
+        run = await validate(phase, at, context)
+        assert run is not None
+        assert (run.passed, run.exit_code, run.note[:8]) == (False, None, "not run:")
 
 
 @pytest.mark.parametrize(

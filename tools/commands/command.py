@@ -25,6 +25,7 @@ from daruma.tools.commands.process import (
     Watchdog,
 )
 from daruma.tools.errors import CommandRefused
+from daruma.tools.text.secrets import without_keys
 from daruma.tools.threads import ended
 
 # --- The environment that commands get: what they need to work, and none of our secrets.
@@ -329,9 +330,27 @@ def _result(order: _Order, seen: Watched, seconds: float) -> CommandResult:
 
 # --- Telling of a command that the agent ran for itself: each run of one is audited (RO-04).
 
+RECORDED: Final = 8_000
+"""Characters of a command's output that stay on record."""
+
+
+def recorded_output(*parts: str) -> str:
+    """Return a command's output as it stays on record: keys masked, and its two ends (VE-10).
+
+    >>> recorded_output("out", "", "err\\n")
+    'out\\nerr'
+    """
+    text = without_keys("\n".join(part.strip("\n") for part in parts if part.strip()))
+    left = len(text) - RECORDED
+    if left <= 0:
+        return text
+    half = RECORDED // 2 - 30  # room for the line between
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
 
 def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
-    """Build the event of a command that has ended."""
+    """Build the event of a command that has ended; a tool's output stands with its call."""
+    said = (result.output,) if isinstance(result, Check) else (result.stdout, result.stderr)
     return CommandRun(
         purpose=purpose,
         command=result.command,
@@ -343,4 +362,5 @@ def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
         stopped_by=result.stopped_by,
         passed=result.passed,
         note=result.note if isinstance(result, Check) else "",
+        output="" if purpose == "tool" else recorded_output(*said),
     )

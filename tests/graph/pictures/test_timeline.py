@@ -121,6 +121,28 @@ def test_an_approval_is_told_with_its_decision(tmp_path: Path) -> None:
     assert (tool.ok, "denied" in tool.output) == (False, True)
 
 
+def test_the_commands_of_a_rollback_are_told_with_what_they_said(tmp_path: Path) -> None:
+    """VE-10: in the timeline, where they were run, and in the result's phase."""
+    commands = {
+        "validation_command": "echo not valid; exit 1",
+        "rollback_command": "echo was undone",
+    }
+    script = {"plan": [phases({"id": "a", **commands})], "main": [{"raise": "timeout"}] * 9}
+    run = a_run(script | {"recovery": [say("?")] * 5}, spec_review={"enabled": False})
+    run.ask(workspace=str(tmp_path), mode="plan_exec")
+
+    told = [each for each in timeline(run).moments if each.node == "rollback"]
+
+    assert [(each.kind, each.output, each.ok) for each in told] == [
+        ("check", "not valid", False),
+        ("check", "was undone", True),
+        ("rollback", "", True),
+    ]
+    (phase,) = run.result.to_dict()["phases"]
+    assert phase["validation_run"]["output"] == "not valid"
+    assert phase["rollback_run"]["output"] == "was undone"
+
+
 def test_a_failure_and_its_recovery_are_told() -> None:
     """What went wrong, what was done about it, and how it ended."""
     run = a_run({"main": [{"raise": "timeout"}] * 20, "recovery": [say("?")] * 5}).ask()
