@@ -67,8 +67,7 @@ class Asker:
         this = Pursuit(node, call, role, chain, request, began=self._clock(), member=self._member)
         with Told(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
-            usage = usage_of(message, this.used, this.model, node)
-            told.usage = await self._models.priced(usage, role, this.place)
+            told.usage = await self._models.priced(usage_of(message, this), role, this.place)
         return answer_of(message, told.usage, this.failover(used=this.model))
 
     @property
@@ -123,8 +122,7 @@ class Asker:
         try:
             check_whole(message, model)
         except BrokenAnswer:  # it can not be used, and was charged for
-            used: Role = this.role if this.place == 0 else "fallback"
-            usage = usage_of(message, used, this.model, this.node)
+            usage = usage_of(message, this)
             this.charged = await self._models.priced(usage, this.role, this.place)
             raise
         self._circuits.answered(this.circuit)

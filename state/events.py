@@ -91,7 +91,8 @@ class ModelCallStarted(Event):
 class ModelCallCompleted(Event):
     """A model has answered or failed; closes ``model_call_started``.
 
-    ``error`` is None for an answer; ``seconds`` is how long it took.
+    ``error`` is None for an answer; ``seconds`` is how long it took. Tokens that the provider does
+    not tell are estimated (BU-05).
     """
 
     type: ClassVar[str] = "model_call_completed"

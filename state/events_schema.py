@@ -34,7 +34,7 @@ MEANINGS: Final[dict[str, str]] = {
     "goal": "The request, in the user's words.",
     "how": "How it was settled.",
     "ids": "Ids of the memories, best first.",
-    "input_tokens": "Tokens that the model read; 0 where the provider does not say.",
+    "input_tokens": "Tokens that the model read, estimated where the provider does not say.",
     "limit": "What may be spent, in the measure's unit.",
     "lines": "The last lines of its output, keys masked.",
     "left": "Paths that are not as they were, relative to the workspace.",

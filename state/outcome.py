@@ -251,7 +251,7 @@ def _of_workspace(state: State) -> tuple[str, ...]:
 
 
 def _of_budget(steps: list[Step]) -> tuple[str, ...]:
-    """Say what was granted beyond the limits, and where work stopped as they were spent."""
+    """Say what was granted, where work stopped as limits were spent, and what is estimated."""
     grants = [step.grant for step in steps if step.grant]
     measures: tuple[Measure, ...] = get_args(Measure)
     more = {m: sum(each.more.of(m) or 0.0 for each in grants) for m in measures}
@@ -260,6 +260,8 @@ def _of_budget(steps: list[Step]) -> tuple[str, ...]:
         notes.append(f"a person granted the steps once more, {times} times")
     if any(each.stopped and not each.steps for each in grants):
         notes.append("stopped where its budget of tokens, money or time was spent")
+    if guessed := sum(usage.estimated for step in steps for usage in usages_of(step)):
+        notes.append(f"tokens of {guessed} model calls are estimated: the provider tells none")
     return tuple(notes)
 
 

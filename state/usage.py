@@ -36,7 +36,8 @@ class Usage:
 def usage_by_role(usages: Iterable[Usage]) -> dict[str, dict[str, int | float]]:
     """Sum by role: ``{"main": {"calls", "input_tokens", "output_tokens", "usd"}}``.
 
-    ``usd`` sums what has a price, and is left out where nothing has one.
+    ``usd`` sums what has a price, and is left out where nothing has one; so is ``estimated``, the
+    number of calls whose tokens were counted here.
     """
     totals: dict[str, dict[str, int | float]] = {}
     for usage in usages:
@@ -46,6 +47,8 @@ def usage_by_role(usages: Iterable[Usage]) -> dict[str, dict[str, int | float]]:
         total["output_tokens"] += usage.output_tokens
         if usage.usd is not None:
             total["usd"] = total.get("usd", 0) + usage.usd
+        if usage.estimated:
+            total["estimated"] = total.get("estimated", 0) + 1
     return totals
 
 

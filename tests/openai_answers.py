@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 Json = Mapping[str, Any]
 
@@ -12,14 +12,15 @@ Json = Mapping[str, Any]
 class Reply:
     """An answer. A call is `{"name": ..., "arguments": text or JSON}`, with an `id` if it matters.
 
-    `usage` is (prompt, completion) in tokens; by default four characters make one. `refusal` is
-    said in the place of a text; an answer with `no_choices` holds nothing at all.
+    `usage` is (prompt, completion) in tokens; by default four characters make one, and some servers
+    leave it untold. `refusal` is said in the place of a text; an answer with `no_choices` holds
+    nothing at all.
     """
 
     text: str = ""
     calls: Sequence[Mapping[str, Any]] = ()
     finish_reason: str | None = None
-    usage: tuple[int, int] | None = None
+    usage: tuple[int, int] | Literal["untold"] | None = None
     refusal: str | None = None
     no_choices: bool = False
 
@@ -32,7 +33,7 @@ def completion(reply: Reply, request: Json) -> Json:
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
     choices = [] if reply.no_choices else [choice]
     head = _head("chat.completion", request)
-    return {**head, "choices": choices, "usage": _usage(reply, request)}
+    return {**head, "choices": choices, **_told_usage(reply, request)}
 
 
 def chunks(reply: Reply, request: Json) -> list[Json]:
@@ -47,8 +48,8 @@ def chunks(reply: Reply, request: Json) -> list[Json]:
     stream.append({**head, "choices": [_choice({}, _finish_reason(reply))]})
     if reply.no_choices:
         stream = [{**head, "choices": []}]
-    if (request.get("stream_options") or {}).get("include_usage"):
-        stream.append({**head, "choices": [], "usage": _usage(reply, request)})
+    if (request.get("stream_options") or {}).get("include_usage") and reply.usage != "untold":
+        stream.append({**head, "choices": [], **_told_usage(reply, request)})
     return stream
 
 
@@ -83,11 +84,14 @@ def _finish_reason(reply: Reply) -> str:
     return reply.finish_reason or ("tool_calls" if reply.calls else "stop")
 
 
-def _usage(reply: Reply, request: Json) -> Json:
+def _told_usage(reply: Reply, request: Json) -> Json:
+    if reply.usage == "untold":
+        return {}
     said = len(reply.text) + len(json.dumps(_calls(reply)))
     asked = len(json.dumps(request["messages"]))
     prompt, answer = reply.usage or (asked // 4, said // 4)
-    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+    told = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+    return {"usage": told}
 
 
 def _head(kind: str, request: Json) -> Json:

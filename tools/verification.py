@@ -58,6 +58,7 @@ from daruma.tools.commands.command import (
     CommandResult,
     command_environment,
     command_run,
+    recorded_output,
 )
 from daruma.tools.commands.output import Kept, LiveOutput, live_output
 from daruma.tools.context import Context

@@ -207,7 +207,8 @@ def _tokens(result: TaskResult) -> str:
     read = sum(usage["input_tokens"] for usage in result.usage.values())
     written = sum(usage["output_tokens"] for usage in result.usage.values())
     calls = sum(usage["calls"] for usage in result.usage.values())
-    return f"{read:,} read, {written:,} written in {calls} calls" if calls else ""
+    about = "about " if any(usage.get("estimated") for usage in result.usage.values()) else ""
+    return f"{about}{read:,} read, {written:,} written in {calls} calls" if calls else ""
 
 
 # --- Live progress of a run: a line for all that happened, and below it what is going on now.

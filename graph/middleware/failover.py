@@ -116,12 +116,11 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         self, this: Pursuit, error: Exception, request: ModelRequest[Any], *, seconds: float
     ) -> float:
         """Take down what failed, and return how long to wait. Raises ``ModelFailed``."""
-        failed = this.failed(error)
+        limits, elapsed = self._limits, self._clock() - this.began
+        failed = this.failed(error, limits, elapsed)
         self._circuits.count(this.circuit, failed.fault)
-        limits = self._limits
         if self._circuits.is_open(this.circuit):
             limits = limits.model_copy(update={"per_model": 1})
-        elapsed = self._clock() - this.began
         move = next_move(
             this.tried, chain=len(this.chain), limits=limits, elapsed=elapsed, luck=self._luck()
         )

@@ -20,6 +20,7 @@ from daruma.tools.calls.langchain import Own
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Sampling
 from daruma.tools.window.provider_messages import Sendable, sendable
+from daruma.tools.window.tokens import ESTIMATE, REPLY
 
 # --- Making the call of a chat model: as LangChain does where anybody listens, else by itself.
 #
@@ -219,6 +220,11 @@ class Request:
             return await called(model, messages, config, {})
         config["tags"] = [TAG_NOSTREAM]
         return await called(model, messages, config, {"stream": False, **self.options()})
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens it is by our own estimate."""
+        return ESTIMATE.of_messages(self.messages) + ESTIMATE.of_tools(self.tools) + REPLY
 
     def options(self) -> dict[str, Any]:
         """Return how the answer is sampled, as far as the model takes it."""

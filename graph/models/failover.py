@@ -20,6 +20,7 @@ from daruma.state.usage import Attempt, Failover, Role, Usage
 from daruma.tools.calls.results import clean
 from daruma.tools.context import Answer
 from daruma.tools.text.secrets import without_keys
+from daruma.tools.window.tokens import ESTIMATE
 
 # --- A model's answer as nodes get it: with what it cost and what it took.
 
@@ -40,18 +41,28 @@ AGENTS: Final = {"compress": ("compressor", "summarization")}
 """Who asks in a node, and for what, where that is not the agent and its own work (CX-04)."""
 
 
-def usage_of(message: AIMessage, role: Role, model: str, node: str = "") -> Usage:
-    """Read what a call cost out of its answer; nothing where the provider does not say."""
-    agent, task = AGENTS.get(node, ("", ""))
+def usage_of(message: AIMessage, this: "Pursuit") -> Usage:
+    """Read what a call cost out of its answer, for whoever is asked just now.
+
+    Where the provider does not say, the tokens are counted here, and marked (BU-05).
+    """
+    agent, task = AGENTS.get(this.node, ("", ""))
     counted = message.usage_metadata
+    said = counted is not None and counted["input_tokens"] + counted["output_tokens"] > 0
+    read, written = (
+        (counted["input_tokens"], counted["output_tokens"])
+        if counted and said
+        else (this.request.tokens, ESTIMATE.of_message(message))
+    )
     return Usage(
-        role=role,
-        model=model,
-        input_tokens=counted["input_tokens"] if counted else 0,
-        output_tokens=counted["output_tokens"] if counted else 0,
+        role=this.used,
+        model=this.model,
+        input_tokens=read,
+        output_tokens=written,
         agent=agent,
         task=task,
         cached_tokens=_cached(counted),
+        estimated=not said,
     )
 
 
