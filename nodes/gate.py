@@ -21,6 +21,7 @@ from daruma.tools.calls.resolve import failed
 from daruma.tools.calls.results import tool_result
 from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
+from daruma.tools.verification import changed_tests_note
 
 MAX_VOIDED: Final = 3
 """Answers to one call that a changing workspace may void; then it fails, and is not asked again."""
@@ -38,7 +39,7 @@ async def gate(state: State, context: Context) -> Update:
     opened, hopeless = await open_approvals(waiting, workspace, context)
     after = [failed(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
     opened = [each for each in opened if not each.stands]
-    decisions = _asked(opened, context.now()) if opened else {}
+    decisions = _asked(opened, context.now(), changed_tests_note(state)) if opened else {}
     offer = offer_of(state.task, context)
     for each in (each for each in opened if each.call.id in decisions):
         decision = decisions[each.call.id]
@@ -58,8 +59,8 @@ def _undecided(call: ToolTask) -> bool:
     return call.status == "awaiting" or (call.status == "ready" and bool(call.approved))
 
 
-def _asked(opened: Sequence[OpenApproval], at: float) -> dict[str, Decision]:
-    question = approval_request(tuple(each.approval for each in opened), None)
+def _asked(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
+    question = approval_request(tuple(each.approval for each in opened), None, told)
     reply = Decisions.model_validate(asked_of_people(question, at))
     return {decision.approval_id: decision for decision in reply.decisions}
 

@@ -11,6 +11,7 @@ from daruma.state.plan import Phase, Plan
 from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
 from daruma.tools.rollback import start_of, write_savepoint
+from daruma.tools.verification import with_changed_tests
 
 # --- What can become of a thread whose rollback failed: the question, and each of its answers.
 
@@ -54,7 +55,7 @@ def question_of(state: State) -> Question:
         type="question",
         id=f"{state.task_id}:hold:{phase.id}:{len(state.steps)}",
         question=f"rollback_failed: {failure}. What now?",
-        context="\n".join(WAYS[way] for way in ways),
+        context=with_changed_tests("\n".join(WAYS[way] for way in ways), state),
         deadline=None,
         options=ways,
     )

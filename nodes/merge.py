@@ -18,7 +18,7 @@ from daruma.tools.errors import ToolError
 from daruma.tools.rollback import write_savepoint
 from daruma.tools.team.joining import Joined, check_settled, clear_away, join
 from daruma.tools.threads import in_thread
-from daruma.tools.verification import checked
+from daruma.tools.verification import checked, verification_completed
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ async def _checked(round_: Round, state: State, context: Context) -> Round:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
         found = Verification(note=f"the checks of the whole could not be run: {error}")
         return replace(round_, verification=found)
-    context.emit(VerificationCompleted(passed=found.passed, summary=found.summary))
+    context.emit(verification_completed(found))
     if found.passed:
         return replace(round_, verification=found)
     plan = with_red_checks(round_.plan, round_.met, excerpt(found))

@@ -16,6 +16,7 @@ from daruma.state.task import Amounts
 from daruma.state.verification import excerpt
 from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.context import Context
+from daruma.tools.verification import with_changed_tests
 
 # --- A budget that is spent: whether a person is asked, the question, and each of its answers.
 
@@ -47,7 +48,9 @@ def question_of(state: State) -> Question:
         type="question",
         id=f"{state.task_id}:{phase or 'task'}:budget:{number}",
         question=f"{told(over)} How does it go on?",
-        context=f'"{AGAIN}", "{STOP}", or an amount in words such as "{example}"',
+        context=with_changed_tests(
+            f'"{AGAIN}", "{STOP}", or an amount in words such as "{example}"', state
+        ),
         deadline=None,
         options=[AGAIN, STOP],
         amounts=[over.measure],

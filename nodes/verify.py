@@ -14,7 +14,7 @@ from daruma.tools.context import Context, out_of_steps, unpaid
 from daruma.tools.errors import FileUnavailable, ToolError
 from daruma.tools.sandbox.sandbox import SandboxUnavailable
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.verification import checked
+from daruma.tools.verification import checked, verification_completed
 
 
 async def verify(state: State, context: Context) -> Update:
@@ -29,8 +29,15 @@ async def verify(state: State, context: Context) -> Update:
         failure = Failure(code=_code(error), node="verify", message=str(error))
         step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
         return {"failure": failure, "steps": step}
-    context.emit(VerificationCompleted(passed=verification.passed, summary=verification.summary))
-    steps = record_step(state, "verify", at=at, seconds=context.now() - at, ok=verification.passed)
+    context.emit(verification_completed(verification))
+    steps = record_step(
+        state,
+        "verify",
+        at=at,
+        seconds=context.now() - at,
+        ok=verification.passed,
+        verification=verification,
+    )
     update: Update = {"verification": verification, "origin": None, "steps": steps}
     if verification.passed:
         return update

@@ -16,6 +16,7 @@ from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Limits
 from daruma.state.usage import Usage
+from daruma.state.verification import Verification
 
 # --- Adding to the record of steps.
 
@@ -34,6 +35,7 @@ class Details(TypedDict, total=False):
     counted: int
     context_cost: ContextCost | None
     grant: Grant | None
+    verification: Verification | None
 
 
 def record_step(

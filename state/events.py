@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from daruma.state.plan import Plan
 from daruma.state.task import Task
+from daruma.state.verification import Outcome
 
 # --- What a run tells while it goes on: one typed event for everything worth showing.
 #
@@ -418,11 +419,16 @@ class VerificationStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationCompleted(Event):
-    """The checks have ended; closes ``verification_started``."""
+    """The checks have ended; closes ``verification_started``.
+
+    ``changed_tests`` are test files, and what configures tests, that the task has changed (VE-08).
+    """
 
     type: ClassVar[str] = "verification_completed"
     passed: bool
     summary: str
+    outcome: Outcome = "failed"
+    changed_tests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,6 +81,7 @@ MEANINGS: Final[dict[str, str]] = {
     "stopped_by": "The limit that it was killed for, memory or processes; empty if none.",
     "strategy": "What is done against the failure: a strategy of state/recovery.py.",
     "summary": "One line of it, for people.",
+    "changed_tests": "Test files, and what configures tests, that the task has changed.",
     "target_action": "Name of the tool whose call lacks something.",
     "task_id": "Id of the task: its thread's, and a number.",
     "text": "What the model said.",
@@ -106,6 +107,7 @@ MEANINGS: Final[dict[str, str]] = {
     "spec_review_completed.decision": "confirm, reject, edit or timeout.",
     "task_completed.checked": "What its checks said: passed, failed, or none if none did.",
     "task_completed.headline": "The status as people read it, as in completed, not checked.",
+    "verification_completed.outcome": "passed, failed, or none: nothing was checked.",
     "task_completed.status": "How the task ended: state/task.py; only completed is success.",
     "tool_completed.output": "The first 2,000 characters of the result.",
 }

@@ -249,8 +249,10 @@ def _check_decisions(value: Mapping[str, Any], reply: Decisions) -> None:
             raise ReplyRefused(f"{decision.approval_id!r}: args go with edit, and only with it")
 
 
-def approval_request(approvals: tuple[Approval, ...], deadline: float | None) -> ApprovalRequest:
-    """Build the one question for all calls that need a person."""
+def approval_request(
+    approvals: tuple[Approval, ...], deadline: float | None, told: str = ""
+) -> ApprovalRequest:
+    """Build the one question for all calls that need a person; ``told`` stands with each."""
     shown = [
         {
             "approval_id": approval.approval_id,
@@ -263,7 +265,7 @@ def approval_request(approvals: tuple[Approval, ...], deadline: float | None) ->
             "sandbox": approval.sandbox,
             "not_covered": list(approval.not_covered),
             "shown": approval.shown,
-            "warnings": list(approval.warnings),
+            "warnings": [*approval.warnings, *([told] if told else [])],
             **({"command": approval.command} if approval.command else {}),
             **({"cwd": approval.cwd} if approval.cwd else {}),
         }

@@ -216,6 +216,7 @@ def result_of(
         error_struct=state.error,
         phases=state.plan.phases if state.plan else (),
         verification=_verification(state),
+        verifications=tuple(step.verification for step in steps if step.verification),
         budgets={kind: budget.spent(steps, kind) for kind in kinds},
         usage=usage_by_role(usage for step in steps for usage in usages_of(step)),
         timings={**seconds, "total": now - started},

@@ -13,7 +13,7 @@ from daruma.state.lessons import Lessons
 from daruma.state.record import record
 from daruma.state.steps import Step
 from daruma.state.task import Status, Task
-from daruma.state.verification import Check, Verification, check_dict
+from daruma.state.verification import Check, Verification
 
 if TYPE_CHECKING:
     pass
@@ -84,11 +84,11 @@ class Phase:
             "outcome": self.outcome,
             "error": self.failure.message if self.failure else None,
             "verification": self.verification.summary if self.verification else None,
-            "checks": [check_dict(each) for each in self.verification.checks]
+            "checks": [each.to_dict() for each in self.verification.checks]
             if self.verification
             else None,
-            "validation_run": check_dict(self.validation_run) if self.validation_run else None,
-            "rollback_run": check_dict(self.rollback_run) if self.rollback_run else None,
+            "validation_run": self.validation_run.to_dict() if self.validation_run else None,
+            "rollback_run": self.rollback_run.to_dict() if self.rollback_run else None,
         }
         return {
             "id": self.id,

@@ -10,7 +10,7 @@ from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost
 from daruma.state.task import Status
-from daruma.state.verification import Outcome, Verification, check_dict
+from daruma.state.verification import Outcome, Verification
 
 NOT_CHECKED: Final = "completed, not checked"
 """What every face says of a success that nothing checked (MO-10)."""
@@ -41,6 +41,7 @@ class TaskResult:
 
     ``completed`` is the only success, and ``checked`` says whether anything checked it.
     ``answer`` is the model's last answer, of a task that failed, too, whose ``output`` says why.
+    ``verifications`` are all that were made, in order, with their times and output (VE-09).
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls, tokens and US dollars by role,
     ``timings`` holds seconds by kind of step and in ``total``: those of each step added up, so that
     two calls of tools that ran side by side for a second are two in ``tool``. ``notes`` says what a
@@ -61,6 +62,7 @@ class TaskResult:
     error_struct: EmergencyError | None = None
     phases: tuple[Phase, ...] = ()
     verification: Verification | None = None
+    verifications: tuple[Verification, ...] = ()
     budgets: dict[str, int]
     usage: dict[str, dict[str, int | float]]
     timings: dict[str, float]
@@ -103,9 +105,7 @@ class TaskResult:
             "error_message": self.error_message,
             "phases": [phase.to_dict() for phase in self.phases],
             "verification": self.verification.summary if self.verification else None,
-            "checks": [check_dict(each) for each in self.verification.checks]
-            if self.verification
-            else [],
+            "verifications": [each.to_dict() for each in self.verifications],
             "budgets": self.budgets,
             "usage": self.usage,
             "timings": self.timings,

@@ -9,6 +9,7 @@ from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.task import Amounts, Measure, Scope
 from daruma.state.usage import Failover, Usage
+from daruma.state.verification import Verification
 
 # --- How a history that has outgrown the context is shown: what is left out of it, and through
 # where.
@@ -268,7 +269,8 @@ class Step:
     step is one model call that was made for it. An ``intake`` step asked whether a message goes on
     with what came before. A ``tool`` step is one call that was run, for the ``seconds``
     that it was at work. A ``pause`` step settled, by its ``grant``, what becomes of a budget that
-    was spent.
+    was spent. A ``verify`` step holds what the checks said, so that all verifications of a task
+    stay on record (VE-09).
     """
 
     kind: StepKind
@@ -286,6 +288,7 @@ class Step:
     counted: int = 0
     context_cost: ContextCost | None = None
     grant: Grant | None = None
+    verification: Verification | None = None
     schema_version: int = 1
 
 

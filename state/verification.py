@@ -1,6 +1,7 @@
 """What the checks said about the work."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Literal
 
 from daruma.state.record import record
@@ -40,6 +41,12 @@ class Check:
             return "failed"
         return "passed" if self.conclusive else "none"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values, with the outcome; the output as it is on record (VE-10)."""
+        plain = asdict(self) | {"outcome": self.outcome}
+        plain.pop("schema_version")
+        return plain
+
 
 @record
 class Verification:
@@ -75,6 +82,16 @@ class Verification:
             _told(check for check in self.checks if check.outcome == self.outcome) or self.summary
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values, the outcomes among them."""
+        return {
+            "outcome": self.outcome,
+            "summary": self.summary,
+            "seconds": self.seconds,
+            "changed_tests": list(self.changed_tests),
+            "checks": [check.to_dict() for check in self.checks],
+        }
+
     @property
     def summary(self) -> str:
         """Name every check with its outcome, on one line."""
@@ -85,18 +102,6 @@ class Verification:
 
 def _told(checks: Iterable[Check]) -> str:
     return ", ".join(f"{check.command}: {_outcome(check)}" for check in checks)
-
-
-def check_dict(check: Check) -> dict[str, Any]:
-    """Return a command's run as JSON-able values; the output as it is on record (VE-10)."""
-    return {
-        "command": check.command,
-        "outcome": "timed_out" if check.timed_out else check.outcome,
-        "exit_code": check.exit_code,
-        "seconds": check.seconds,
-        "note": check.note,
-        "output": check.output,
-    }
 
 
 def _outcome(check: Check) -> str:

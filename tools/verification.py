@@ -18,7 +18,7 @@ from typing import Final
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from daruma.state.channels import State
-from daruma.state.events import VerificationStarted, WorkspaceDrifted
+from daruma.state.events import VerificationCompleted, VerificationStarted, WorkspaceDrifted
 from daruma.state.outcome import named
 from daruma.state.savepoint import MOST, Drifted
 from daruma.state.task import Task
@@ -148,6 +148,8 @@ _NO_TESTS: Final = 5
 """pytest's exit code for "no tests collected": there was nothing to fail."""
 _NOT_FOUND: Final = 127
 """The shell's exit code for a program that is not there."""
+_OUTPUT: Final = 32 * 1024
+"""Bytes of a check's output that are kept."""
 _REPORT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of pytest's output and of its report that are read."""
 
@@ -400,11 +402,11 @@ def _ids(cases: Iterable[Case]) -> str:
 
 def _trimmed(result: CommandResult, stderr: str) -> CommandResult:
     """Return a result with no more output than that of any command, and without the report."""
-    return replace(result, stdout=_cut(result.stdout), stderr=_cut(stderr))
+    return replace(result, stdout=_cut(result.stdout, LIMIT), stderr=_cut(stderr, LIMIT))
 
 
-def _cut(text: str) -> str:
-    kept = Kept(LIMIT)
+def _cut(text: str, limit: int = _OUTPUT) -> str:
+    kept = Kept(limit)
     kept.add(text.encode(errors="replace"))
     return kept.text()
 
@@ -562,6 +564,32 @@ async def _changed(state: State, task: Task, context: Context) -> bool:
     taken = await in_thread(snapshots.take, "verification", by="work")
     changes = await in_thread(snapshots.changes, began.snapshot, taken.snapshot.id)
     return any(counts(each.path) for each in changes)
+
+
+def verification_completed(found: Verification) -> VerificationCompleted:
+    """Build the event of a verification that has ended (VE-08)."""
+    return VerificationCompleted(
+        passed=found.passed,
+        summary=found.summary,
+        outcome=found.outcome,
+        changed_tests=found.changed_tests,
+    )
+
+
+def changed_tests_note(state: State) -> str:
+    """Name the test files that the task has changed, for whoever decides on it (VE-08)."""
+    found = (
+        step.verification
+        for step in reversed(state.steps)
+        if step.task_id == state.task_id and step.verification
+    )
+    last = next(found, state.verification)
+    return f"changed tests: {named(last.changed_tests)}" if last and last.changed_tests else ""
+
+
+def with_changed_tests(text: str, state: State) -> str:
+    """Return what is told with a question, and the test files that the task has changed."""
+    return "\n".join(filter(None, (text, changed_tests_note(state))))
 
 
 def declared(state: State, context: Context) -> tuple[str, ...]:

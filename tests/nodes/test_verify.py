@@ -5,12 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts import a_context, a_phase, a_plan, a_task, no_sandbox, settings, taken
-from tests.state.test_result import RESULT
+from tests.parts import (
+    a_context,
+    a_phase,
+    a_plan,
+    a_state,
+    a_task,
+    no_sandbox,
+    settings,
+    taken,
+)
 
 from daruma.nodes.verify import verify
 from daruma.state.channels import State
 from daruma.state.events import Event
+from daruma.state.outcome import result_of
 from daruma.tools.verification import declared
 
 STARTED, COMPLETED = "verification_started", "verification_completed"
@@ -48,6 +57,30 @@ async def test_red_checks_are_told_to_the_model(work: Path) -> None:
     assert "it is red" in report.text
     assert report.id == "t/1:verification:1"
     assert update["steps"][0].ok is False
+
+
+async def test_every_verification_stands_on_its_step(work: Path) -> None:
+    """VE-09: with its time and its output; the result takes them from there."""
+    red = await run(work, "echo it is red; false")
+    green = await run(work, "true")
+    steps = [*red["steps"], *green["steps"]]
+    result = result_of(a_state(steps=steps), "completed", "", 0.0)
+
+    assert [each.outcome for each in result.verifications] == ["failed", "passed"]
+    first, _ = result.to_dict()["verifications"]
+    assert first["outcome"] == "failed"
+    assert first["seconds"] > 0
+    assert "it is red" in first["checks"][0]["output"]
+
+
+async def test_a_declared_command_that_leaves_the_workspace_is_red(work: Path) -> None:
+    """VE-06: it is not run, and the reason is told."""
+    update = await run(work, "touch ran && cat ../../etc/passwd")
+
+    (check,) = update["verification"].checks
+    assert (check.passed, check.exit_code) == (False, None)
+    assert check.note == "refused: it leaves the workspace (../../etc/passwd)"
+    assert not (work / "ran").exists()
 
 
 async def test_nothing_to_run_passes_and_says_so(work: Path) -> None:
@@ -161,7 +194,7 @@ async def test_what_checks_said_is_on_record_bounded_and_masked(work: Path) -> N
     update = await run(work, f"{line} 0", f"{line} 4", events=events)
 
     told = [event.to_dict()["output"] for event in events if event.type == "command_run"]
-    ended = replace(RESULT, verification=update["verification"]).to_dict()
+    ended = update["verification"].to_dict()
     assert [(each["outcome"], each["exit_code"]) for each in ended["checks"]] == [
         ("passed", 0),
         ("failed", 4),

@@ -41,7 +41,7 @@ def test_without_an_error_its_key_is_absent() -> None:
         "error_message",
         "phases",
         "verification",
-        "checks",
+        "verifications",
         "recoveries",
         "budgets",
         "usage",

@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts import a_context, a_phase, a_plan, a_state, a_task, settings
+from tests.parts import a_context, a_phase, a_plan, a_state, a_task, settings, taken
 from tests.sandboxes import LEVELS, sandbox_at
 
 from daruma.state.plan import Plan
 from daruma.state.verification import Verification
 from daruma.tools.rollback import write_savepoint
 from daruma.tools.sandbox.sandbox import Level
-from daruma.tools.verification import ENDED_EARLY, checked
+from daruma.tools.verification import (
+    ENDED_EARLY,
+    checked,
+    verification_completed,
+    with_changed_tests,
+)
 
 Files = dict[str, str | None]
 
@@ -316,6 +321,19 @@ async def test_honest_work_is_green(
     found = await story(ws, PYTHON, after, goal)
 
     assert (found.outcome, found.changed_tests) == ("passed", told), found.summary
+
+
+def test_later_questions_name_the_changed_tests() -> None:
+    """VE-08: of the last verification in the task, whichever phase it was in."""
+    changed = Verification(changed_tests=("tests/test_a.py",))
+    state = a_state(steps=taken("verify", verification=changed))
+    other = a_state(steps=taken("verify", verification=changed, task="t/0"))
+
+    told = with_changed_tests("How does it go on?", state)
+    assert told == "How does it go on?\nchanged tests: tests/test_a.py"
+    assert with_changed_tests("How does it go on?", other) == "How does it go on?"
+    event = verification_completed(changed).to_dict()
+    assert event["changed_tests"] in (["tests/test_a.py"], ("tests/test_a.py",))
 
 
 async def test_what_was_skipped_before_may_be_skipped(ws: Path) -> None:

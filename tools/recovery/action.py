@@ -21,6 +21,7 @@ from daruma.tools.calls.resolve import tool_tasks
 from daruma.tools.calls.results import tool_result
 from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
+from daruma.tools.verification import with_changed_tests
 
 # --- Which action against a failure may be taken, and whether a person is asked first. Pure.
 
@@ -222,7 +223,7 @@ def question_of(state: State) -> RecoveryRequest | Question:
         return RecoveryRequest(
             type="recovery_request",
             id=_id(state),
-            failure=failure.message,
+            failure=with_changed_tests(failure.message, state),
             action=action.to_dict(),
             deadline=None,
         )
@@ -230,7 +231,7 @@ def question_of(state: State) -> RecoveryRequest | Question:
         type="question",
         id=_id(state),
         question=action.escalation_message or WHAT,
-        context=failure.message,
+        context=with_changed_tests(failure.message, state),
         deadline=None,
     )
 

@@ -75,7 +75,7 @@ def test_where_nobody_answers_all_that_was_said_is_told() -> None:
     """Each model with its own words."""
     made, _ = chained([Refused(404, "first")] * 3, [Refused(404, "second")] * 3)
 
-    with pytest.raises(ModelFailed, match="m0: .*first; m1: .*second"):
+    with pytest.raises(ModelFailed, match=r"m0: .*first; m1: .*second"):
         made.invoke(REQUEST)
 
 

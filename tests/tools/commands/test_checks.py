@@ -30,10 +30,7 @@ TABLE: list[tuple[dict[str, str], tuple[str, ...]]] = [
     ({"package.json": "{}"}, ()),
     ({"package.json": "not json"}, ()),
     ({"package.json": '["scripts"]'}, ()),
-    (
-        ({"package.json": NO_TEST}, ()),
-        (),
-    ),
+    ({"package.json": NO_TEST}, ()),
     ({"Cargo.toml": ""}, ("cargo test --quiet",)),
     ({"go.mod": ""}, ("go test ./...",)),
     ({"pom.xml": ""}, ("mvn --quiet test",)),

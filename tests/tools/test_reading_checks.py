@@ -1,0 +1,281 @@
+"""Shell lines, reports and goals are read the same way whoever wrote them."""
+
+from pathlib import Path
+
+import pytest
+
+from daruma.tools.checks import (
+    Case,
+    about_tests,
+    asks_to_pass,
+    asks_to_remove,
+    collected,
+    declared_plugins,
+    hidden_exit,
+    is_test_file,
+    is_to_be_fixed,
+    place_outside,
+    read_report,
+    runs_pytest,
+)
+
+WORKSPACE = Path("/work/project")
+
+LEAVES = {
+    "cat ../../etc/passwd": "../../etc/passwd",
+    "cat /etc/passwd": "/etc/passwd",
+    "cd .. && make": "..",
+    "cd /": "/",
+    "cd": "cd",
+    "cat ~/.ssh/id_rsa": "~/",
+    "cat $HOME/.netrc": "$HOME",
+    "cat ${HOME}/.netrc": "${HOME",
+    "sh -c 'cat ../x'": "../x",
+    "pytest --rootdir=/etc": "/etc",
+    "pytest --rootdir=../other": "../other",
+    "echo x > ../out": "../out",
+    "echo x >/tmp/out": "/tmp/out",  # noqa: S108 - a line that is refused
+    "cat <../in": "../in",
+    "cat src/../../x": "src/../../x",
+    "cd src && cat ../../x": "../../x",
+    "../tool.sh": "../tool.sh",
+    "/home/me/tool.sh": "/home/me/tool.sh",
+    "cat /work/other/file": "/work/other/file",
+    "cat <<EOF\n../x\nEOF": "../x",
+}
+STAYS = [
+    "pytest -q tests/test_a.py::test_b",
+    "cd src && cat ../README.md",
+    "cat src/../README.md",
+    "/usr/bin/python3 -m pytest",
+    "make test > /dev/null 2>&1",
+    "grep -rq '/users/' src",
+    "sed -n '/a/,/b/p' file",
+    "curl -fs http://localhost/../x",
+    "cat /work/project/src/a.py",
+    "ruff check .",
+    "git diff HEAD~1 --stat",
+    "git log HEAD..main",
+    "test -e a && test ! -e b",
+    "npm run test --if-present --silent",
+    "cat .../x",
+    "go test ./...",
+]
+
+
+@pytest.mark.parametrize("line", LEAVES)
+def test_a_line_that_leaves_the_workspace_is_found(line: str) -> None:
+    """VE-06: with the place that it leads to."""
+    assert place_outside(line, WORKSPACE) == LEAVES[line]
+
+
+@pytest.mark.parametrize("line", STAYS)
+def test_a_line_that_stays_is_let_be(line: str) -> None:
+    """VE-06: what looks like a path and is none does not count."""
+    assert place_outside(line, WORKSPACE) == ""
+
+
+HIDDEN = {
+    "pytest || true": "|| true",
+    "pytest; true": "; true",
+    "pytest\ntrue": "true",
+    "pytest || exit 0": "|| exit 0",
+    "pytest | tee log": "| tee",
+    "make test | cat": "| cat",
+    "pytest": "",
+    "true": "",
+    "pytest && true": "",
+    "echo '|| true'": "",
+    "pytest | grep -q passed": "",
+    "ls | wc -l": "",
+    "pytest # || true": "",
+}
+
+
+@pytest.mark.parametrize("line", HIDDEN)
+def test_what_hides_an_exit_code_is_named(line: str) -> None:
+    """VE-08: in whatever way."""
+    assert hidden_exit(line) == HIDDEN[line]
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("pytest -x -q", True),
+        ("pytest tests/unit -k 'a or b'", True),
+        ("python -m pytest", True),
+        ("pytest --co", False),
+        ("pytest --collect-only", False),
+        ("pytest --junitxml=a.xml", False),
+        ("pytest && true", False),
+        ("A=1 pytest", False),
+        ("make test", False),
+    ],
+)
+def test_a_plain_call_of_pytest_is_known(line: str, runs: bool) -> None:
+    """VE-08: only such a line is asked for a report."""
+    assert runs_pytest(line) == runs
+
+
+OLD = Case(("tests.test_old.TestA", "test_legacy[1]"), "tests/test_old.py", "failed", "x = load()")
+
+ASKING = [
+    "Make test_legacy pass",
+    "Look at tests/test_old.py",
+    "Look at test_old.py, please",
+    "See TestA",
+    "All tests should pass",
+    "It is done when pytest passes",
+    "Get the test suite green",
+    "Fix the failing tests",
+    "fix all broken unit tests",
+    "让测试通过",
+]
+NOT_ASKING = [
+    "Do it",
+    "Add a test for the parser",
+    "Fix the parser and add a test",
+    "Fix a typo",
+    "Pass the options to the tests folder",
+    "Ignore the failing tests",
+    "Leave test_old.py as it is",
+    "tests/test_older.py is of interest",
+    "Speed it up. Don't fix the broken tests.",
+]
+
+
+@pytest.mark.parametrize("goal", ASKING)
+def test_a_goal_asks_for_tests(goal: str) -> None:
+    """VE-07: by a test's name, its file's, or in general."""
+    assert asks_to_pass(goal, OLD)
+
+
+@pytest.mark.parametrize("goal", NOT_ASKING)
+def test_a_goal_that_speaks_of_something_else_does_not_ask(goal: str) -> None:
+    """VE-07: nor one that excuses what is red."""
+    assert not asks_to_pass(goal, OLD)
+
+
+@pytest.mark.parametrize(
+    ("goal", "meant"),
+    [
+        ("Fix the legacy mode", True),
+        ("Repair load()", True),
+        ("`load` is broken", True),
+        ("Extend the legacy mode", False),
+        ("Fix the colours", False),
+        ("Fix the colours. Do not touch the legacy mode.", False),
+    ],
+)
+def test_a_red_test_may_be_what_is_to_be_mended(goal: str, meant: bool) -> None:
+    """VE-07: a goal names a test by what it is about."""
+    assert is_to_be_fixed(goal, OLD) == meant
+
+
+@pytest.mark.parametrize(
+    ("goal", "removes"),
+    [
+        ("Remove test_legacy", True),
+        ("Delete tests/test_old.py", True),
+        ("Move tests/ to checks/", True),
+        ("Rename TestA", True),
+        ("Skip test_old.py for now", True),
+        ("Remove the cache", False),
+        ("Look at test_legacy", False),
+    ],
+)
+def test_a_goal_may_take_tests_away(goal: str, removes: bool) -> None:
+    """VE-08: where it names them."""
+    assert asks_to_remove(goal, OLD) == removes
+
+
+LISTED = """\
+tests/test_a.py::TestA::test_p[c::d/e.py f]
+tests/test_a.py::test_f
+
+3 tests collected in 0.1s
+"""
+WRITTEN = """<testsuites><testsuite>
+<testcase classname="tests.test_a.TestA" name="test_p[c::d/e.py f]" file="tests/test_a.py"/>
+<testcase classname="tests.test_a" name="test_f" file="tests/test_a.py"><failure>no</failure>
+<skipped/></testcase>
+<testcase classname="" name="tests.test_b" file="tests/test_b.py"><error>no</error></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_list_and_a_report_name_tests_alike() -> None:
+    """VE-08: else none could be missed."""
+    report = read_report(WRITTEN) or {}
+
+    assert collected(LISTED).keys() == {key for key in report if key[0]}
+    assert [(case.id, case.outcome) for case in report.values()] == [
+        ("tests/test_a.py::TestA::test_p[c::d/e.py f]", "passed"),
+        ("tests/test_a.py::test_f", "failed"),
+        ("tests/test_b.py", "failed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no xml", "<testsuites>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>']
+)
+def test_a_report_that_is_none_is_not_read(text: str) -> None:
+    """VE-08: nor one that could grow while it is read."""
+    assert read_report(text) is None
+
+
+KNOWN = [
+    ("asyncio", "pytest-asyncio"),
+    ("xdist", "pytest-xdist"),
+    ("xdist.looponfail", "pytest-xdist"),
+    ("anyio", "anyio"),
+]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "plugins"),
+    [
+        ("", ()),
+        ('dependencies = ["pytest_asyncio>=1"]', ("asyncio",)),
+        ("PyTest-XDist", ("xdist", "xdist.looponfail")),
+        ('asyncio_mode = "auto"', ("asyncio",)),
+        ('addopts = "-q -n auto"', ("xdist", "xdist.looponfail")),
+        ('dependencies = ["anyio-extras", "not-anyio"]', ()),
+    ],
+)
+def test_only_declared_plugins_are_loaded(manifest: str, plugins: tuple[str, ...]) -> None:
+    """VE-09: by requirement, or by an option that only one of them knows."""
+    assert declared_plugins(KNOWN, manifest) == plugins
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        ("test_a.py", True),
+        ("src/a_test.go", True),
+        ("tests/data.json", True),
+        ("pkg/conftest.py", True),
+        ("web/a.spec.ts", True),
+        ("src/ATest.java", True),
+        ("src/contest.py", False),
+        ("latest.py", False),
+        ("checks/known.py", True),
+    ],
+)
+def test_files_of_tests_are_told_by_name_and_folder(path: str, is_one: bool) -> None:
+    """VE-08: or since tests were found in them."""
+    assert is_test_file(path, {"checks/known.py"}) == is_one
+
+
+def test_only_what_says_how_tests_are_run_counts() -> None:
+    """VE-08: a new version or dependency is no change of the tests."""
+    first = '[project]\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-q"\n'
+
+    assert about_tests("pyproject.toml", first) == about_tests(
+        "pyproject.toml", first.replace('"1"', '"2"')
+    )
+    assert about_tests("pyproject.toml", first) != about_tests(
+        "pyproject.toml", first.replace("-q", "--co")
+    )
+    ini = "[metadata]\nname = a\n\n[tool:pytest]\naddopts = -q\n"
+    assert about_tests("setup.cfg", ini) == about_tests("setup.cfg", ini.replace("= a", "= b"))
+    assert about_tests("setup.cfg", ini) != about_tests("setup.cfg", ini.replace("-q", "--co"))
