@@ -378,7 +378,8 @@ class CommandRun(Event):
     ``sandbox`` is its level, ``not_covered`` what that leaves open, ``stopped_by`` the limit
     (memory or processes) that it was killed for. ``passed`` says how its exit code is taken, and
     ``note`` why, where the code alone does not tell. ``output`` is bounded, its keys are masked;
-    that of a tool's command stands in ``tool_completed`` (VE-10).
+    that of a tool's command stands in ``tool_completed`` (VE-10). ``violation`` says what the
+    sandbox stopped, as far as that is known (SA-02).
     """
 
     type: ClassVar[str] = "command_run"
@@ -393,6 +394,7 @@ class CommandRun(Event):
     passed: bool = False
     note: str = ""
     output: str = ""
+    violation: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

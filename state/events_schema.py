@@ -96,6 +96,7 @@ MEANINGS: Final[dict[str, str]] = {
     "wait": "Seconds until the next request.",
     "workspace": "Path of the workspace; null if there is none.",
     "command_run.note": "Why it is taken so, where the exit code does not tell: no tests, say.",
+    "command_run.violation": "What the sandbox stopped, as far as it is known; empty for nothing.",
     "command_run.output": "Both ends of what it wrote, keys masked; empty for a tool's command.",
     "command_run.passed": "Whether it counts as passed.",
     "approval_completed.decision": "approve, deny or edit; void if it was about what has changed.",

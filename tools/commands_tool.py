@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import daruma
 from daruma.state.events import Event, unheard
-from daruma.tools.commands.command import CommandResult, command_run, run_in_group
+from daruma.tools.commands.command import CommandResult, command_run, killed_for, run_in_group
 from daruma.tools.commands.output import live_output
-from daruma.tools.errors import SearchRefused
+from daruma.tools.errors import SandboxViolation, SearchRefused
 from daruma.tools.files.search import Answer, Request
 from daruma.tools.files.workspace import Workspace
-from daruma.tools.sandbox.sandbox import Sandbox, hint, killed_for
+from daruma.tools.sandbox.sandbox import Sandbox, hint
 
 # --- The tool that runs a shell command in the workspace and tells the model how it went.
 
@@ -54,7 +54,8 @@ async def run_command(
 ) -> str:
     """Run the command, for at most `timeout_default` seconds if it names no time. Raises ToolError.
 
-    A command that fails is an outcome to tell, not an error.
+    A command that fails is an outcome to tell, not an error; one that the sandbox ended is an error
+    with the code sandbox_violation (SA-02).
     """
     cwd = await workspace.directory(args.cwd or ".")
     seconds = args.timeout if args.timeout is not None else timeout_default
@@ -62,6 +63,8 @@ async def run_command(
     live = live_output(emit, "tool", args.command, call_id)
     result = await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds, live=live)
     emit(command_run("tool", result))
+    if why := killed_for(result):
+        raise SandboxViolation(f"sandbox_violation: {why}\n{_render_result(result)}")
     return _render_result(result)
 
 
@@ -80,8 +83,6 @@ def _render_result(result: CommandResult) -> str:
 def _outcome(result: CommandResult) -> str:
     if result.timed_out:
         return f"timed out after {result.seconds:.1f} s and was killed, with all it started"
-    if why := killed_for(result):
-        return f"sandbox_violation: {why}"
     if result.exit_code is None:
         return "stopped"
     if result.exit_code < 0:

@@ -47,6 +47,10 @@ class CommandRefused(ToolError):
     """Raised when a command can not be started at all."""
 
 
+class SandboxViolation(ToolError):
+    """Raised when the sandbox ended a command: for a limit, or a system call (SA-02)."""
+
+
 class NotPermitted(ToolError):
     """Raised when a call may not run, though it was on its way to."""
 

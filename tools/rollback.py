@@ -11,11 +11,16 @@ from daruma.state.plan import Phase
 from daruma.state.savepoint import Savepoint, When, savepoint_id
 from daruma.state.task import Task
 from daruma.state.verification import Check
-from daruma.tools.commands.command import CommandResult, command_run, recorded_output
+from daruma.tools.commands.command import (
+    CommandResult,
+    command_run,
+    killed_for,
+    recorded_output,
+)
 from daruma.tools.commands.output import live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.sandbox.sandbox import hint, killed_for
+from daruma.tools.sandbox.sandbox import hint
 from daruma.tools.snapshots.outcome import By, Change, SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots, begun, once
 from daruma.tools.threads import in_thread

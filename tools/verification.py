@@ -58,13 +58,14 @@ from daruma.tools.commands.command import (
     CommandResult,
     command_environment,
     command_run,
+    killed_for,
     recorded_output,
 )
 from daruma.tools.commands.output import Kept, LiveOutput, live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files.tree import counts
-from daruma.tools.sandbox.sandbox import Sandbox, hint, killed_for
+from daruma.tools.sandbox.sandbox import Sandbox, hint
 from daruma.tools.snapshots.outcome import Change, Snapshot, SnapshotUnavailable
 from daruma.tools.snapshots.snapshots import Snapshots, around
 from daruma.tools.threads import in_thread, to_thread

@@ -309,8 +309,9 @@ def _tool(event: Event, call: str) -> Line:
 
 
 def _command(event: Event) -> list[Line]:
-    if event["purpose"] == "tool":
-        return []  # its tool tells it
+    if event["purpose"] == "tool":  # its tool tells how it went
+        stopped = event.get("violation")
+        return [Line("bad", f"sandbox_violation: {stopped}")] if stopped else []
     passed = event["passed"]
     killed = f"killed: too much of {event['stopped_by']}" if event["stopped_by"] else ""
     how = killed or ("timed out" if event["timed_out"] else f"exit {event['exit_code']}")

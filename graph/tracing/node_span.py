@@ -123,6 +123,8 @@ def _of_command(event: CommandRun) -> dict[str, Any]:
         "daruma.sandbox.level": event.sandbox,
         "daruma.sandbox.not_covered": event.not_covered,
     }
+    if event.violation:
+        told["daruma.sandbox.violation"] = event.violation
     if event.exit_code is not None:
         told["process.exit.code"] = event.exit_code
     return {**told, "process.command_line": shown(event.command)} if captures() else told

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 from tests.parts import unconfined
 
+from daruma.state.events import Event
 from daruma.tools.commands.process import Limits
 from daruma.tools.commands_tool import RunCommandArgs, run_command
 from daruma.tools.errors import PathRefused, ToolError
@@ -98,6 +99,28 @@ def test_a_time_beyond_ten_minutes_is_refused(timeout: float) -> None:
 async def test_a_limit_is_told_as_a_violation(work: Workspace) -> None:
     """SA-02: structured, with the setting that would change it."""
     sandbox = replace(await unconfined(), limits=Limits(1 << 40, 0))
-    said = await run_command(RunCommandArgs(command="sleep 60"), work, 10, sandbox)
+    events: list[Event] = []
+    line = "echo begun; sleep 60"
+    said = r"(?s)^sandbox_violation: killed, it had more processes than sandbox\.proc.*begun"
+    with pytest.raises(ToolError, match=said):
+        await run_command(RunCommandArgs(command=line), work, 10, sandbox, events.append)
 
-    assert said.startswith("sandbox_violation: killed, it had more processes than sandbox.proc")
+    (told,) = [event.to_dict() for event in events if event.type == "command_run"]
+    assert told["violation"].startswith("killed, it had more processes")
+
+
+@pytest.mark.parametrize(("network", "told"), [(False, True), (True, False)])
+async def test_a_blocked_network_is_told_beside_a_success(
+    work: Workspace, *, network: bool, told: bool
+) -> None:
+    """SA-02: the exit code stays what it was, the result says what was blocked, as the event."""
+    left = ("the network, which the settings allow",) if network else ()
+    sandbox = replace(await unconfined(), level="namespace", not_covered=left)
+    events: list[Event] = []
+    line = "echo 'curl: (6) Could not resolve host: x' >&2; true"
+    said = await run_command(RunCommandArgs(command=line), work, 10, sandbox, events.append)
+
+    assert said.startswith("exit code: 0\n")
+    assert ("\nsandbox_violation: the network is blocked" in said) is told
+    (event,) = [event.to_dict() for event in events if event.type == "command_run"]
+    assert bool(event["violation"]) is told

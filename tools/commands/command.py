@@ -4,6 +4,7 @@ import asyncio
 import os
 import selectors
 import shlex
+import signal
 import sys
 import threading
 import time
@@ -348,9 +349,55 @@ def recorded_output(*parts: str) -> str:
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
+_KILLED: Final = {
+    "": "",
+    "memory": "killed, it used more memory than sandbox.memory_mb allows",
+    "processes": "killed, it had more processes than sandbox.processes allows",
+}
+_BAD_CALL: Final = (-signal.SIGSYS, 128 + signal.SIGSYS)
+_NO_NETWORK: Final = (
+    "network is unreachable",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "name does not resolve",
+    "could not resolve host",
+    "unable to resolve host",
+    "failed to lookup address information",
+    "nameresolutionerror",
+    "eai_again",
+    "enetunreach",
+    "dial tcp: lookup ",
+)
+"""What programs say, in lower case, that looked for the network where there is none."""
+
+
+def killed_for(result: CommandResult) -> str:
+    """Return in words what the sandbox ended a command for; empty if it did not."""
+    if result.sandbox != "none" and result.exit_code in _BAD_CALL:
+        return "killed, it made a system call that the sandbox does not allow"
+    return _KILLED[result.stopped_by]
+
+
+def missed_network(result: CommandResult | Check) -> str:
+    """Say that a command looked for the network, which its sandbox blocks; empty if it did not.
+
+    Only its own words tell, whatever its exit code: one that says nothing is not noticed (SA-02).
+    """
+    if result.sandbox == "none" or any("network" in each for each in result.not_covered):
+        return ""
+    said = "\n".join(_said(result)).lower()
+    if not any(sign in said for sign in _NO_NETWORK):
+        return ""
+    return "the network is blocked (sandbox.network is off), and its output says that it missed it"
+
+
+def _said(result: CommandResult | Check) -> tuple[str, ...]:
+    return (result.output,) if isinstance(result, Check) else (result.stdout, result.stderr)
+
+
 def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
     """Build the event of a command that has ended; a tool's output stands with its call."""
-    said = (result.output,) if isinstance(result, Check) else (result.stdout, result.stderr)
+    killed = killed_for(result) if isinstance(result, CommandResult) else _KILLED[result.stopped_by]
     return CommandRun(
         purpose=purpose,
         command=result.command,
@@ -362,5 +409,6 @@ def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
         stopped_by=result.stopped_by,
         passed=result.passed,
         note=result.note if isinstance(result, Check) else "",
-        output="" if purpose == "tool" else recorded_output(*said),
+        output="" if purpose == "tool" else recorded_output(*_said(result)),
+        violation=killed or missed_network(result),
     )

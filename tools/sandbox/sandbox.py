@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from daruma.state.errors import DarumaError
-from daruma.tools.commands.command import LIMIT, CommandResult, run_in_group
+from daruma.tools.commands.command import LIMIT, CommandResult, missed_network, run_in_group
 from daruma.tools.commands.output import LiveOutput
 from daruma.tools.commands.process import Asked, Confinement, Launch, Limits
 from daruma.tools.errors import CommandRefused
@@ -135,12 +135,6 @@ class Sandbox:
 
 # --- What a model is told of the sandbox: that a limit was hit, or may be what was in the way.
 
-_KILLED: Final = {
-    "": "",
-    "memory": "killed, it used more memory than sandbox.memory_mb allows",
-    "processes": "killed, it had more processes than sandbox.processes allows",
-}
-
 _PLACES: Final = {
     "namespace": "the workspace (but .git/hooks, .git/config and .git/info) and /tmp",
     "landlock": "the workspace and $TMPDIR",
@@ -150,21 +144,18 @@ SIGNS: Final = (
     "Read-only file system",
     "Permission denied",
     "Operation not permitted",
-    "Network is unreachable",
-    "Temporary failure in name resolution",
-    "Could not resolve host",
     "Device or resource busy",
 )
 """What programs say when the system refuses something; the sandbox need not be the reason."""
 
 
-def killed_for(result: CommandResult) -> str:
-    """Return the limit that ended a command, in words; empty if none did."""
-    return _KILLED[result.stopped_by]
-
-
 def hint(result: CommandResult) -> str:
-    """Return one line on what the sandbox forbids, for a failure that looks like it."""
+    """Return one line on what the sandbox forbids, for a failure that looks like it.
+
+    That the network was missed is a violation, and told after a success too (SA-02).
+    """
+    if blocked := missed_network(result):
+        return f"sandbox_violation: {blocked}"
     if result.sandbox == "none" or result.passed:
         return ""
     said = result.stdout + result.stderr

@@ -105,7 +105,7 @@ async def test_all_checks_are_run(tmp_path: Path) -> None:
         tmp_path, "echo out; echo err >&2; exit 3", "true", "sleep 9", seconds=0.3
     )
 
-    assert (first.passed, first.exit_code, first.output) == (False, 3, "out\n\nerr\n")
+    assert (first.passed, first.exit_code, first.output) == (False, 3, "out\nerr")
     assert (second.passed, second.exit_code, second.output) == (True, 0, "")
     assert (third.passed, third.exit_code, third.timed_out) == (False, None, True)
 
