@@ -41,6 +41,8 @@ _LARGEST: Final = 256 * 1024
 _NO_NPM_TEST: Final = "no test specified"
 """What `npm init` writes as the test script: it always fails."""
 
+_TEST_TARGET: Final = r"^(?:[\w./-]+ +)*test(?: +[\w./-]+)* *::?(?!=)"
+
 Files = Mapping[str, str]
 """Names of what lies at the top of a workspace, folders with a slash at the end, to their text."""
 
@@ -110,9 +112,9 @@ _BY_MANIFEST: Final[tuple[tuple[str, Callable[[str, Files], bool], str], ...]] =
     ("Package.swift", _always, "swift test"),
     ("deno.json", _always, "deno test"),
     ("deno.jsonc", _always, "deno test"),
-    ("Makefile", _has(r"^test\s*:(?!=)"), "make test"),
-    ("makefile", _has(r"^test\s*:(?!=)"), "make test"),
-    ("GNUmakefile", _has(r"^test\s*:(?!=)"), "make test"),
+    ("Makefile", _has(_TEST_TARGET), "make test"),
+    ("makefile", _has(_TEST_TARGET), "make test"),
+    ("GNUmakefile", _has(_TEST_TARGET), "make test"),
 )
 """A manifest, whether it has tests, and the command that runs them."""
 
@@ -146,6 +148,15 @@ def _wraps(files: Files, found: Iterable[str]) -> bool:
         if command != RUFF
         for runner in programs_of(command)
     )
+
+
+def ran_nothing(command: str, said: str) -> bool:
+    """Whether a runner that ended well says that there was nothing to run."""
+    if command == CTEST:
+        return "No tests were found" in said
+    if command.startswith("go test"):
+        return "no test files" in said and re.search(r"^ok\s", said, re.MULTILINE) is None
+    return command.startswith("cargo test") and re.search(r"running [1-9]", said) is None
 
 
 def programs_of(command: str) -> tuple[str, ...]:
@@ -310,16 +321,24 @@ _HINTS: Final = {
 """Options of pytest that only these know."""
 
 
-def declared_plugins(known: Iterable[tuple[str, str]], manifests: str) -> tuple[str, ...]:
-    """Return which of the known plugins (name, distribution) a workspace's manifests name (VE-09).
+OWN_PLUGINS: Final = frozenset(
+    {"anyio", "hypothesis", "langsmith", "platformdirs", "pytest-asyncio", "pytest-xdist"}
+)
+"""Distributions with a plugin for pytest that are there since Daruma, or its tests, need them."""
 
-    A distribution is named as a requirement, or by an option of pytest that it alone has.
+
+def plugins_to_load(known: Iterable[tuple[str, str]], manifests: str) -> tuple[str, ...]:
+    """Return which of the plugins (name, distribution) beside Daruma a workspace wants (VE-09).
+
+    Those that are there for Daruma's own sake only where a manifest names the distribution, as a
+    requirement, or uses an option of pytest that it alone has.
     """
     text = _plain_name(manifests)
     found = (
         name
         for name, package in known
-        if re.search(rf"(?<![\w-]){re.escape(_plain_name(package))}(?![\w-])", text)
+        if _plain_name(package) not in OWN_PLUGINS
+        or re.search(rf"(?<![\w-]){re.escape(_plain_name(package))}(?![\w-])", text)
         or (package in _HINTS and _HINTS[package].search(manifests))
     )
     return tuple(dict.fromkeys(found))
@@ -426,7 +445,9 @@ def _module(file: str) -> str:
 def collected(text: str) -> dict[Key, Case]:
     """Return the tests that ``pytest --collect-only --verbosity=-1`` lists."""
     cases = {}
-    for line in text.split("\n\n", 1)[0].splitlines():
+    for line in text.splitlines():
+        if line.startswith("====="):
+            break  # what follows tells of errors and warnings
         if "::" in line and not line[:1].isspace():
             path, bracket, rest = line.partition("[")
             names = path.split("::")

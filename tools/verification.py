@@ -34,7 +34,6 @@ from daruma.tools.checks import (
     asks_to_pass,
     asks_to_remove,
     collected,
-    declared_plugins,
     findings,
     hidden_exit,
     hidden_tests,
@@ -43,8 +42,10 @@ from daruma.tools.checks import (
     lost_tests,
     of,
     place_outside,
+    plugins_to_load,
     programs_of,
     pytest_line,
+    ran_nothing,
     read_report,
     recognised_commands,
     runs_pytest,
@@ -440,7 +441,7 @@ def _plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
         for each in sorted(root.glob(pattern))
         if each.is_file()
     ]
-    return True, declared_plugins(_known_plugins(), "\n".join(texts)) if texts else ()
+    return True, plugins_to_load(_known_plugins(), "\n".join(texts))
 
 
 def _check(
@@ -474,7 +475,9 @@ def _refused(command: str, note: str, *, conclusive: bool = True) -> Check:
 
 def _opaque(result: CommandResult) -> Check:
     """Judge a line of which nothing is known but its exit code."""
-    no_tests = result.exit_code == _NO_TESTS and result.command.startswith("pytest")
+    pytest_found_none = result.exit_code == _NO_TESTS and result.command.startswith("pytest")
+    said = result.stdout + result.stderr
+    no_tests = pytest_found_none or (result.passed and ran_nothing(result.command, said))
     hidden = hidden_exit(result.command)
     note = f"`{hidden}` hides how it ended" if hidden else ""
     if result.exit_code == _NOT_FOUND:

@@ -1,20 +1,24 @@
 """Shell lines, reports and goals are read the same way whoever wrote them."""
 
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from daruma.tools.checks import (
+    CTEST,
+    OWN_PLUGINS,
     Case,
     about_tests,
     asks_to_pass,
     asks_to_remove,
     collected,
-    declared_plugins,
     hidden_exit,
     is_test_file,
     is_to_be_fixed,
     place_outside,
+    plugins_to_load,
+    ran_nothing,
     read_report,
     runs_pytest,
 )
@@ -229,6 +233,7 @@ KNOWN = [
     ("xdist.looponfail", "pytest-xdist"),
     ("anyio", "anyio"),
 ]
+MOCK = ("mock", "pytest_mock")
 
 
 @pytest.mark.parametrize(
@@ -244,7 +249,32 @@ KNOWN = [
 )
 def test_only_declared_plugins_are_loaded(manifest: str, plugins: tuple[str, ...]) -> None:
     """VE-09: by requirement, or by an option that only one of them knows."""
-    assert declared_plugins(KNOWN, manifest) == plugins
+    assert plugins_to_load(KNOWN, manifest) == plugins
+    assert plugins_to_load([MOCK], manifest) == ("mock",)
+
+
+def test_all_plugins_that_come_with_daruma_are_known() -> None:
+    """VE-09: what this environment has is there for Daruma and its tests."""
+    found = {each.dist.name for each in entry_points(group="pytest11") if each.dist}
+
+    assert found <= OWN_PLUGINS
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "nothing"),
+    [
+        (CTEST, "No tests were found!!!", True),
+        (CTEST, "100% tests passed", False),
+        ("go test ./...", "?   x [no test files]", True),
+        ("go test ./...", "?   x [no test files]\nok  \ty 0.1s", False),
+        ("cargo test --quiet", "running 0 tests\n\nrunning 0 tests", True),
+        ("cargo test --quiet", "running 0 tests\n\nrunning 2 tests", False),
+        ("make test", "", False),
+    ],
+)
+def test_a_runner_that_had_nothing_to_run_is_told(command: str, said: str, nothing: bool) -> None:
+    """VE-02: it ends well, and nothing was checked."""
+    assert ran_nothing(command, said) == nothing
 
 
 @pytest.mark.parametrize(
