@@ -389,7 +389,7 @@ _WORST: Final[tuple[CaseOutcome, ...]] = ("passed", "skipped", "failed")
 class Case:
     """One test, or one file that could not be collected. ``file`` is relative to pytest's root.
 
-    ``said`` is what its failure says.
+    ``said`` is what its failure says, or where it was skipped and why.
     """
 
     key: Key
@@ -427,6 +427,9 @@ def read_report(text: str) -> Report | None:
     return cases
 
 
+_TELL: Final = frozenset({"failure", "error", "skipped"})
+
+
 def _case(element: ET.Element) -> Case:
     key = (element.get("classname", ""), element.get("name", ""))
     kinds = {child.tag for child in element}
@@ -434,7 +437,7 @@ def _case(element: ET.Element) -> Case:
     if kinds & {"failure", "error"}:
         outcome = "failed"
     file = element.get("file") or (key[0] or key[1]).replace(".", "/") + ".py"
-    said = "\n".join(each.text or "" for each in element if each.tag in {"failure", "error"})
+    said = "\n".join(each.text or "" for each in element if each.tag in _TELL)
     return Case(key, file.removeprefix("./"), outcome, said)
 
 
@@ -469,6 +472,20 @@ def was_red(case: Case, before: Report) -> bool:
     broken = {each.file for each in before.values() if not each.key[0] and each.outcome == "failed"}
     known = before.get(case.key)
     return case.file in broken or (known is not None and known.outcome == "failed")
+
+
+def may_be_hidden(now: Report, changed: Iterable[str]) -> tuple[Case, ...]:
+    """Return the skipped tests that may not have been skipped at the task's beginning.
+
+    Those are in a changed file, or were skipped by one; all, where what configures them changed.
+    """
+    paths = tuple(changed)
+    skipped = of(now, "skipped")
+    if any(says_how(each) or each.endswith("conftest.py") for each in paths):
+        return skipped
+    return tuple(
+        case for case in skipped if case.file in paths or any(each in case.said for each in paths)
+    )
 
 
 def hidden_tests(now: Report, before: Report) -> tuple[Case, ...]:

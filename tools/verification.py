@@ -40,6 +40,7 @@ from daruma.tools.checks import (
     is_test_file,
     is_to_be_fixed,
     lost_tests,
+    may_be_hidden,
     of,
     place_outside,
     plugins_to_load,
@@ -283,7 +284,8 @@ class Checking:
         python = [each for each in self.beginning.changes if each.path.endswith(".py")]
         try:
             lost = await self._lost(command, report) if changed or _deleted(python) else ()
-            skipped = of(report, "skipped") if changed or python else ()
+            paths = (each.path for each in self.beginning.changes)
+            skipped = of(report, "skipped") if _deleted(python) else may_be_hidden(report, paths)
             hidden = await self._hidden(command, report, skipped) if skipped else ()
         except (CommandRefused, SnapshotUnavailable, OSError) as error:
             return f"tests can not be compared with the task's beginning: {error}"
