@@ -182,17 +182,15 @@ def bound(state: State) -> str:
     limits = _limits(state)
     if turn_is_over(state):
         return f"budgets.max_steps_per_turn ({limits.turn})"
-    if can_think(state) and (can_reflect(state) or can_reinject(state)):
+    red = state.verification is not None and not state.verification.passed
+    if not red or not can_think(state):
+        name = "think" if state.task and state.task.mode in KEEP_WORKING else "max_steps"
+        return f"budgets.{name} ({limits.think})"
+    if can_reflect(state) or can_reinject(state):
         return f"budgets.verify ({limits.verify})"
-    if can_think(state):
-        recovered = reflected(state) < limits.reflect  # of VE-04
-        return (
-            "one reflection after a recovery"
-            if recovered
-            else f"budgets.reflect ({limits.reflect})"
-        )
-    name = "think" if state.task and state.task.mode in KEEP_WORKING else "max_steps"
-    return f"budgets.{name} ({limits.think})"
+    if reflected(state) < limits.reflect:
+        return "one reflection after a recovery"  # VE-04
+    return f"budgets.reflect ({limits.reflect})"
 
 
 def granted(state: State) -> int:

@@ -1,4 +1,7 @@
-"""A real HTTP server that speaks OpenAI's chat-completions protocol: strict, faulty on demand."""
+"""A real HTTP server that speaks OpenAI's chat-completions protocol: strict, faulty on demand.
+
+It speaks Anthropic's too, as far as answers that are not streamed.
+"""
 
 import json
 import sys
@@ -11,6 +14,7 @@ from itertools import count
 from socket import SHUT_RDWR, socket
 from typing import Any, Literal
 
+from tests.anthropic_answers import as_anthropic, as_openai
 from tests.openai_answers import Json, Reply, chunks, completion
 from tests.openai_rules import violations
 from typing_extensions import override
@@ -22,6 +26,7 @@ HALF_SAID = Reply("A half-finished answer")
 class Fault:
     """A failure: by default an error answer with `status`, `body` and `headers`.
 
+    A `body` is sent as JSON, a text as the page that proxies send.
     `cut` breaks an answer off: `before_first_token` when only its head was sent, `later` in its
     midst; `unfinished` ends a stream politely, but without a finish reason. `malformed` answers
     200 with what is not JSON. `hang` waits for the event first (with `cut`, where it is cut).
@@ -30,7 +35,7 @@ class Fault:
     """
 
     status: int = 500
-    body: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | Sequence[Any] | str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: Literal["before_first_token", "later", "unfinished"] | None = None
     hang: threading.Event | None = None
@@ -156,12 +161,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/v1/messages":
+            request = as_openai(request)
         with self.server.lock:
             self.server.requests.append(request)
             self.server.headers.append(dict(self.headers))
-        if self.path != "/v1/chat/completions":
+        if self.path not in ("/v1/chat/completions", "/v1/messages"):
             self._refuse(404, f"there is nothing at {self.path}")
-        elif not self.headers.get("Authorization", "").startswith("Bearer "):
+        elif not (self.headers.get("Authorization") or self.headers.get("X-Api-Key") or "")[7:]:
             self._refuse(401, "no API key was given")
         elif found := violations(request):
             self._refuse(400, "; ".join(found))
@@ -176,6 +183,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise
         if isinstance(answer, Fault):
             return self._fail(answer, request)
+        if self.path == "/v1/messages":
+            return self._json(200, as_anthropic(completion(answer, request)))
         if request.get("stream"):
             return self._events([json.dumps(chunk) for chunk in chunks(answer, request)])
         return self._json(200, completion(answer, request))
@@ -193,7 +202,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._hang(fault)
         if fault.malformed:
             return self._events(["{not json"]) if streaming else self._body(200, b"{not json")
-        body = fault.body or {"error": {"message": f"fault {fault.status}", "type": "fault"}}
+        body = fault.body
+        if body is None:
+            body = {"error": {"message": f"fault {fault.status}", "type": "fault"}}
+        if isinstance(body, str):
+            page = {"Content-Type": "text/html"} | dict(fault.headers)
+            return self._body(fault.status, body.encode(), page)
         return self._json(fault.status, body, fault.headers)
 
     def _drip(self, streaming: bool) -> None:
@@ -226,7 +240,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.hang:
             self.server.wait_for(fault.hang)
 
-    def _json(self, status: int, body: Json, headers: Mapping[str, str] | None = None) -> None:
+    def _json(
+        self, status: int, body: Json | Sequence[Any], headers: Mapping[str, str] | None = None
+    ) -> None:
         self._body(status, json.dumps(body).encode(), headers)
 
     def _body(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:

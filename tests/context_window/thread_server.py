@@ -53,13 +53,14 @@ class Provider:
     """Looks ``rounds`` times in each task, then answers with the facts that it still knows.
 
     ``summaries`` says what comes in the place of a summary, by the name of the model. More tokens
-    than ``window`` are refused.
+    than ``window`` are refused, as ``refusal`` if there is one.
     """
 
     rounds: int = 5
     summaries: Mapping[str, Answer] = field(default_factory=dict)
     window: int | None = None
     words: str = "This model's maximum context length is {most} tokens."
+    refusal: Fault | None = None
     looked: int = 0
     left: int = -1
 
@@ -70,7 +71,7 @@ class Provider:
         if self.window is not None and request_tokens(request) > self.window:
             said = self.words.format(most=self.window)
             body = {"error": {"message": said, "code": "context_length_exceeded"}}
-            return Fault(400, body)
+            return self.refusal or Fault(400, body)
         self.left = self.rounds if self.left < 0 else self.left - 1
         if self.left == 0:
             self.left = -1

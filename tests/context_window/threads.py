@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 from tests.context_window.thread_server import Provider, is_summary, look
 from tests.fault_matrix.runs import CONFIG, WAYS, reached
@@ -58,13 +59,16 @@ def thread(
     provider: Provider,
     *,
     way: str = "invoke",
-    model: str = "openai:gpt-4o",
+    model: str | Callable[[str], BaseChatModel] = "openai:gpt-4o",
     budget: int | None = 8000,
     tools: Sequence[Callable[..., Any]] = (look,),
     verification: Mapping[str, Any] | None = None,
     **llm: Any,
 ) -> Iterator[Thread]:
-    """Serve a provider and open a thread that talks to it; an illegal request fails the test."""
+    """Serve a provider and open a thread that talks to it; an illegal request fails the test.
+
+    ``model`` is a name, or makes a model of the server's address.
+    """
     tokenizer("o200k_base")  # the first time takes a second, which is no request's
     with openai_server(provider) as server, reached(server.url):
         requests = {"seconds": 10.0, "wait_seconds": 0} | llm.pop("requests", {})
@@ -76,4 +80,5 @@ def thread(
             sandbox={"require": "none"},
             fallback_chain={"recovery": {"wait_seconds": 0}},
         )
-        yield Thread(build_graph(model, tools, given, checkpointer=memory()), server, way)
+        asked = model if isinstance(model, str) else model(server.url)
+        yield Thread(build_graph(asked, tools, given, checkpointer=memory()), server, way)

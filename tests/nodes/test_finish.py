@@ -165,7 +165,10 @@ async def test_the_end_is_told() -> None:
     events: list[Event] = []
     await finish(a_state(messages=ANSWERED), a_context(events=events))
 
-    assert events == [TaskCompleted(task_id="t/1", status="completed", output="Done.")]
+    told = TaskCompleted(
+        task_id="t/1", status="completed", output="Done.", headline="completed, not checked"
+    )
+    assert events == [told]
 
 
 async def test_what_was_checked_is_that_of_the_phase_that_failed() -> None:

@@ -190,14 +190,14 @@ async def test_what_checks_said_is_on_record_bounded_and_masked(work: Path) -> N
     """VE-10: in the verification, which the result holds, and in events."""
     key = "ghp_abcdefghijklmnopqrstuvwxyz"
     events: list[Event] = []
-    line = f"echo BEGIN {key}; yes filler | head -n 9000; echo END; exit"
-    update = await run(work, f"{line} 0", f"{line} 4", events=events)
+    line = f"echo BEGIN {key}; yes filler | head -n 9000; echo END; test -e"
+    update = await run(work, f"{line} .", f"{line} gone", events=events)
 
     told = [event.to_dict()["output"] for event in events if event.type == "command_run"]
     ended = update["verification"].to_dict()
     assert [(each["outcome"], each["exit_code"]) for each in ended["checks"]] == [
         ("passed", 0),
-        ("failed", 4),
+        ("failed", 1),
     ]
     assert [each["output"] for each in ended["checks"]] == told
     for said in told:
