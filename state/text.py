@@ -373,7 +373,8 @@ def without_names(text: str, words: Collection[str] = ()) -> str:
 
     def named(found: re.Match[str]) -> str:
         said = found[0]
-        kept = said.isalnum() or said.endswith(("Error", "Exception", "Warning"))
+        a_class = "/" not in said and said.endswith(("Error", "Exception", "Warning"))
+        kept = said.isalnum() or a_class
         return said if kept and said.casefold() not in asked else _NAME
 
     return _NAMES.sub(_NAME, without_numbers(_NAMED.sub(named, text)))

@@ -1,5 +1,6 @@
 """No progress: nothing new, although it is no plain loop."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from tests.state.test_loops import record
 from tests.state.test_rounds import think
 from tests.state.traces.trace import Call, runs_before_alarm
 
+from daruma.state.failure import Failure
 from daruma.state.progress import Round, is_slow, is_stuck, news, without_progress
 from daruma.state.steps import Step
 
@@ -249,3 +251,27 @@ def test_any_names_at_all_are_one_failure_until_one_is_there(names: list[str], a
     assert runs_before_alarm(turns) in (3, 4)
     found = at % 4
     assert runs_before_alarm([*turns[:found], [view(names[found])]]) is None
+
+
+@given(
+    st.lists(
+        st.builds(
+            Round, st.sampled_from("ABCD"), st.sampled_from(["1", "2/k", "!3/k", "!4/k", "!5"])
+        ),
+        max_size=9,
+    )
+)
+def test_stuck_is_that_the_last_three_are_no_news(past: list[Round]) -> None:
+    """RE-01: asked of the last few, the answer is the same as of all."""
+    assert is_stuck(past) is (len(past) >= 3 and not any(news(past)[-3:]))
+
+
+def test_being_stuck_on_other_names_is_the_same_failure() -> None:
+    """RE-01a and RE-07: so that a recovery is not begun anew for each name."""
+
+    def stuck(name: str) -> Failure:
+        said = f"no progress over the last 3 steps: Error: {name}: no such file"
+        return Failure(code="loop_detected", node="main", message=said, tool="view")
+
+    assert stuck("a.txt").signature == stuck("src/b.py").signature
+    assert stuck("a.txt").signature != replace(stuck("a.txt"), message="view, 2 times").signature
