@@ -74,6 +74,7 @@ class Story:
     more: dict[str, Any] = field(default_factory=dict)
     says: str = ""
     workspace: bool = True
+    goal: str = "Do it"
 
 
 def planned(name: str, ends: str, main: list[Any], **how: Any) -> Story:
@@ -148,6 +149,50 @@ STORIES = [
         settings={"verification": {"commands": ["no-such-program"]}},
         more={"reflect": [HM] * 2},
     ),
+    # what was there before, and what only looks green (VE-02, VE-06 to VE-08)
+    Story(
+        "right, in a project that ruff would not pass and does not configure",
+        "completed",
+        [MESS, say()],
+        files=GREEN_TEST | {"untidy.py": "import os, sys\nx=lambda: undefined\n"},
+    ),
+    Story(
+        "another test was red before",
+        "completed",
+        [MESS, say()],
+        files=GREEN_TEST | {"test_old.py": RED_TEST["test_it.py"]},
+    ),
+    Story(
+        "the test that is to be mended was red before",
+        GAVE_UP,
+        [MESS, *[say()] * 4],
+        files=RED_TEST,
+        goal="Mend test_it.py",
+        more={"reflect": [HM] * 2},
+    ),
+    Story(
+        "ends the test run early",
+        GAVE_UP,
+        [edit("conftest.py", "import os\n\nos._exit(0)\n"), *[say()] * 4],
+        files=RED_TEST | {"test_more.py": GREEN_TEST["test_it.py"]},
+        more={"reflect": [HM] * 2},
+    ),
+    Story(
+        "hides a test",
+        GAVE_UP,
+        [edit("conftest.py", 'collect_ignore = ["test_it.py"]\n'), *[say()] * 4],
+        files=RED_TEST | {"test_more.py": GREEN_TEST["test_it.py"]},
+        more={"reflect": [HM] * 2},
+        says="not collected any more",
+    ),
+    Story(
+        "a check that leaves the workspace",
+        GAVE_UP,
+        [MESS, *[say()] * 4],
+        settings={"verification": {"commands": ["cat ../../etc/passwd"]}},
+        more={"reflect": [HM] * 2},
+        says="leaves the workspace",
+    ),
     Story("a change and its undoing", NOT_CHECKED, [MESS, run("rm mess"), say()], settings=CHECKED),
     # steps that run out, react
     Story(
@@ -212,6 +257,26 @@ STORIES = [
     planned("twelve actions, frugal, green", OUT, work(7), settings=CHECKED | FRUGAL),
     planned("thirty steps in a phase", "completed", [*work(30), say()]),
     planned("a phase, out of steps, off", OUT, work(3), settings=OFF | {"budgets": {"think": 3}}),
+    planned(
+        "no plan, but a refusal",
+        "failed",
+        [],
+        more={"plan": [say("Sorry, I can not make a plan for that.")] * 2},
+        says="can not make a plan",
+    ),
+    planned(
+        "a plan of another shape, then a plan",
+        "completed",
+        [say()],
+        more={"plan": [{"json": {"steps": ["one"]}}, ONE]},
+    ),
+    planned(
+        "no plan for a team",
+        "failed",
+        [],
+        mode="team_collab",
+        more={"plan": [say("I would rather not.")] * 2},
+    ),
     planned("two phases, green", "completed", [say(), say()], more={"plan": [TWO]}),
     planned(
         "two phases, one without an answer",
@@ -249,6 +314,13 @@ STORIES = [
     Story("the provider is down", "failed", [DOWN], settings=NO_RECOVERY),
     Story("the provider goes down", "failed", [MESS, DOWN], settings=CHECKED | NO_RECOVERY),
     Story("nothing is said", "failed", [BLANK], settings=CHECKED | NO_RECOVERY),
+    Story(
+        "twelve files that are not there",
+        "failed",
+        [look(f"gone_{number}.txt") for number in range(12)],
+        settings=NO_RECOVERY,
+        says="no progress",
+    ),
     Story("a loop", "failed", [look("ok")] * 3, settings=CHECKED | NO_RECOVERY),
     Story(
         "a loop with the last step, green",
@@ -256,7 +328,7 @@ STORIES = [
         [look("ok")] * 3,
         settings=ALWAYS | NO_RECOVERY | {"budgets": {"max_steps": 3}},
     ),
-    Story("a request without words", "failed", [], settings=CHECKED, workspace=False),
+    Story("a request without words", "failed", [], settings=CHECKED, workspace=False, goal=""),
     # budgets that stop
     Story(
         "tokens are spent before an answer, green",
@@ -302,8 +374,7 @@ def told(story: Story, workspace: Path) -> Run:
     given = settings(**{"tools": ALLOWED, "spec_review": {"enabled": False}} | story.settings)
     script = {"main": story.main} | story.more
     place = {"workspace": str(workspace)} if story.workspace else {}
-    text = "" if story.name == "a request without words" else "Do it"
-    return Run(script, settings=given).ask(text, mode=story.mode, **place)
+    return Run(script, settings=given).ask(story.goal, mode=story.mode, **place)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
