@@ -265,7 +265,8 @@ def _recalled(event: Event) -> list[Line]:
 
 
 def _model(event: Event) -> list[Line]:
-    return [Line("bad", f"{event['model']}: {event['error']}")] if event["error"] else []
+    name, error = f"{event['model']}: ", event["error"]
+    return [Line("bad", name + error.removeprefix(name))] if error else []
 
 
 def _plan(event: Event) -> list[Line]:
