@@ -574,14 +574,16 @@ def is_to_be_fixed(words: str, case: Case) -> bool:
     """Whether a test is about what the goal or the plan is to mend.
 
     Its name shares a word with what is said, or its failure speaks of a file or name that is meant.
+    Of a file that can not be collected, only what its failure speaks of counts.
     """
-    said = _topics(case.id)
+    said = _topics(case.id) if case.key[0] else frozenset()
     for sentence in _sentences(words):
         if not _FIXES.search(sentence) or _EXCUSED.search(sentence):
             continue
         if said & _topics(sentence):
             return True
-        if any(each in case.said for each in _CODE_NAME.findall(sentence) if len(each) > 2):
+        names = [re.escape(each) for each in _CODE_NAME.findall(sentence) if len(each) > 2]
+        if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", case.said):
             return True
     return False
 

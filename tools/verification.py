@@ -330,32 +330,38 @@ class Checking:
         self.files.update(each.file for each in report.values())
         try:
             _, before = await self._reported(await self._line(command, failed), before=True)
+            old = tuple(each for each in failed if was_red(each, before or {}))
+            mended = len(old) < len(failed) or await self._mended(command, report)
         except (CommandRefused, SnapshotUnavailable, OSError) as error:
             note = f"can not be compared with the task's beginning: {error}"
             return _check(command, result, note=note, seconds=seconds)
-        old = tuple(each for each in failed if was_red(each, before or {}))
         asked = tuple(
             each
             for each in old
-            if asks_to_pass(self.words, each) or is_to_be_fixed(self.words, each)
+            if asks_to_pass(self.words, each) or (not mended and is_to_be_fixed(self.words, each))
         )
-        broken = tuple(each for each in failed if each not in old)
-        left = tuple(each for each in old if each not in asked)
-        gone = "" if broken or asked else await self._gone(command, report)
-        told = (
-            ("broken by the task", broken),
-            ("red as before the task, which asks for it", asked),
-            ("was red before the task", left),
-        )
-        notes = [f"{what}: {_ids(each)}" for what, each in told if each]
+        told = {
+            "broken by the task": tuple(each for each in failed if each not in old),
+            "red as before the task, which asks for it": asked,
+            "was red before the task": tuple(each for each in old if each not in asked),
+        }
+        gone = "" if asked or len(old) < len(failed) else await self._gone(command, report)
+        notes = [f"{what}: {_ids(each)}" for what, each in told.items() if each]
         return _check(
             command,
             result,
-            passed=not (broken or asked or gone),
-            note="; ".join([*notes, *([gone] if gone else [])]),
-            conclusive=bool(of(report, "passed")) and not (left and asks_to_fix(self.words)),
+            passed=not asked and not gone and len(old) == len(failed),
+            note="; ".join(filter(None, [*notes, gone])),
+            conclusive=bool(of(report, "passed")) and mended,
             seconds=seconds,
         )
+
+    async def _mended(self, command: str, report: Report) -> bool:
+        """Whether a task that is to mend something has turned a test green; others need not."""
+        if not asks_to_fix(self.words):
+            return True
+        _, before = await self._reported(without_stopping(command), before=True)
+        return any(was_red(each, before or {}) for each in of(report, "passed"))
 
     # linters and others
 

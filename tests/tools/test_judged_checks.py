@@ -100,6 +100,29 @@ async def test_what_was_red_before_is_not_the_tasks_fault(
     assert (found.outcome, why in found.why) == (outcome, True), found.why
 
 
+BUGGY: Files = {
+    **OLD,
+    "calc.py": WRONG,
+    "test_calc.py": str(OLD["test_calc.py"]) + "def test_add_old():\n    assert add('', 1)\n",
+}
+MENDED: list[tuple[str, str, str]] = [
+    (str(OLD["calc.py"]), "Fix add() in calc.py", "passed"),
+    ("def add(a, b):\n    return b - a\n", "Fix add() in calc.py", "failed"),
+    ("def add(a, b):\n    return b - a\n", "Fix the sums", "none"),
+    ("def add(a, b):\n    return b - a\n", "Write it the other way round", "passed"),
+]
+
+
+@pytest.mark.parametrize(("code", "goal", "outcome"), MENDED)
+async def test_what_is_to_be_mended_has_to_turn_green(
+    code: str, goal: str, outcome: str, ws: Path
+) -> None:
+    """VE-07: a goal names the test of what it wants mended; other red ones are told."""
+    found = await story(ws, BUGGY, {"calc.py": code}, goal)
+
+    assert found.outcome == outcome, found.why
+
+
 async def test_the_plan_asks_as_the_goal_does(ws: Path) -> None:
     """VE-07: in a phase's instructions, or by a declared command."""
     asking = a_plan(a_phase("a", instructions="It is done when all tests pass."), current="a")
