@@ -141,7 +141,7 @@ def test_what_fails_alike_or_does_nothing_is_stuck(
     for name in "abcdefghijkl":
         (tmp_path / f"{name}.txt").write_text(f"{name}\n")
     script = [*map(calls, made), say()]
-    given = settings(**MANY, **UNAIDED, **ALLOWED)
+    given = settings(**UNAIDED | MANY | ALLOWED)
     run = Run(script, settings=given).ask(workspace=str(tmp_path))
 
     error = run.result.error_struct
