@@ -92,7 +92,8 @@ class ScriptExhausted(ScriptError):
 #     no model can be made                              next, for good
 #     a circuit is open                                 next
 #     too_large                                         final: whoever made it makes it smaller
-#     quota, not_found, tools_unsupported               next, for good
+#     quota                                             next, for good
+#     not_found, tools_unsupported                      next: a server may be about to be mended
 #     auth                                              final, for good
 #     rate_limited, server, timeout, connection         again
 #     bad_request of 400, 422 that speaks of tools      next
@@ -107,8 +108,8 @@ Kind = Literal["again", "mend", "next", "final"]
 _FATES: Final[Mapping[Reason, tuple[Kind, bool]]] = {
     "too_large": ("final", False),
     "quota": ("next", True),
-    "not_found": ("next", True),
-    "tools_unsupported": ("next", True),
+    "not_found": ("next", False),
+    "tools_unsupported": ("next", False),
     "auth": ("final", True),
     "rate_limited": ("again", False),
     "server": ("again", False),

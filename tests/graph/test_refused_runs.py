@@ -58,8 +58,6 @@ SAID_NO: list[tuple[Fault, str, bool]] = [
     (Fault(400, said("Your credit balance is too low")), "the credit is used up: Your", False),
     (Fault(402, {"error": "Insufficient Balance"}), "used up: Insufficient Balance", False),
     (Fault(401, said("wrong key sk-this-is-secret")), "the key is refused: wrong key [key]", False),
-    (Fault(404, {"error": "model m not found"}), "no such model or address: model m", False),
-    (Fault(400, {"error": "m does not support tools"}), "takes no tools: m does not", False),
 ]
 
 
@@ -80,6 +78,32 @@ def test_whoever_said_no_is_asked_once(
     assert line in error.message
     assert "\n" not in error.message
     assert (error.retryable, bool(error.suggestions)) == (retryable, True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "line", "advice"),
+    [
+        (Fault(404, {"error": "model m not found"}), "no such model or address: model m", "name"),
+        (
+            Fault(400, {"error": "m does not support tools"}),
+            "the model takes no tools: m does not support tools",
+            "llm.fallback_models",
+        ),
+    ],
+)
+def test_what_the_body_says_is_told(
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, line: str, advice: str
+) -> None:
+    """TL-17: another model is asked; where there is none, the failure has the body's own words."""
+    with openai_server(lambda _: fault) as server:
+        error = run(monkeypatch, server.url).error_struct
+
+    assert error is not None
+    assert f"HTTP {fault.status}: {line}" in error.message
+    assert advice in error.suggestions[0]
+    with openai_server(lambda asked: fault if asked["model"] == "m" else Reply("Hi.")) as server:
+        assert run(monkeypatch, server.url, llm={"fallback_models": ["openai:n"]}).output == "Hi."
+        assert len(server.requests) == 2
 
 
 def test_a_wait_that_is_left_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

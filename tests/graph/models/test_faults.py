@@ -132,7 +132,7 @@ def test_only_what_a_run_can_not_mend_is_hopeless() -> None:
     """TL-17a: a provider that said no for good, and settings of which no model can be made."""
     faults = [fault_of(error) for error, _ in TABLE]
 
-    said_no = {"auth", "not_found", "quota", "tools_unsupported"}
+    said_no = {"auth", "quota"}
     assert {each.reason for each in faults if each.hopeless} == {*said_no, "unknown"}
     assert all(each.hopeless for each in faults if each.reason in said_no)
     hopeless = [error for error, _ in TABLE if fault_of(error).hopeless]
