@@ -96,3 +96,16 @@ def test_a_model_that_never_gets_it_right_ends_within_its_budget(daruma: Daruma)
     assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
     assert said.json["budgets"]["verify"] == 4
     assert len(requests) == sum(usage["calls"] for usage in said.json["usage"].values()) == 11
+
+
+def test_a_dead_address_is_named_with_the_reason(daruma: Daruma) -> None:
+    """TL-17a: one line says where and why, with what to do; there is no traceback."""
+    daruma.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    daruma.setenv("OPENAI_API_KEY", "sk-test")
+    said = daruma("run", "Say hi", "--model", "openai:test", "--json")
+
+    error = said.json["error_struct"]
+    assert said.code != 0
+    assert error["message"] == "openai:test: no connection to 127.0.0.1:9: connection refused"
+    assert "OPENAI_BASE_URL" in error["suggestions"][0]
+    assert "Traceback" not in f"{said}"
