@@ -1,8 +1,8 @@
 """Times a verification beside plain pytest: ``python -m tests.verification_timing [ROUNDS]``.
 
 All take turns on workspaces with one trivial test, in the best sandbox that this machine has, which
-is open already. Plain pytest runs in the same environment, outside of it. What snapshots, the
-linter and the counting of tests add is told apart. Milliseconds are medians.
+is open already. Plain pytest runs in the same environment, outside of it and in it. What snapshots,
+the linter and the counting of tests add is told apart. Milliseconds are medians.
 """
 
 import asyncio
@@ -66,9 +66,17 @@ async def ways(top: Path) -> dict[str, Timed]:
         state, context = await task(work, snapshots=snapshots, changes=changes)
         return partial(green, state, context)
 
+    inside = workspace("inside")
+    sandbox = await open_best()
+
+    async def confined() -> None:
+        line = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 pytest -x -q"
+        await sandbox.run(line, workspace=inside, timeout=60)
+
     alone = partial(plain, workspace("plain"), PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     found: dict[str, Timed] = {
         "plain pytest": alone,
+        "plain pytest, in the sandbox": confined,
         "plain pytest, with the plugins of Daruma's environment": partial(plain, top / "plain"),
     }
     kinds: dict[str, dict[str, Any]] = {

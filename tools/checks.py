@@ -356,16 +356,20 @@ def pytest_line(line: str, *, alone: bool, plugins: Iterable[str] = ()) -> str:
     return f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {line}{named}"
 
 
-def with_report(line: str, mark: str, *, alone: bool, plugins: Iterable[str] = ()) -> str:
+def with_report(
+    line: str, mark: str, *, alone: bool, plugins: Iterable[str] = (), remove: bool = True
+) -> str:
     """Return shell text that runs a pytest line, and writes its report behind a mark on stderr.
 
-    The report lies where only the command can see it meanwhile.
+    The report lies meanwhile among temporary files, under the mark, which nobody can guess. It has
+    to be removed where these outlive the command.
     """
     line = pytest_line(line, alone=alone, plugins=plugins)
+    report = f'"${{TMPDIR:-/tmp}}/{mark}"'
+    removed = f"; rm -f {report}" if remove else ""
     return (
-        f"report=$(mktemp) || exit 125\n"
-        f'{line} -o junit_family=xunit1 --junitxml="$report"\n'
-        f'code=$?; printf \'\\n%s\\n\' {mark} >&2; cat "$report" >&2; rm -f "$report"; exit $code'
+        f"{line} -o junit_family=xunit1 --junitxml={report}\ncode=$?\n"
+        f"{{ echo; echo {mark}; cat {report} 2>/dev/null; }} >&2{removed}; exit $code"
     )
 
 

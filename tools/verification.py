@@ -258,7 +258,8 @@ class Checking:
             self._alone = await to_thread(_plugins, self.root, self._environment()["PATH"])
         alone, plugins = self._alone
         mark = f"daruma-report-{secrets.token_hex(8)}"
-        line = with_report(command, mark, alone=alone, plugins=plugins)
+        remove = self.sandbox.level == "none"
+        line = with_report(command, mark, alone=alone, plugins=plugins, remove=remove)
         result = await self._run(line, shown=command, before=before, mark=mark, limit=_REPORT_LIMIT)
         stderr, _, report = result.stderr.rpartition(f"\n{mark}\n")
         return _trimmed(result, stderr), read_report(report) if report.strip() else None
