@@ -402,6 +402,11 @@ class Case:
     said: str = ""
 
     @property
+    def function(self) -> Key:
+        """The key without parameters."""
+        return self.key[0], self.key[1].partition("[")[0]
+
+    @property
     def id(self) -> str:
         """The name as pytest writes it, ``tests/test_a.py::TestB::test_c[1]``."""
         classname, name = self.key

@@ -27,6 +27,7 @@ from daruma.tools.checks import (
     PYTEST,
     RUFF,
     Case,
+    Key,
     Report,
     about_tests,
     asks_for_lint,
@@ -332,14 +333,19 @@ class Checking:
         try:
             _, before = await self._reported(await self._line(command, failed), before=True)
             old = tuple(each for each in failed if was_red(each, before or {}))
-            mended = len(old) < len(failed) or await self._mended(command, report)
+            mended = await self._mended(command, report) if len(old) == len(failed) else None
         except (CommandRefused, SnapshotUnavailable, OSError) as error:
             note = f"can not be compared with the task's beginning: {error}"
             return _check(command, result, note=note, seconds=seconds)
         asked = tuple(
             each
             for each in old
-            if asks_to_pass(self.words, each) or (not mended and is_to_be_fixed(self.words, each))
+            if asks_to_pass(self.words, each)
+            or (
+                mended is not None
+                and (not mended or each.function in mended)
+                and is_to_be_fixed(self.words, each)
+            )
         )
         told = {
             "broken by the task": tuple(each for each in failed if each not in old),
@@ -353,16 +359,20 @@ class Checking:
             result,
             passed=not asked and not gone and len(old) == len(failed),
             note="; ".join(filter(None, [*notes, gone])),
-            conclusive=bool(of(report, "passed")) and mended,
+            conclusive=bool(of(report, "passed")) and (mended is None or bool(mended)),
             seconds=seconds,
         )
 
-    async def _mended(self, command: str, report: Report) -> bool:
-        """Whether a task that is to mend something has turned a test green; others need not."""
+    async def _mended(self, command: str, report: Report) -> frozenset[Key] | None:
+        """Return the functions of which a task that is to mend something has turned tests green.
+
+        Others than these may be red for another reason. None where nothing is to be mended.
+        """
         if not asks_to_fix(self.words):
-            return True
+            return None
         _, before = await self._reported(without_stopping(command), before=True)
-        return any(was_red(each, before or {}) for each in of(report, "passed"))
+        green = of(report, "passed")
+        return frozenset(each.function for each in green if was_red(each, before or {}))
 
     # linters and others
 

@@ -123,6 +123,18 @@ async def test_what_is_to_be_mended_has_to_turn_green(
     assert found.outcome == outcome, found.why
 
 
+async def test_half_a_repair_is_none(ws: Path) -> None:
+    """VE-07: where some cases of a test have turned green, the others are meant as well."""
+    cases = "import pytest\nfrom calc import add\n@pytest.mark.parametrize('b', [0, 1, 2])\n"
+    before: Files = {
+        "calc.py": "def add(a, b): return None\n",
+        "test_calc.py": f"{cases}def test_add(b):\n    assert add(1, b) == 1 + b\n",
+    }
+    found = await story(ws, before, {"calc.py": "def add(a, b): return a\n"}, "Fix add()")
+
+    assert found.outcome == "failed", found.why
+
+
 async def test_the_plan_asks_as_the_goal_does(ws: Path) -> None:
     """VE-07: in a phase's instructions, or by a declared command."""
     asking = a_plan(a_phase("a", instructions="It is done when all tests pass."), current="a")
