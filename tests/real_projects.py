@@ -1,27 +1,25 @@
-"""Verifies work on real projects: ``python -m tests.real_projects [NAME ...]``; it needs a network.
+"""Works on real projects: ``python -m tests.real_projects [NAME ...]``; it needs a network.
 
 Ten source distributions, pinned by hash, with the tests that they bring. In each a bug is planted
-before the task begins. A fix that is right has to end green, and one that is wrong must not, in the
-best sandbox that this machine has. Nothing of a project is changed to make it so: some configure no
-linter, in some the tests can not be collected by plain pytest, before as after.
+before the task begins. A task whose scripted model makes the right fix has to end `completed`, and
+one with a wrong fix must not, in the best sandbox that this machine has. Nothing of a project is
+changed to make it so: some configure no linter, in some the tests can not be collected by plain
+pytest, before as after.
 """
 
-import asyncio
 import os
 import subprocess
 import sys
 import tarfile
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.parts import a_context, a_state, a_task, settings
+from tests.parts import settings
+from tests.scripted_runs import Run
 
-from daruma.state.verification import Verification
-from daruma.tools.rollback import write_savepoint
-from daruma.tools.sandbox.opening import open_best
-from daruma.tools.verification import checked
+from daruma.state.result import TaskResult
 
 AS_MODULE: Final = ("python -m pytest -q",)
 """With the project's own folder on the path, where it has to be installed otherwise."""
@@ -173,16 +171,29 @@ def put(project: Project, folder: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-async def verified(project: Project, folder: Path, fix: str) -> Verification:
-    """Verify a task that puts ``fix`` in the bug's place; the bug is back afterwards."""
+def edit(project: Project, folder: Path, fix: str) -> dict[str, str]:
+    """Return the call that puts ``fix`` in the bug's place, with the lines that tell which."""
+    text = (folder / project.file).read_text(encoding="utf-8")
+    at = text.index(project.planted)
+    end = at + len(project.planted)
+    while text.count(text[at:end]) > 1:
+        at = text.rfind("\n", 0, at - 1) + 1
+    old = text[at:end]
+    new = text[at : end - len(project.planted)] + fix
+    place = {"command": "str_replace", "path": project.file}
+    return {**place, "old_str": old, "new_str": new}
+
+
+def ended(project: Project, folder: Path, fix: str) -> TaskResult:
+    """Run a task whose model puts ``fix`` in the bug's place; the bug is back afterwards."""
+    call = {"name": "str_replace_editor", "args": edit(project, folder, fix)}
+    main = [{"calls": [call]}, *[{"say": "It is fixed."}] * 4]
+    script = {"main": main, "reflect": [{"say": "I see nothing wrong."}] * 2}
     given = settings(verification={"commands": project.commands, "timeout": 300})
-    context = replace(a_context(given=given), open_sandbox=open_best)
-    task = a_task(workspace=str(folder), goal=project.goal)
-    written = await write_savepoint(task, "task", context)
-    put(project, folder, project.planted, fix)
-    found = await checked(a_state(task=task, savepoints=written.savepoints), context)
-    put(project, folder, fix, project.planted)
-    return found
+    before = (folder / project.file).read_text(encoding="utf-8")
+    run = Run(script, settings=given).ask(project.goal, workspace=str(folder))
+    (folder / project.file).write_text(before, encoding="utf-8")
+    return run.result
 
 
 def main(names: list[str]) -> int:
@@ -196,12 +207,13 @@ def main(names: list[str]) -> int:
             folder = unpacked(project, Path(top).resolve())
             put(project, folder, project.right, project.planted)
             for kind, fix in (("right", project.right), ("wrong", project.wrong)):
-                found = asyncio.run(verified(project, folder, fix))
-                as_meant = (found.outcome == "passed") == (kind == "right")
+                result = ended(project, folder, fix)
+                as_meant = (result.headline == "completed") == (kind == "right")
                 misjudged += not as_meant
                 mark = "ok " if as_meant else "BAD"
-                line = f"{mark} {project.name:15} {kind}: {found.outcome:6} {found.seconds:5.1f} s"
-                print(f"{line}  {found.summary[:200]}", flush=True)  # noqa: T201
+                seconds = sum(each.seconds for each in result.verifications)
+                line = f"{mark} {project.name:15} {kind}: {result.headline}, {seconds:.1f} s"
+                print(f"{line}  {result.checked.why[:160]}", flush=True)  # noqa: T201
     return misjudged
 
 
