@@ -23,7 +23,7 @@ from daruma.tools.checks import (
     runs_pytest,
 )
 
-WORKSPACE = Path("/work/project")
+WORKSPACE = Path("/srv/project")
 
 LEAVES = {
     "cat ../../etc/passwd": "../../etc/passwd",
@@ -44,7 +44,7 @@ LEAVES = {
     "cd src && cat ../../x": "../../x",
     "../tool.sh": "../tool.sh",
     "/home/me/tool.sh": "/home/me/tool.sh",
-    "cat /work/other/file": "/work/other/file",
+    "cat /srv/other/file": "/srv/other/file",
     "cat <<EOF\n../x\nEOF": "../x",
 }
 STAYS = [
@@ -56,7 +56,7 @@ STAYS = [
     "grep -rq '/users/' src",
     "sed -n '/a/,/b/p' file",
     "curl -fs http://localhost/../x",
-    "cat /work/project/src/a.py",
+    "cat /srv/project/src/a.py",
     "ruff check .",
     "git diff HEAD~1 --stat",
     "git log HEAD..main",
