@@ -12,6 +12,7 @@ from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.calls.visible import local_time
 from daruma.tools.context import Context
 from daruma.tools.continuity.clarification import with_said
+from daruma.tools.verification import with_changed_tests
 
 
 async def clarify(state: State, context: Context) -> Update:
@@ -28,7 +29,9 @@ async def clarify(state: State, context: Context) -> Update:
         type="question",
         id=f"{asked.call_id}:clarification",
         question=asked.question,
-        context=f"{asked.target_action} needs {', '.join(asked.missing_fields)}",
+        context=with_changed_tests(
+            f"{asked.target_action} needs {', '.join(asked.missing_fields)}", state
+        ),
         deadline=None,
     )
     reply: Answer = read_reply(question, asked_of_people(question, context.now()))

@@ -68,7 +68,10 @@ def _question_of_steps(state: State, id_: str) -> Question:
         type="question",
         id=id_,
         question=f"{why}, and {budget.bound(state)} is used up. How does it go on?",
-        context=f'"{GO_ON}" for as many steps once more, "{STOP}", or what to do differently{said}',
+        context=with_changed_tests(
+            f'"{GO_ON}" for as many steps once more, "{STOP}", or what to do differently{said}',
+            state,
+        ),
         deadline=None,
     )
 

@@ -503,3 +503,13 @@ def test_every_face_says_that_nothing_was_checked(
     run = told(story, workspace)
 
     assert (NOT_CHECKED in FACES[face](run)) is not checked
+
+
+def test_who_is_asked_later_is_told_of_changed_tests(workspace: Path) -> None:
+    """VE-08: a test that was weakened is told with the question that follows."""
+    (workspace / "test_it.py").write_text(RED_TEST["test_it.py"])
+    (workspace / "test_more.py").write_text("def test_more():\n    assert False\n")
+    weakened = run("sed -i s/False/True/ test_it.py")
+    asked = asking(workspace, [weakened, *[say()] * 4], verification={"commands": ["pytest -q"]})
+
+    assert "changed tests: test_it.py" in asked.question.value["context"]
