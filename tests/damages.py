@@ -65,7 +65,7 @@ DAMAGES = {
     "a write that is no msgpack": WRITE.format("'msgpack', 'x'"),
     "a write of a kind never read": WRITE.format("'pickle', 'x'"),
     "all writes of the parent": f"DELETE FROM checkpoint_writes WHERE {PARENT}",
-    "one write of the parent": "DELETE FROM checkpoint_writes WHERE channel = 'messages' AND "
+    "one write of the parent": "DELETE FROM checkpoint_writes WHERE channel = 'steps' AND "
     + PARENT,
     "a lost parent": f"DELETE FROM checkpoints WHERE {PARENT}",
 }

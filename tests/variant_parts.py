@@ -18,7 +18,8 @@ def a_variant(
 
 def an_ended(task: str, status: Status = "completed", **changes: Any) -> Experience:
     """A task of the owner ``o`` that ended at 1 s, unless told otherwise."""
-    given: dict[str, Any] = {"owner": "o", "mode": "react", "goal": "g", "at": 1.0} | changes
+    given: dict[str, Any] = {"owner": "o", "mode": "react", "goal": "g", "at": 1.0}
+    given |= {"checked": True} | changes
     return Experience(task_id=task, status=status, **given)
 
 

@@ -286,7 +286,7 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
         "tools": {"policy": {"run_command": scene.policy, "pay": "confirm"}},
         "fallback_chain": {"recovery": {"wait_seconds": 0}},
         "llm": {"context_window_tokens": scene.window},
-        "budgets": {"tokens": scene.tokens},
+        "budgets": {"tokens": scene.tokens, "preset": "frugal"},
         "evolution": {"enabled": False},  # it writes beside the run, and would blur the points
     }
     model = ScriptedChatModel(script=scene.script)

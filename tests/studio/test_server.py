@@ -27,7 +27,7 @@ def test_settings_are_a_form(server: DevServer) -> None:
 
     context = schemas["context_schema"]
     assert context["properties"]["mode"]["enum"][0] == "direct_chat"
-    assert context["$defs"]["Budgets"]["properties"]["think"]["default"] == 7
+    assert context["$defs"]["Budgets"]["properties"]["think"]["default"] == 50
     assert set(schemas["input_schema"]["properties"]) >= {"messages", "mode", "workspace"}
 
 

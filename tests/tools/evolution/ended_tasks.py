@@ -20,6 +20,7 @@ def a_setback(signature: str = "check:pytest:test_sum", **changes: Any) -> Setba
 def an_experience(number: int = 1, goal: str = ROUNDING, **changes: Any) -> Experience:
     """A task that failed ``number`` seconds after the beginning, unless told otherwise."""
     failed = Experience(
+        checked=True,
         task_id=f"t{number}/1",
         owner="o",
         mode="plan_exec",

@@ -146,7 +146,8 @@ def test_red_checks_that_a_task_ended_with_are_told_by_their_lines() -> None:
     output = "E   assert 3 == 4\nFAILED t.py::test_sum - assert 3 == 4\n1 failed in 0.2s"
     check = Check(command="pytest -q", passed=False, exit_code=1, output=output)
 
-    found = only(of(a_state(verification=Verification(checks=(check,)))))
+    answered = [AIMessage("Done.")]
+    found = only(of(a_state(verification=Verification(checks=(check,)), messages=answered)))
 
     assert found.text == "pytest -q failed: test_sum: assert 3 == 4"
     assert found.signature == "check:pytest -q:test_sum: assert # == #"
