@@ -186,7 +186,7 @@ class Checking:
         program is missing says nothing (VE-02).
         """
         if command in self.declared:
-            if place := place_outside(command, self.root):
+            if place := await to_thread(place_outside, command, self.root):
                 return _refused(command, f"refused: it leaves the workspace ({place})")
         elif missing := await to_thread(self._missing, command):
             return _refused(command, f"{missing} is not there", conclusive=False)
@@ -543,7 +543,8 @@ async def checked(state: State, context: Context) -> Verification:
         return Verification(note="nothing to verify: no checks are known for this workspace")
     sandbox = await context.open_sandbox()
     async with around(context.snapshots(workspace), "verification") as looks:
-        with ExitStack() as stack:
+        stack = ExitStack()
+        try:
             beginning = await _beginning(state, context, looks.before, stack)
             live = partial(live_output, context.emit, "verification")
             checking = Checking(
@@ -557,6 +558,8 @@ async def checked(state: State, context: Context) -> Verification:
             )
             checks = [await checking.check(each) for each in commands]
             changed = await in_thread(beginning.changed_tests, checking.files)
+        finally:
+            await in_thread(stack.close)  # it removes files
     for check in checks:
         context.emit(command_run("verification", check))
     seconds = time.monotonic() - began

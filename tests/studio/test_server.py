@@ -46,7 +46,7 @@ def test_the_first_look_shows_the_machine(thread: Thread) -> None:
 
     assert nodes[:3] == ["intake", "plan", "__interrupt__"]
     assert [name for name in nodes if name in ("verify", "reflect", "settle")] == [
-        *("verify", "reflect", "verify", "settle"),
+        *("verify", "verify", "reflect", "verify", "settle"),
     ]
     assert thread.status == "completed"
 
