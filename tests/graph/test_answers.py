@@ -1,48 +1,314 @@
-"""A model's answer as nodes get it."""
+"""One reply per question, parking, and whether there is something to go on with."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.messages.ai import UsageMetadata
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
+from tests.parts import settings
+from tests.scripted_runs import Run, call, calls, illegal, say
 
-from daruma.graph.models.calls import Request
-from daruma.graph.models.failover import Pursuit, answer_of, usage_of
-from daruma.state.usage import Failover, Usage
+from daruma.graph.answers import PARK, overdue, readdressed, stale_ids
+from daruma.graph.build import build_graph
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.requests import RequestRefused
+from daruma.graph.storage.ledgers import replies_of
+from daruma.graph.storage.postgres import open_postgres
+from daruma.state.errors import ThreadBusy
+from daruma.state.interrupts import ReplyRefused
+
+# --- Plans that nobody confirmed in time, and replies that come late.
+
+CONFIRM = {"decision": "confirm"}
+
+
+def review(deadline: float | None = 100.0, **more: Any) -> dict[str, Any]:
+    return {"type": "spec_review_request", "deadline": deadline, **more}
+
+
+def thread(**questions: Any) -> StateSnapshot:
+    """A thread with these open questions."""
+    interrupts = tuple(Interrupt(value=value, id=id_) for id_, value in questions.items())
+    task = PregelTask(id="x", name="spec_review", path=(), interrupts=interrupts)
+    return StateSnapshot({}, ("spec_review",), {}, None, "now", None, (task,), interrupts)
+
+
+PARKED = thread(new=review(None, parked=True))
 
 
 @pytest.mark.parametrize(
-    "told", [None, UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)]
+    ("questions", "now", "parked"),
+    [
+        ({"q": review()}, 100.5, {"q": PARK}),
+        ({"q": review()}, 100.0, {}),
+        ({"q": review(None)}, 1e12, {}),
+        ({"q": {"type": "question", "deadline": 1.0}}, 100.5, {}),
+        ({"q": "a tool's own"}, 100.5, {}),
+        ({}, 100.5, {}),
+    ],
 )
-def test_what_a_provider_does_not_count_is_counted_here(told: UsageMetadata | None) -> None:
-    """BU-05: what was sent, and what was answered; and it is marked."""
-    small, large = Request([HumanMessage("hi " * 10)]), Request([HumanMessage("hi " * 1000)])
-    answer = AIMessage("word " * 100, usage_metadata=told)
-    usages = [usage_of(answer, pursuit(each)) for each in (small, large)]
-
-    assert all(each.estimated for each in usages)
-    assert 10 <= usages[0].input_tokens < 100
-    assert 1000 <= usages[1].input_tokens < 2000
-    assert 100 <= usages[0].output_tokens < 200
+def test_a_review_is_parked_after_its_deadline(
+    questions: dict[str, Any], now: float, parked: dict[str, Any]
+) -> None:
+    """PL-03: other questions have no such end."""
+    assert overdue(thread(**questions), now) == parked
 
 
-def test_what_a_provider_counts_is_taken_as_it_is() -> None:
-    """MO-07: for whoever was asked."""
-    told = UsageMetadata(input_tokens=7, output_tokens=3, total_tokens=10)
-    usage = usage_of(AIMessage("hi", usage_metadata=told), pursuit(Request([])))
+@pytest.mark.parametrize(
+    ("given", "snapshot", "stale"),
+    [
+        (Command(resume={"old": CONFIRM}), PARKED, ["old"]),
+        (Command(resume={"new": CONFIRM}), PARKED, []),
+        (Command(resume={"old": CONFIRM, "older": CONFIRM}), PARKED, []),
+        (Command(resume={"old": CONFIRM}), thread(new=review()), []),
+        (Command(resume={"old": CONFIRM}), thread(), []),
+        (Command(resume="confirm"), PARKED, []),
+        (None, PARKED, []),
+        ({"messages": []}, PARKED, []),
+    ],
+)
+def test_a_late_reply_is_one_to_a_question_that_was_parked(
+    given: Any, snapshot: StateSnapshot, stale: list[str]
+) -> None:
+    """Only then it is looked up what became of that."""
+    assert [*stale_ids(given, snapshot)] == stale
 
-    assert usage == Usage(role="reflect", model="m", input_tokens=7, output_tokens=3)
+
+def test_a_late_reply_goes_to_the_question_as_it_is_asked_now() -> None:
+    """PL-03: it is taken up again by a later answer."""
+    given: Command[Any] = Command(resume={"old": CONFIRM})
+
+    assert readdressed(given, PARKED, {"old": PARK}).resume == {"new": CONFIRM}
 
 
-def pursuit(request: Request) -> Pursuit:
-    return Pursuit("reflect", 0, "reflect", ("m",), request, began=0)
+@pytest.mark.parametrize("accepted", [{}, {"old": CONFIRM}])
+def test_a_reply_to_what_was_not_parked_stays_as_it_is(accepted: dict[str, Any]) -> None:
+    """A plan that a person had rejected is not confirmed by a second reply."""
+    given: Command[Any] = Command(resume={"old": CONFIRM})
+
+    assert readdressed(given, PARKED, accepted) is given
 
 
-def test_what_it_took_stands_on_the_message() -> None:
-    """TL-17: beside what the provider told, and only if there is something to tell."""
-    message = AIMessage("hi", response_metadata={"finish_reason": "stop"})
-    usage, failover = Usage(role="main", model="m"), Failover(requested="m", used="n")
+# --- One reply per question: the first counts, and a run that was killed goes on with it.
 
-    took = answer_of(message, usage, failover).message.response_metadata
-    took_nothing = answer_of(message, usage, None).message.response_metadata
+CONFIRM_ANSWERED_ONCE = settings(tools={"policy": {"shout": "confirm"}})
+REQUIRED = settings(tools={"policy": {"run_command": {"decision": "confirm", "required": True}}})
+ASKED = [calls(call(id_="one", text="1")), say()]
 
-    assert took == {"finish_reason": "stop", "failover": failover.to_dict()}
-    assert took_nothing == {"finish_reason": "stop"}
+
+def run_command(id_: str, command: str) -> dict[str, Any]:
+    return call("run_command", id_=id_, command=command)
+
+
+class Heard:
+    """A tool that counts what it was really called with."""
+
+    def __init__(self) -> None:
+        self.texts: Counter[str] = Counter()
+
+    def shout(self, text: str) -> str:
+        """Say it loudly."""
+        self.texts[text] += 1
+        return text.upper()
+
+
+def yes_to(question: Any) -> dict[str, Any]:
+    keys = ("approval_id", "digest")
+    approvals = question.value["approvals"]
+    return {
+        "decisions": [{key: a[key] for key in keys} | {"decision": "approve"} for a in approvals]
+    }
+
+
+def test_of_forty_replies_at_once_one_is_accepted(postgres_url: str) -> None:
+    """Through two pools and graphs, as from two processes: the tool runs once."""
+    heard = Heard()
+    with open_postgres(postgres_url) as one, open_postgres(postgres_url) as two:
+        graphs: list[Any] = [
+            build_graph(
+                ScriptedChatModel(script=ASKED),
+                [heard.shout],
+                CONFIRM_ANSWERED_ONCE,
+                persistence=pg,
+            )
+            for pg in (one, two)
+        ]
+        run = Run(ASKED, graph=graphs[0]).ask()
+        answer: Command[Any] = Command(resume={run.question.id: yes_to(run.question)})
+
+        def reply(n: int) -> str:
+            try:
+                graphs[n % 2].invoke(answer, run.config)
+            except (ReplyRefused, RequestRefused, ThreadBusy) as refusal:
+                return type(refusal).__name__
+            return "accepted"
+
+        with ThreadPoolExecutor(40) as pool:
+            said = Counter(pool.map(reply, range(40)))
+
+        assert said["accepted"] == 1
+        assert heard.texts == {"1": 1}
+        assert run.result.status == "completed"
+
+
+def test_a_run_killed_after_its_reply_goes_on_with_it(postgres_url: str) -> None:
+    """Nobody is asked for what was answered; another answer is refused, and says what to do."""
+    heard = Heard()
+    with open_postgres(postgres_url) as pg:
+        graph: Any = build_graph(
+            ScriptedChatModel(script=ASKED), [heard.shout], CONFIRM_ANSWERED_ONCE, persistence=pg
+        )
+        run = Run(ASKED, graph=graph).ask()
+        replies = {run.question.id: yes_to(run.question)}
+        assert replies_of(graph.checkpointer).accept("t", replies)
+
+        with pytest.raises(ReplyRefused, match="resume the thread to go on with that reply"):
+            run.send(Command(resume=replies))
+        assert heard.texts == {}
+        run.send(None)
+
+        assert heard.texts == {"1": 1}
+        assert run.result.status == "completed"
+
+
+async def test_it_goes_on_asynchronously_too() -> None:
+    """MO-09: and without Postgres, as far as this process knows."""
+    heard = Heard()
+    run = Run(ASKED, settings=CONFIRM_ANSWERED_ONCE, tools=[heard.shout]).ask()
+    replies = {run.question.id: yes_to(run.question)}
+    assert await replies_of(run.graph.checkpointer).aaccept("t", replies)
+
+    with pytest.raises(ReplyRefused):
+        await run.graph.ainvoke(Command(resume=replies), run.config)
+    await run.graph.ainvoke(None, run.config)
+
+    assert heard.texts == {"1": 1}
+
+
+def test_going_on_without_a_reply_asks_again() -> None:
+    """Nothing runs without an answer."""
+    heard = Heard()
+    run = Run(ASKED, settings=CONFIRM_ANSWERED_ONCE, tools=[heard.shout]).ask()
+    asked = run.question
+
+    run.send(None)
+
+    assert run.question.id == asked.id
+    assert run.question.value["approvals"] == asked.value["approvals"]
+    assert heard.texts == {}
+
+
+ORDERS = st.permutations(range(4)).flatmap(
+    lambda order: st.sets(st.integers(1, 3)).map(
+        lambda cuts: [
+            order[start:end]
+            for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), 4], strict=True)
+        ]
+    )
+)
+
+
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(ORDERS, st.lists(st.sampled_from(["approve", "deny"]), min_size=4, max_size=4))
+def test_approvals_are_answered_in_any_order_and_grouping(
+    groups: list[list[int]], decisions: list[str]
+) -> None:
+    """TL-14: each runs if and only if it was approved, once, and only when all are decided."""
+    heard = Heard()
+    script = [calls(*(call(id_=f"c{n}", text=str(n)) for n in range(4))), say()]
+    run = Run(script, settings=CONFIRM_ANSWERED_ONCE, tools=[heard.shout]).ask()
+
+    for group in groups:
+        assert heard.texts == {}
+        run.decide(**{f"c{n}": decisions[n] for n in group})
+
+    assert heard.texts == {str(n): 1 for n in range(4) if decisions[n] == "approve"}
+    assert run.result.status == "completed"
+    assert illegal(run.messages) == []
+
+
+def editing(tmp_path: Path) -> Run:
+    """A run that waits for the approval of a script's start."""
+    (tmp_path / "script.sh").write_text("printf ran >> ledger.txt\n")
+    script = [calls(call("run_command", id_="go", command="sh script.sh")), say()]
+    return Run(script).ask(workspace=str(tmp_path))
+
+
+def test_a_yes_to_what_has_changed_since_is_void(tmp_path: Path) -> None:
+    """The line is the same, the script behind it is not: it is asked again, and then runs."""
+    run = editing(tmp_path)
+    first = run.question.value["approvals"][0]
+    (tmp_path / "script.sh").write_text("printf wicked >> ledger.txt\n")
+
+    run.decide(go="approve")
+
+    again = run.question.value["approvals"][0]
+    assert again["approval_id"] == first["approval_id"]
+    assert again["digest"] != first["digest"]
+    assert not (tmp_path / "ledger.txt").exists()
+    assert [e["decision"] for e in run.happened("approval_completed")] == ["void"]
+    run.decide(go="approve")
+    assert (tmp_path / "ledger.txt").read_text() == "wicked"
+
+
+def test_what_changes_all_the_time_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """Something else writes into the workspace: the call fails, and its model is told why."""
+    run = editing(tmp_path)
+    for n in range(3):
+        (tmp_path / "log.txt").write_text(str(n))
+        run.decide(go="approve")
+
+    assert run.result.status == "completed"
+    assert not (tmp_path / "ledger.txt").exists()
+    (result,) = [message for message in run.messages if message.type == "tool"]
+    assert "changed again and again" in result.text
+
+
+def test_a_denial_of_what_has_changed_holds(tmp_path: Path) -> None:
+    """A no is a no: nothing runs, and nobody is asked again."""
+    run = editing(tmp_path)
+    (tmp_path / "script.sh").write_text("printf other >> ledger.txt\n")
+
+    run.decide(go="deny")
+
+    assert run.result.status == "completed"
+    assert not (tmp_path / "ledger.txt").exists()
+
+
+@pytest.mark.parametrize("meanwhile", ["asked for the other", "blocked"])
+def test_a_yes_that_waits_for_others_is_void_once_its_grounds_have_changed(
+    tmp_path: Path, meanwhile: str
+) -> None:
+    """TL-13: it is asked for again, however long the call beside it took to be decided."""
+    script = tmp_path / "run.sh"
+    script.write_text("echo good")
+    both = calls(run_command("one", "sh run.sh"), run_command("two", "make"))
+    run = Run([both, say()], settings=REQUIRED).ask(workspace=str(tmp_path))
+
+    if meanwhile == "blocked":
+        run.decide(one="approve", two="deny")
+        script.write_text("echo bad")
+        run.send(None)
+    else:
+        run.decide(one="approve")
+        script.write_text("echo bad")
+        run.decide(two="approve")
+
+    asked = [each["approval_id"] for each in run.question.value["approvals"]]
+    assert asked == ["one", "two"]
+    assert run.happened("tool_started") == []
+
+
+def test_a_yes_that_waits_for_others_holds_while_nothing_changes(tmp_path: Path) -> None:
+    """Nobody is asked twice about the same thing."""
+    run = Run([calls(run_command("one", "echo 1"), run_command("two", "echo 2")), say()])
+    run.ask(workspace=str(tmp_path))
+    run.decide(one="approve").decide(two="approve")
+
+    assert len(run.happened("tool_started")) == 2
+    assert run.result.status == "completed"

@@ -1,24 +1,35 @@
 """Calls of one answer go on at once, and tools that block hold up no other run."""
 
 import asyncio
+import itertools
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
+from langgraph.types import Command
+from pydantic import PrivateAttr
 from tests.parts import memory
-from tests.scripted_runs import call, calls, say, shout
+from tests.parts import settings as settings_machine_approvals
+from tests.parts import settings as settings_of
+from tests.scripted_runs import Run, call, calls, illegal, say, shout, unclosed
+from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models.scripted import AnsweringModel, ScriptedChatModel
 from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.state.interrupts import ReplyRefused
 from daruma.state.settings import Settings
 
 MANY = 20
@@ -247,3 +258,350 @@ def test_a_hundred_tools_that_hang_hinder_neither_the_run_nor_the_exit() -> None
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "100 worked completed\n", "")
+
+
+# --- Whatever a model sends, every call has exactly one result and the next request is legal.
+
+NAMES = st.sampled_from(
+    [
+        *("shout", "Shout", "functions.shout", "pay", "banned", "fall", "hidden", "nope", ""),
+        *("öß\u202e", "a" * 100, "shout ", "run_command", "\ud800"),
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+ARGS = (
+    st.just({"text": "hi"})
+    | st.fixed_dictionaries({"text": JSON})
+    | st.dictionaries(st.text(max_size=8), JSON, max_size=3)
+)
+RAW = st.sampled_from(
+    [
+        '{"text": "hi"',
+        "{'text': 'hi'}",
+        '{"text": "hi",}',
+        '"{\\"text\\": 1}"',
+        "",
+        "nonsense",
+        "[]",
+    ]
+) | st.text(max_size=30)
+IDS = st.sampled_from(["a", "b", "", None, "call_0", "x" * 80])
+CALLS = st.tuples(NAMES, ARGS | RAW, IDS)
+TEXTS = st.sampled_from(
+    [
+        "",
+        "Done.",
+        '{"name": "shout", "arguments": {"text": "hi"}}',
+        '{"name": "nope", "arguments": {}}',
+        "<tool_call>{oops</tool_call>",
+        "  ",
+    ]
+)
+ANSWERS = st.tuples(TEXTS, st.lists(CALLS, max_size=6), st.sampled_from(["stop", "stop", "length"]))
+REPAIRS = st.sampled_from(
+    [
+        "",
+        "no",
+        '{"repairs": []}',
+        '{"repairs": [{"tool_call_id": "a", "name": "shout"}]}',
+        '{"repairs": [{"tool_call_id": "a", "name": "hidden"}]}',
+        '{"repairs": [{"tool_call_id": "a", "arguments": {"text": "hi"}}]}',
+    ]
+)
+
+
+class Babbler(AnsweringModel):
+    """A model that says anything at all, and then that it is done."""
+
+    answers: list[Any]
+    repair: str
+    _requests: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
+
+    @property
+    def requests(self) -> list[list[BaseMessage]]:
+        return self._requests
+
+    @property
+    @override
+    def _llm_type(self) -> str:
+        return "babbler"
+
+    @override
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+    @override
+    def answer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AIMessage:
+        self._requests.append(list(messages))
+        if metadata["daruma_role"] == "repair":
+            return AIMessage(self.repair)
+        number = metadata["daruma_call"]
+        return spoken(*self.answers[number]) if number < len(self.answers) else AIMessage("Done.")
+
+
+def spoken(text: str, calls: Sequence[Any], finish_reason: str) -> AIMessage:
+    return AIMessage(
+        text,
+        tool_calls=[
+            {"name": name, "args": args, "id": id_}
+            for name, args, id_ in calls
+            if isinstance(args, dict)
+        ],
+        invalid_tool_calls=[
+            {"name": name, "args": args, "id": id_, "error": None}
+            for name, args, id_ in calls
+            if isinstance(args, str)
+        ],
+        response_metadata={"finish_reason": finish_reason},
+    )
+
+
+class Tools:
+    """Tools that count what really ran."""
+
+    def __init__(self) -> None:
+        self.ran: Counter[str] = Counter()
+
+    def all(self) -> list[Any]:
+        return [self.named(name) for name in ("shout", "pay", "banned", "hidden")] + [fall]
+
+    def named(self, name: str) -> Any:
+        def tool(text: str) -> str:
+            self.ran[name] += 1
+            return text.upper()
+
+        return StructuredTool.from_function(tool, name=name, description=f"Do {name}.")
+
+
+def fall(text: str) -> str:
+    """Fall over."""
+    raise ValueError(text)
+
+
+SETTINGS_MACHINE_ANY_ANSWER = {
+    "policy": {"pay": "confirm", "banned": "deny"},
+    "profile": "some",
+    "profiles": {"some": ["shout", "pay", "banned", "fall"]},
+}
+
+
+def run_to_the_end(model: Babbler, tools: Tools, limit: int | None, decisions: list[str]) -> Run:
+    """A run whose approvals are answered in turn."""
+    given_settings = settings_of(tools=SETTINGS_MACHINE_ANY_ANSWER | {"max_calls_per_turn": limit})
+    graph = build_graph(model, tools.all(), given_settings, checkpointer=memory())
+    run = Run({"main": []}, graph=graph).ask()
+    for decision in itertools.cycle(decisions):
+        if run.state.result is not None:
+            return run
+        run.decide(**{a["approval_id"]: decision for a in run.question.value["approvals"]})
+    raise AssertionError("there is always another decision")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    answers=st.lists(ANSWERS, min_size=1, max_size=3),
+    repair=REPAIRS,
+    limit=st.sampled_from([None, 1, 3]),
+    decisions=st.lists(st.sampled_from(["approve", "deny"]), min_size=1, max_size=3),
+)
+def test_every_call_has_one_result_and_every_request_is_legal(
+    answers: list[Any], repair: str, limit: int | None, decisions: list[str]
+) -> None:
+    """TL-03: and what ran is what the history says was done."""
+    model, tools = Babbler(answers=answers, repair=repair), Tools()
+
+    run = run_to_the_end(model, tools, limit, decisions)
+
+    assert [problem for request in model.requests for problem in illegal(request)] == []
+    assert unclosed(run.events) == []
+    results = [message for message in run.messages if message.type == "tool"]
+    said = [message for message in run.messages if isinstance(message, AIMessage)]
+    made = [f"{m.id}:{c['id']}" for m in said for c in (*m.tool_calls, *m.invalid_tool_calls)]
+    assert sorted(str(message.id) for message in results) == sorted(made)
+    assert Counter(str(m.name) for m in results if m.status == "success") == tools.ran
+    assert tools.ran["banned"] == tools.ran["hidden"] == 0
+
+
+# --- What a person must approve does not run before, and what was denied does not run at all.
+
+ASKED = [calls(call(id_="one", text="1"), call(id_="two", text="2")), say()]
+
+
+@pytest.fixture
+def heard() -> list[str]:
+    """What the tool was really called with."""
+    return []
+
+
+def start(heard: list[str], rule: Any = "confirm", script: Any = None) -> Run:
+    def shout(text: str) -> str:
+        """Say it loudly."""
+        heard.append(text)
+        return text.upper()
+
+    given = settings_machine_approvals(tools={"policy": {"shout": rule}})
+    return Run(script or ASKED, settings=given, tools=[shout]).ask()
+
+
+def results(run: Run) -> list[tuple[str, str]]:
+    return [(m.tool_call_id, m.status) for m in run.messages if m.type == "tool"]
+
+
+def check(run: Run) -> None:
+    """What holds at every end."""
+    assert illegal(run.messages) == []
+    assert [problem for request in run.model.requests for problem in illegal(request)] == []
+    assert unclosed(run.events) == []
+
+
+def test_nothing_runs_before_it_is_approved(heard: list[str]) -> None:
+    """TL-12: calls that need nobody wait for those that do."""
+    run = start(heard)
+
+    assert run.nodes == ["intake", "main", "__interrupt__"]
+    assert heard == []
+    assert run.state.result is None
+
+
+def test_all_may_be_approved_at_once(heard: list[str]) -> None:
+    """TL-14: in any order."""
+    run = start(heard).decide(two="approve", one="approve")
+
+    assert run.nodes[3:] == ["gate", "tool", "tool", "main", "finish"]
+    assert sorted(heard) == ["1", "2"]
+    assert run.result.status == "completed"
+    check(run)
+
+
+def test_approvals_may_come_one_by_one(heard: list[str]) -> None:
+    """TL-14: out of order; what is not decided is asked again, under the same id and digest."""
+    run = start(heard)
+    first = run.question.value["approvals"]
+    run.decide(two="approve")
+    left = run.question.value["approvals"]
+    run.decide(one="approve")
+
+    assert left == first[:1]
+    assert run.nodes[2:] == [
+        *("__interrupt__", "gate", "__interrupt__", "gate"),
+        *("tool", "tool", "main", "finish"),
+    ]
+    assert sorted(heard) == ["1", "2"]
+    check(run)
+
+
+def test_an_optional_denial_goes_on(heard: list[str]) -> None:
+    """TL-15: the model is told, and answers."""
+    run = start(heard).decide(one="deny", two="approve")
+
+    assert heard == ["2"]
+    assert sorted(results(run)) == [("one", "error"), ("two", "success")]
+    assert run.result.status == "completed"
+    check(run)
+
+
+def test_all_denied_is_told_without_a_tool(heard: list[str]) -> None:
+    """TL-15: the tool node is not entered."""
+    run = start(heard).decide(one="deny", two="deny")
+
+    assert run.nodes[3:] == ["gate", "main", "finish"]
+    assert heard == []
+    check(run)
+
+
+def test_a_required_denial_blocks(heard: list[str]) -> None:
+    """TL-15: nothing is run after it, and every call has its result."""
+    run = start(heard, {"decision": "confirm", "required": True}).decide(one="deny")
+
+    assert run.nodes[3:] == ["gate", "settle", "emergency", "finish"]
+    assert heard == []
+    assert run.result.status == "blocked"
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "approval_denied"
+    assert sorted(results(run)) == [("one", "error"), ("two", "error")]
+    check(run)
+
+
+def test_a_required_denial_may_go_on(heard: list[str]) -> None:
+    """TL-13: ``deny_effect: continue``."""
+    rule = {"decision": "confirm", "required": True, "deny_effect": "continue"}
+    run = start(heard, rule).decide(one="deny", two="approve")
+
+    assert run.result.status == "completed"
+    check(run)
+
+
+def test_a_later_denial_blocks_what_was_approved(heard: list[str]) -> None:
+    """TL-15: approved one by one, the first does not run when the second is denied."""
+    run = start(heard, {"decision": "confirm", "required": True})
+    run.decide(one="approve").decide(two="deny")
+
+    assert heard == []
+    assert run.result.status == "blocked"
+    check(run)
+
+
+def test_an_edited_call_runs_as_edited(heard: list[str]) -> None:
+    """TL-14: and never as it was."""
+    run = start(heard, script=[calls(call(id_="one", text="loud")), say()])
+    (approval,) = run.question.value["approvals"]
+    decision = {"approval_id": "one", "digest": approval["digest"], "decision": "edit"}
+    run.reply({"decisions": [decision | {"args": {"text": "soft"}}]})
+
+    assert heard == ["soft"]
+    check(run)
+
+
+@pytest.mark.parametrize(
+    "change", [{"digest": "x"}, {"approval_id": "other"}, {"args": {"text": "never shown"}}]
+)
+def test_an_answer_to_something_else_changes_nothing(
+    heard: list[str], change: dict[str, Any]
+) -> None:
+    """TL-13: a wrong id or digest, or other arguments than shown; the approval stays open."""
+    run = start(heard)
+    before = run.snapshot
+    (approval, _) = run.question.value["approvals"]
+    decision = {"approval_id": "one", "digest": approval["digest"], "decision": "approve"}
+
+    with pytest.raises(ReplyRefused):
+        run.send(Command(resume={run.question.id: {"decisions": [decision | change]}}))
+    assert run.snapshot == before
+    assert heard == []
+
+
+def test_equal_ids_in_a_later_answer_are_asked_anew(heard: list[str]) -> None:
+    """Servers repeat ids of calls: an old approval does not speak for a new call."""
+    again = [calls(call(id_="one", text=text)) for text in ("first", "second")]
+    run = start(heard, script=[*again, say()]).decide(one="approve")
+
+    assert heard == ["first"]
+    assert run.question.value["approvals"][0]["args"] == {"text": "second"}
+    run.decide(one="approve")
+    assert heard == ["first", "second"]
+    check(run)
+
+
+def test_arguments_of_a_wrong_type_do_not_end_the_task(tmp_path: Any) -> None:
+    """TL-12: they are the model's mistake; it is told, and the loop goes on."""
+    script = {
+        "main": [calls(call("run_command", command=["ls"])), say()],
+        "repair": [say("I can not say what was meant.")],
+    }
+    run = Run(script)
+    run.ask(workspace=str(tmp_path))
+
+    assert run.result.status == "completed"
+    check(run)

@@ -1,19 +1,23 @@
 """What earlier tasks stored is recalled by later ones, in whole runs of the machine."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, PutOp, Result
 from langgraph.store.memory import InMemoryStore
+from tests.graph.test_machine_halts import Walker, World
 from tests.parts import memory, settings
 from tests.scripted_runs import (
     RecordingModel,
     Run,
+    against,
     call,
     calls,
     fall,
@@ -21,11 +25,23 @@ from tests.scripted_runs import (
     phases,
     say,
     shout,
+    unclosed,
 )
 from typing_extensions import override
 
-from daruma.graph.build import build_graph
+from daruma.graph.build import build_graph, builder
+from daruma.graph.contexts import Contexts
+from daruma.graph.errors import Node
+from daruma.graph.run import Machine
 from daruma.graph.storage.postgres import open_postgres
+from daruma.state.budget import spent
+from daruma.state.channels import Update
+from daruma.state.mode import Mode
+from daruma.state.plan import first_failed
+from daruma.state.settings import Settings
+from daruma.state.settings.tools import Tools
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Tool, Toolset
 from daruma.tools.memory.memories import Memories, checked
 
 FACT = "The billing tests need DB_URL."
@@ -316,3 +332,339 @@ def test_the_tail_of_a_path_is_answered_with_the_whole_one(tmp_path: Path) -> No
         "Error: pkg/a.py: no such file or directory; it was shown as src/pkg/a.py: use it whole"
     )
     assert "import a" in said[3]
+
+
+# --- A bug anywhere ends the task as failed, told and with its traceback; never silently.
+
+DOWN = {"raise": "the provider is down"}
+PLANNED = {"plan": [phases({"id": "a", "rollback_command": "true"})], "main": [say(), say()]}
+PLANNED |= {"reflect": [say("Oh.")]}
+PLAN: dict[str, Any] = {"script": PLANNED, "mode": "plan_exec"}
+TOOL: dict[str, Any] = {"script": [calls("shout"), say()]}
+RED = {"verification": {"commands": ["false"]}, "spec_review": {"enabled": False}}
+CASES: dict[str, dict[str, Any]] = {
+    "intake": TOOL,
+    "plan": PLAN,
+    "spec_review": PLAN | {"review": True},
+    "begin": PLAN,
+    "main": TOOL,
+    "gate": TOOL | {"policy": "confirm"},
+    "verify": PLAN,
+    "reflect": PLAN,
+    "recovery": {"script": [DOWN]},
+    "consult": {"script": {"main": [DOWN], "recovery": [against("escalate")]}},
+    "settle": PLAN,
+    "rollback": PLAN,
+    "emergency": {"script": {"main": [DOWN], "recovery": [against("give-up")]}},
+    "finish": TOOL,
+}
+"""For each node a run that comes to it."""
+
+
+class Planted(Contexts):
+    """Contexts in which one node has a bug."""
+
+    def __init__(self, model: RecordingModel, given: Settings, faulty: str, registry: Registry):
+        super().__init__(model, registry, given)
+        self.faulty = faulty
+
+    def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
+        async def planted(_: Any) -> Update:
+            raise ZeroDivisionError(f"planted in {node.__name__}")
+
+        return planted if node.__name__ == self.faulty else super().bound(node)
+
+
+def run_with(
+    case: dict[str, Any], faulty: str, workspace: Any, registry: Registry | None = None
+) -> Run:
+    review = {"spec_review": {"enabled": case.get("review", False)}}
+    policy = {"tools": {"policy": {"shout": case.get("policy", "allow")}}}
+    given = settings(**RED | review | policy)
+    model = RecordingModel(script=case["script"])
+    contexts = Planted(model, given, faulty, registry or Registry([shout]))
+    graph = Machine.of(builder(contexts).compile(checkpointer=memory()), given, contexts.check)
+    run = Run([], graph=graph)
+    request = {"workspace": str(workspace)} | {k: case[k] for k in ("mode",) if k in case}
+    return run.ask(**request)
+
+
+@pytest.fixture(params=CASES)
+def faulty(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def run(faulty: str, tmp_path: Any) -> Run:
+    """A run in which one node has a bug."""
+    return run_with(CASES[faulty], faulty, tmp_path)
+
+
+def test_a_bug_ends_the_task_as_failed(run: Run) -> None:
+    """The fourth fate: the result says so, whichever node it was."""
+    assert not run.result.completed
+    assert run.result.error_struct is not None
+    assert run.result.output.endswith(f": {run.result.error_struct.message}")
+    assert illegal(run.messages) == []
+
+
+def test_a_bug_is_reported_under_the_first_failure(run: Run, faulty: str) -> None:
+    """EM-04: a bug in what deals with a failure does not take its place; but for RO-03."""
+    late = {"recovery", "consult", "emergency"}
+    codes = dict.fromkeys(late, "llm_failure") | {"rollback": "rollback_failed"}
+
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == codes.get(faulty, "internal_error")
+
+
+def test_a_bug_keeps_its_traceback(run: Run, faulty: str) -> None:
+    """On the thread, for ``daruma show``."""
+    if faulty != "finish":  # its result is made of nothing but the truth about that
+        fallen = first_failed(run.state.plan) if run.state.plan else None
+        failure = run.state.failure or (fallen and fallen.failure)
+        assert failure
+        assert f"planted in {faulty}" in failure.detail
+        assert "Traceback" in failure.detail
+
+
+def test_what_is_opened_is_closed(run: Run, faulty: str) -> None:
+    """PL-04: a bug is a path like any other."""
+    expected = [] if faulty != "intake" else ["0 task_started, 1 closed"]
+
+    assert unclosed(run.events) == expected
+
+
+def test_a_phase_with_a_bug_has_failed(tmp_path: Any) -> None:
+    """PL-05: it is not left running, and those that depend on it fall."""
+    plan = {"plan": [phases("a", {"id": "b", "depends_on": ["p1"]})], "main": [say()]}
+    run = run_with(PLAN | {"script": plan}, "verify", tmp_path)
+
+    assert [phase.status for phase in run.result.phases] == ["failed", "failed"]
+
+
+def test_a_bug_in_a_phase_is_a_failure_of_that_phase_only(tmp_path: Any) -> None:
+    """RO-02, PL-05: it is rolled back, and phases that do not depend on it have their turn."""
+    plan = {
+        "plan": [phases({"id": "a", "rollback_command": "touch rolled"}, "b")],
+        "main": [say(), say()],
+    }
+    run = run_with(PLAN | {"script": plan}, "verify", tmp_path)
+
+    assert (tmp_path / "rolled").exists()
+    assert [phase.failure is not None for phase in run.result.phases] == [True, True]
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "internal_error"
+
+
+def test_a_bug_in_a_tool_task_is_a_result(tmp_path: Any) -> None:
+    """TL-03: its siblings and the loop go on."""
+    case = TOOL | {"script": [calls("shout", "shout"), say()]}
+    run = run_with(case, "tool", tmp_path)
+
+    assert run.result.status == "completed"
+    assert [m.status for m in run.messages if m.type == "tool"] == ["error", "error"]
+    assert illegal(run.messages) == []
+    assert unclosed(run.events) == []
+
+
+@tool
+def whisper(text: str) -> str:
+    """Say it quietly."""
+    return text.lower()
+
+
+whisper.metadata = {"daruma": {"ask_for": {"text": "What should I whisper?"}}}
+
+
+def test_a_bug_in_asking_for_what_is_missing_ends_the_phase(tmp_path: Any) -> None:
+    """And closes what was opened (PL-04)."""
+    lacks = {"calls": [{"name": "whisper", "args": {}}]}
+    case = {"script": PLANNED | {"main": [lacks]}, "mode": "plan_exec"}
+    run = run_with(case, "clarify", tmp_path, Registry([shout, whisper]))
+
+    assert run.result.status == "failed"
+    assert unclosed(run.events) == []
+
+
+class Broken(Registry):
+    """A registry with a bug of its own."""
+
+    def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
+        raise ZeroDivisionError(f"visible with {usable} under {settings}")
+
+
+def test_a_broken_registry_is_a_bug(tmp_path: Any) -> None:
+    """Live things may raise anything."""
+    run = run_with(TOOL, "none", tmp_path, Broken())
+
+    assert run.result.status == "failed"
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.original_error == "ZeroDivisionError"
+
+
+@pytest.mark.parametrize(
+    ("script", "mode"),
+    [
+        ([], "react"),
+        ([calls("shout")], "react"),
+        ([{"say": "x", "expect": ["never said"]}], "react"),
+        ({"plan": []}, "plan_exec"),
+        ({"plan": [phases("a")], "main": [say()], "reflect": []}, "plan_exec"),
+    ],
+)
+def test_a_script_that_does_not_fit_is_never_overlooked(
+    script: Any, mode: str, tmp_path: Any
+) -> None:
+    """Neither recovered from nor taken for a model that is down."""
+    run = Run(script, settings=settings(**RED), tools=[shout])
+    run.ask(mode=mode, workspace=str(tmp_path))
+
+    assert run.result.status == "failed"
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.original_error in {"ScriptExhausted", "ScriptMismatch"}
+    assert "recovery" not in run.nodes
+
+
+def test_a_model_call_that_breaks_off_is_closed() -> None:
+    """PL-04: also when what it raised is nobody's to expect."""
+    assert unclosed(Run([], settings=Settings()).ask().events) == []
+
+
+# --- Loops in whole runs: ended before they run again, and nothing that goes on is ended.
+
+UNAIDED = {
+    "fallback_chain": {"recovery": {"max_retries": 0}},
+    "budgets": {"preset": "frugal"},
+}
+MANY = {"budgets": {"max_steps": 20}}
+
+
+def polled() -> Callable[..., str]:
+    """A tool whose answer changes each time."""
+    numbers = count()
+
+    def progress(job: str) -> str:
+        """Tell how far a job is."""
+        return f"{job}: {next(numbers)} of 15"
+
+    return progress
+
+
+@pytest.mark.parametrize("mode", ["react", "plan_exec"])
+def test_a_model_that_loops_is_stopped_and_one_that_polls_is_not(mode: Mode) -> None:
+    """RE-02: identical calls with identical results end before their quota, and no other ones."""
+    walked = {
+        said: Walker(World(mode=mode, main=said), settings(**UNAIDED)).walk()
+        for said in ("loops", "polls", "works")
+    }
+
+    thinks = {said: sum(s.kind == "think" for s in w.steps) for said, w in walked.items()}
+    quota, stopped = {"react": (10, 3), "plan_exec": (7, 4)}[mode]
+    assert thinks == {"loops": stopped, "polls": quota, "works": quota}
+    looped = [said for said, w in walked.items() if w.error and "loop" in w.error.error_code]
+    assert looped == ["loops"]
+
+
+def test_a_loop_ends_the_task_with_its_code() -> None:
+    """EM-02: the calls ran twice, the third answer is answered and not run."""
+    ran: list[str] = []
+
+    def look(text: str) -> str:
+        """Look something up."""
+        ran.append(text)
+        return "nothing"
+
+    turns = [calls(call("look", text=text)) for text in ("Foo bar", "foo  bar", "foo, bar")]
+    run = Run(turns, settings=settings(**UNAIDED), tools=[look]).ask()
+
+    assert ran == ["Foo bar", "foo  bar"]
+    assert run.result.status == "failed"
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "loop_detected"
+    assert "look, 2 times with the same results" in run.result.output
+    assert illegal(run.messages) == []
+    assert unclosed(run.events) == []
+    assert [m.text[:8] for m in run.messages if m.type == "tool"][-1] == "Not run:"
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [calls(call(text=f"word {n}")) for n in range(15)],
+        [calls(call("progress", job="build"))] * 15,
+    ],
+)
+def test_fifteen_calls_that_go_on_are_none(turns: list[Any]) -> None:
+    """MEASURED: different calls, and a poll whose answer changes."""
+    run = Run([*turns, say()], settings=settings(**MANY), tools=[shout, polled()]).ask()
+
+    assert run.result.status == "completed"
+    assert run.result.budgets["think"] == 16
+
+
+def test_a_fork_of_a_loop_is_judged_by_its_own_history() -> None:
+    """BU-03: taken up again one round before its end, it is stopped at the same place."""
+    run = Run([calls("shout")] * 3, settings=settings(**UNAIDED), tools=[shout]).ask()
+    history = list(run.graph.get_state_history(run.config))
+    (after_one,) = [
+        s for s in history if s.next == ("main",) and spent(s.values["steps"], "think") == 1
+    ]
+    ended = run.result
+    run.nodes.clear()
+
+    for part in run.graph.stream(None, after_one.config, stream_mode="updates"):
+        run.nodes.extend(part)
+
+    assert run.nodes[:4] == ["main", "tool", "main", "settle"]
+    assert run.result.error_struct == ended.error_struct
+    assert run.result.budgets == ended.budgets
+
+
+def test_a_recovery_of_a_loop_that_comes_again_did_not_work() -> None:
+    """RE-08: the calls after it went well, as they had before."""
+    script = {"main": [calls("shout")] * 9, "recovery": [against("parameter-adjustment")]}
+    run = Run(script, settings=settings(budgets={"max_steps": 9}), tools=[shout]).ask()
+
+    assert run.result.error_struct is not None
+    assert run.result.error_struct.error_code == "loop_detected"
+    assert [each.worked for each in run.result.recoveries] == [False]
+
+
+ALLOWED = {"tools": {"policy": {"run_command": "allow"}}}
+
+
+def viewed(name: str) -> dict[str, Any]:
+    return call("str_replace_editor", command="view", path=name)
+
+
+def ran(line: str) -> dict[str, Any]:
+    return call("run_command", command=line)
+
+
+@pytest.mark.parametrize(
+    ("made", "stopped"),
+    [
+        ([viewed(f"lost/{name}.txt") for name in "abcdefghijkl"], True),
+        ([viewed(f"{name}.txt") for name in "abcdefghijkl"], False),
+        ([ran(f"cat lost-{name}") for name in "abcdefghijkl"], True),
+        ([ran(f"true {name}") for name in "abcdefghijkl"], True),
+        ([ran(f"touch new-{name}") for name in "abcdefghijkl"], False),
+        ([ran(f"cat {name}.txt") for name in "abcdefghijkl"], False),
+    ],
+    ids=["absent", "there", "cat absent", "nothing done", "something done", "cat there"],
+)
+def test_what_fails_alike_or_does_nothing_is_stuck(
+    made: list[dict[str, Any]], stopped: bool, tmp_path: Path
+) -> None:
+    """RE-01a: whatever it is called with; what is there, or changes, is progress."""
+    for name in "abcdefghijkl":
+        (tmp_path / f"{name}.txt").write_text(f"{name}\n")
+    script = [*map(calls, made), say()]
+    given = settings(**UNAIDED | MANY | ALLOWED)
+    run = Run(script, settings=given).ask(workspace=str(tmp_path))
+
+    error = run.result.error_struct
+    assert (error.error_code if error else None) == ("loop_detected" if stopped else None)
+    thinks = run.result.budgets["think"]
+    assert thinks == 5 if stopped else thinks == 13

@@ -1,15 +1,282 @@
-"""How far a task has come, by rule."""
+"""How a task gets on: rounds of the tool loop, loops, no progress, the alarm (RE-01 to RE-03)."""
 
 import json
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage
-from tests.parts import GREEN, RED, a_failure, a_phase, a_plan, a_state, a_task
-from tests.state.test_rounds import think
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from tests.parts import GREEN, RED, a_call, a_failure, a_phase, a_plan, a_state, a_task, taken
 
-from daruma.state.progress import Progress, progress_of
+from daruma.state.calls import ToolTask
+from daruma.state.progress import (
+    Loop,
+    Observed,
+    Progress,
+    Round,
+    attempt,
+    observed,
+    progress_of,
+    refused,
+    repeating,
+    rounds,
+    signature_of,
+    since_recovery,
+    threshold_of,
+    tools_in,
+)
+from daruma.state.recovery import Carried, Recovered, Strategy
+from daruma.state.steps import Step
 from daruma.state.verification import Check, Verification
+
+# --- The signature of what a think step asked for.
+
+NOTHING = AIMessage("")
+
+
+def named(name: str, **changes: Any) -> ToolTask:
+    return a_call(**({"name": name, "requested_name": name} | changes))
+
+
+def test_an_answer_without_calls_has_none() -> None:
+    """It is never a loop."""
+    assert signature_of(NOTHING, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([named("search", args={"q": "a b"})], [named("search", args={"q": "A  b"})]),
+        ([named("search", id="c7", message_id="m9")], [named("search")]),
+        ([named("search", requested_name="Search")], [named("search")]),
+        ([named("search", status="failed", reason="why")], [named("search", status="awaiting")]),
+        ([named("search", args={"a": 1, "b": 2})], [named("search", args={"b": 2, "a": 1})]),
+    ],
+)
+def test_the_same_calls_have_the_same_signature(one: list[ToolTask], other: list[ToolTask]) -> None:
+    """Whatever ids they have, and whatever becomes of them."""
+    assert signature_of(NOTHING, one) == signature_of(NOTHING, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([named("search")], [named("view")]),
+        ([named("search", args={"page": 1})], [named("search", args={"page": 2})]),
+        ([named("a"), named("b")], [named("b"), named("a")]),
+        ([named("a")], [named("a"), named("a")]),
+    ],
+)
+def test_other_calls_have_another(one: list[ToolTask], other: list[ToolTask]) -> None:
+    """The set of an answer's calls, in order, is one action."""
+    assert signature_of(NOTHING, one) != signature_of(NOTHING, other)
+
+
+def test_calls_that_could_not_be_read_differ_by_their_text() -> None:
+    """Their arguments are empty; a second try with another text is something else."""
+    tasks = [named("a", id="c1", problem="invalid_json")]
+    one, other, again = (
+        AIMessage("", invalid_tool_calls=[{"name": "a", "args": raw, "id": "c1", "error": None}])
+        for raw in ("{oops", '{"x": 1', "{oops")
+    )
+
+    assert signature_of(one, tasks) != signature_of(other, tasks)
+    assert signature_of(one, tasks) == signature_of(again, tasks)
+
+
+def test_a_signature_names_its_tools() -> None:
+    """Each once, the first three, with nothing in them that hides or can not be stored."""
+    calls = [named(name) for name in ("b", "a", "b", "\u202ex\ud800é", "d", "")]
+
+    assert tools_in(signature_of(NOTHING, calls)) == ("b", "a", "?x??")
+    assert tools_in(signature_of(NOTHING, [named("")])) == ("unnamed",)
+    assert tools_in("") == ()
+
+
+def test_an_endless_name_makes_no_endless_signature() -> None:
+    """It stands in every step of a task, and a model may write anything."""
+    assert tools_in(signature_of(NOTHING, [named("x" * 10_000)])) == ("x" * 60,)
+
+
+# --- What the calls of the last answer came to.
+
+ID = "t/1:answer:0"
+
+
+def asked_observed(number: int, id_: str = ID) -> AIMessage:
+    calls = [{"name": "shout", "args": {}, "id": f"c{n}"} for n in range(number)]
+    return AIMessage("", id=id_, tool_calls=calls)
+
+
+def result(text: str, n: int = 0, *, ok: bool = True) -> ToolMessage:
+    return ToolMessage(
+        text, tool_call_id=f"c{n}", id=f"{ID}:c{n}", status="success" if ok else "error"
+    )
+
+
+def seen(*messages: AnyMessage, **values: Any) -> Observed:
+    return observed(a_state(messages=[HumanMessage("Do it"), *messages], **values))
+
+
+def test_nothing_is_seen_before_a_call() -> None:
+    """Nor after an answer without one, nor of another task."""
+    nothing = Observed("", ())
+
+    assert seen() == nothing
+    assert seen(asked_observed(1), result("x"), AIMessage("Done.", id="t/1:answer:1")) == nothing
+    other = result("x").model_copy(update={"id": "t/0:answer:0:c0"})
+    assert seen(asked_observed(1, "t/0:answer:0"), other) == nothing
+
+
+def test_results_are_taken_in_the_order_of_the_calls() -> None:
+    """They stand in the history as they came."""
+    one, other = result("a", 0), result("b", 1)
+
+    assert seen(asked_observed(2), one, other) == seen(asked_observed(2), other, one)
+    assert seen(asked_observed(2), one, other) != seen(
+        asked_observed(2), result("b", 0), result("a", 1)
+    )
+
+
+def test_what_comes_between_does_not_count() -> None:
+    """Advice of a recovery, and model calls that failed, leave what was seen as it is."""
+    assert seen(asked_observed(1), result("x"), HumanMessage("Go on.")) == seen(
+        asked_observed(1), result("x")
+    )
+
+
+def test_errors_alone_are_marked_and_told_in_short() -> None:
+    """``!`` says that all calls failed; of the errors at most three are kept, each once."""
+    errors = [
+        result(f"Error: {'x' * 300} {n}"[: 20 + 400 * (n > 0)], n, ok=False) for n in range(5)
+    ]
+
+    failed = seen(asked_observed(5), *errors)
+    mixed = seen(asked_observed(2), result("fine", 0), result("Error: no", 1, ok=False))
+
+    assert failed.saw.startswith("!")
+    assert len(failed.saw) == len("!") + 16 + len("/") + 16
+    assert not mixed.saw.startswith("!")
+    assert mixed.blockers == ("Error: no",)
+    assert 1 <= len(failed.blockers) <= 3
+    assert max(map(len, failed.blockers)) == 200
+
+
+def test_an_error_and_a_success_in_the_same_words_differ() -> None:
+    """What they say of the world is not the same."""
+    assert seen(asked_observed(1), result("x")).saw != seen(
+        asked_observed(1), result("x", ok=False)
+    ).saw.strip("!")
+
+
+def test_numbers_count_in_results_and_not_in_errors() -> None:
+    """A counter is progress; the line of an error is not."""
+    assert seen(asked_observed(1), result("37 %")) != seen(asked_observed(1), result("38 %"))
+    assert (
+        seen(asked_observed(1), result("line 3", ok=False)).saw
+        == seen(asked_observed(1), result("line 4", ok=False)).saw
+    )
+
+
+def test_what_a_person_denied_is_no_failure_of_the_same_kind() -> None:
+    """Three calls denied in the same words are three answers, not one error three times."""
+    denied = a_call("c0", "rejected", message_id=ID)
+
+    found = seen(asked_observed(1), result("A person denied this call", ok=False), calls=(denied,))
+
+    assert not found.saw.startswith("!")
+    assert found.blockers == ("A person denied this call",)
+
+
+def test_three_errors_at_most_are_kept() -> None:
+    """They stand in every step of a task."""
+    errors = [result(f"Error {n}", n, ok=False) for n in range(5)]
+
+    assert seen(asked_observed(5), *errors).blockers == ("Error 0", "Error 1", "Error 2")
+
+
+def test_results_of_calls_that_could_not_be_read_are_seen() -> None:
+    """A model that goes on sending the same broken call sees the same error."""
+    broken = [
+        {"name": "shout", "args": "{", "id": "c0", "error": None, "type": "invalid_tool_call"}
+    ]
+    answer = AIMessage("", id=ID, invalid_tool_calls=broken)
+
+    assert seen(answer, result("not JSON", ok=False)).blockers == ("not JSON",)
+
+
+# --- Rounds are read from the step record alone.
+
+
+def think(signature: str = "", saw: str = "", **changes: Any) -> Step:
+    return replace(taken("think")[0], signature=signature, saw=saw, **changes)
+
+
+def test_a_round_is_closed_by_the_step_after_it() -> None:
+    """What is asked for now has not come to anything yet."""
+    steps = [think("a"), think("b", "1")]
+
+    assert rounds(steps, think("c", "2")) == [Round("a", "1"), Round("b", "2")]
+
+
+def test_other_kinds_of_steps_are_no_rounds() -> None:
+    """A repair or a verification lies between the calls and what they came to."""
+    steps = [think("a"), *taken("repair", "verify", "recover")]
+
+    assert rounds(steps, think("b", "1")) == [Round("a", "1")]
+
+
+def test_what_failed_or_was_refused_is_no_round() -> None:
+    """A model call that failed asks for nothing, and refused calls come to nothing."""
+    steps = [think("a"), think("", "1", ok=False), think("a", "1", ok=False)]
+
+    assert rounds(steps, think("b", "!refused")) == [Round("a", "1")]
+
+
+@pytest.mark.parametrize(
+    ("steps", "was"),
+    [
+        ([think("a")], False),
+        ([think("a"), think("", ok=False)], False),
+        ([think("a"), think("a", ok=False)], True),
+        ([think("a"), think("a", ok=False), think("", ok=False)], True),
+        ([think("a"), think("a", ok=False), think("b")], False),
+    ],
+)
+def test_calls_are_refused_until_others_were_run(steps: list[Step], was: bool) -> None:
+    """From then on a loop has to be a new one."""
+    assert refused(steps) is was
+
+
+@pytest.mark.parametrize(
+    ("strategy", "carried", "left"),
+    [
+        *(("escalate", "executed", 3), ("retry", "observed", 3), ("retry", "denied", 3)),
+        *(("escalate", "approved", 1), ("retry", "instructed", 1), ("escalate", "answered", 1)),
+        *(("retry", "executed", 1), ("alternative-tool", "executed", 3)),
+        ("parameter-adjustment", "executed", 3),
+    ],
+)
+def test_a_person_s_word_and_a_retry_begin_an_attempt(
+    strategy: Strategy, carried: Carried, left: int
+) -> None:
+    """After advice a model that goes on the same way is caught at once; a retry is one."""
+    recovered = Recovered(code="loop_detected", strategy=strategy, by="model", carried=carried)
+    recover = replace(taken("recover")[0], recovery=recovered)
+
+    assert len(attempt([think("a"), recover, think("b")])) == left
+
+
+def test_a_reflection_begins_an_attempt() -> None:
+    """RE-02: the detector is reset between reflection attempts."""
+    assert attempt([think("a"), *taken("reflect"), think("b")]) == [think("b")]
+    assert since_recovery([think("a"), *taken("recover"), think("b")]) == [think("b")]
+
+
+# --- How far a task has come, by rule.
 
 MIXED = Verification(
     checks=(
@@ -105,3 +372,150 @@ def test_an_estimate_is_plain_values() -> None:
 
     assert json.loads(json.dumps(plain)) == plain
     assert list(plain) == ["percent", "reasoning", "next_milestone", "blockers", "is_stuck"]
+
+
+# --- Loops: found in the step record, soon, and never where something is new.
+
+
+def record(*done: str) -> tuple[list[Step], str]:
+    """The steps that asked for ``A1``: calls A with outcome 1; and what the last came to."""
+    saw = ""
+    steps = []
+    for each in done:
+        steps.append(think(f"{each[0]}#", saw))
+        saw = each[1:]
+    return steps, saw
+
+
+def loop(done: str, asked: str, threshold: int = 2) -> Loop | None:
+    steps, saw = record(*done.split())
+    return repeating(steps, think(f"{asked}#", saw), threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    ("done", "asked", "cycle", "times"),
+    [
+        ("A1 A1", "A", "A", 2),
+        ("A1 A1 A1", "A", "A", 3),
+        ("A1 B2 A1 B2", "A", "AB", 2),
+        ("X1 B2 A1 B2 A1", "B", "BA", 2),
+        ("A1 B2 C3 A1 B2 C3", "A", "ABC", 2),
+        ("A1 B2 C3 D4 A1 B2 C3 D4", "A", "ABCD", 2),
+        ("A1 A1 A1 A1", "A", "A", 4),
+        ("A1 A1 B2 A1 A1 B2", "A", "AAB", 2),
+        ("A!1 A!1", "A", "A", 2),
+    ],
+)
+def test_a_cycle_is_found_with_its_length(done: str, asked: str, cycle: str, times: int) -> None:
+    """RE-02: the shortest one, and how often it was gone through."""
+    found = loop(done, asked)
+
+    assert found is not None
+    assert ("".join(each.calls[0] for each in found.cycle), found.times) == (cycle, times)
+
+
+@pytest.mark.parametrize(
+    ("done", "asked"),
+    [
+        ("", "A"),
+        ("A1", "A"),
+        ("A1 A2", "A"),
+        ("A1 A1 A2", "A"),
+        ("A1 B1", "A"),
+        ("A1 A1", "B"),
+        ("A1 B2 A1 B2", "B"),
+        ("A1 B2 A1 B3", "A"),
+        ("A1 B2 A1 C2", "A"),
+        ("A1 A1 B2", "A"),
+        ("A A", "A"),
+        ("A1 B2 C3 D4 E5 A1 B2 C3 D4 E5", "A"),
+    ],
+)
+def test_what_is_no_cycle_is_not_found(done: str, asked: str) -> None:
+    """Other results, other calls, results that are not known, and cycles that are too long."""
+    assert loop(done, asked) is None
+
+
+def test_an_answer_without_calls_is_part_of_no_cycle() -> None:
+    """What comes after it is a verification, and the work goes on."""
+    steps = [think("A#"), think("", "1"), think("A#"), think("", "1")]
+
+    assert repeating(steps, think("A#"), threshold=2) is None
+
+
+def test_modes_that_keep_working_are_more_patient() -> None:
+    """RE-02: threshold 2, in those 3."""
+    assert [threshold_of(mode) for mode in ("direct_chat", "react")] == [2, 2]
+    assert [threshold_of(mode) for mode in ("plan_exec", "team_collab")] == [3, 3]
+    assert loop("A1 A1", "A", threshold=3) is None
+    assert loop("A1 A1 A1", "A", threshold=3) is not None
+
+
+def test_after_a_refusal_any_call_of_the_cycle_goes_on_with_it() -> None:
+    """And once something else was run, a loop has to be a new one."""
+    steps, saw = record("A1", "B2", "A1", "B2")
+    stopped = [*steps, think("A#", saw, ok=False), *taken("recover")]
+    other = [*stopped, think("C#", "!no")]
+
+    assert repeating(stopped, think("A#", "!no"), threshold=2) is not None
+    assert repeating(stopped, think("B#", "!no"), threshold=2) is not None
+    assert repeating(stopped, think("C#", "!no"), threshold=2) is None
+    assert repeating(other, think("A#", "3"), threshold=2) is None
+
+
+def test_a_reflection_resets_the_detector() -> None:
+    """RE-02: the second attempt may do once more what the first did."""
+    steps, saw = record("A1", "A1")
+
+    assert repeating([*steps, *taken("reflect")], think("A#", saw), threshold=2) is None
+
+
+def test_a_loop_is_told_in_words() -> None:
+    """The names come from the record itself: the history may have been compacted."""
+    cycle = (Round("search#1", "x"), Round("view + run#2", "y"))
+
+    assert str(Loop(cycle, 3)) == "search, then view + run, 3 times with the same results"
+
+
+NAMES = st.sampled_from("ABCD")
+PAIRS = st.lists(st.tuples(NAMES, st.integers(0, 99).map(str)), max_size=12, unique=True)
+
+
+@given(PAIRS, NAMES, st.integers(2, 3))
+def test_different_rounds_are_never_a_loop(
+    pairs: list[tuple[str, str]], asked: str, threshold: int
+) -> None:
+    """Whatever is asked for next."""
+    steps, saw = record(*(calls + outcome for calls, outcome in pairs))
+
+    assert repeating(steps, think(f"{asked}#", saw), threshold=threshold) is None
+
+
+@given(PAIRS, st.lists(st.sampled_from("EFGH"), min_size=1, max_size=4), st.integers(2, 3))
+def test_a_pure_cycle_is_found_once_it_is_full(
+    before: list[tuple[str, str]], cycle: list[str], threshold: int
+) -> None:
+    """After as many rounds as the threshold says, whatever was done before."""
+    done = [calls + outcome for calls, outcome in before]
+    done += [f"{calls}0" for calls in cycle * threshold]
+    steps, saw = record(*done)
+
+    assert repeating(steps, think(f"{cycle[0]}#", saw), threshold=threshold) is not None
+
+
+@given(st.data())
+def test_noise_in_other_kinds_of_steps_changes_nothing(data: Any) -> None:
+    """Repairs, verifications and failed model calls may lie anywhere between."""
+    steps, saw = record("A1", "B2", "A1", "B2")
+    between = [*taken("repair", "verify", "plan"), think("", ok=False)]
+    mixed: list[Step] = []
+    after = [*(step.saw for step in steps[1:]), saw]
+    for step, seen in zip(steps, after, strict=True):
+        others = data.draw(st.lists(st.sampled_from(between), max_size=3))
+        shown = (think("", seen, ok=False) if o.kind == "think" else o for o in others)
+        mixed += [step, *islice(shown, 3)]
+
+    found = repeating(mixed, think("A#", saw), threshold=2)
+
+    assert found == repeating(steps, think("A#", saw), threshold=2)
+    assert found is not None

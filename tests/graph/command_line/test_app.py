@@ -1,12 +1,24 @@
 """The command line as a whole: quick to start, one line for a mistake, nothing lost by one."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import openai
+import psycopg
 import pytest
-from tests.daruma_command import DONE, PLAN, Daruma
+from tests.damages import DAMAGES, KEY, restored
+from tests.daruma_command import DONE, PLAN, Daruma, command
+from tests.fault_proxy import FaultProxy, fault_proxy, passing
+from tests.parts import a_failure
+
+from daruma.graph.command_line.app import complaint, failed, kept
+from daruma.graph.models.faults import ModelUnavailable
+from daruma.state.errors import StorageUnavailable
+from daruma.state.failure import TaskFailed
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
 
@@ -173,3 +185,236 @@ def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) ->
     assert code == 1
     assert found["Postgres"]["state"] == "missing"
     assert "start or repair it" in found["Postgres"]["text"]
+
+
+# --- Whatever goes wrong is one line; a bug's traceback is kept in a file.
+
+
+def test_errors_for_people_are_said_as_they_are() -> None:
+    """They are one clear line already."""
+    assert complaint(ModelUnavailable("no key")) == "no key"
+    assert complaint(StorageUnavailable("no database")) == "no database"
+
+
+def test_a_lost_database_says_how_to_go_on() -> None:
+    """DU-04: nothing is lost."""
+    said = complaint(psycopg.OperationalError("server closed\nthe connection"))
+
+    assert said is not None
+    assert "server closed the connection" in said
+    assert "daruma resume" in said
+
+
+def test_a_role_that_may_not_write_is_no_lost_database(daruma: Daruma) -> None:
+    """To wait for it to come back would be waiting for ever: what is missing is a grant."""
+    daruma("threads")
+    with psycopg.connect(daruma.url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE daruma_reader NOLOGIN")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO daruma_reader")
+        try:
+            daruma.setenv("PGOPTIONS", "-c role=daruma_reader")
+            said = daruma("run", "Hi", "--mode", "direct_chat", "--model", daruma.script())
+        finally:
+            connection.execute("DROP OWNED BY daruma_reader")
+            connection.execute("DROP ROLE daruma_reader")
+
+    assert "the database refused it (permission denied for table" in said.complaint
+    assert "granted" in said.complaint
+
+
+@pytest.mark.parametrize("name", ["show", "resume", "undo", "retry"])
+def test_a_name_that_is_no_text_is_one_line(daruma: Daruma, name: str) -> None:
+    """Bytes of another encoding on the command line are a mistake, not a bug."""
+    assert "is no thread's name" in daruma(name, "\udcff").complaint
+
+
+def test_a_key_that_a_provider_quotes_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider's own exception, where emergency is switched off, says what it likes."""
+    monkeypatch.setenv("SOME_API_KEY", "own-secret")
+    said = complaint(openai.OpenAIError("the key own-secret is wrong"))
+
+    assert said is not None
+    assert "the key [key] is wrong" in said
+
+
+def test_a_bug_is_one_line_and_its_traceback_is_kept() -> None:
+    """Never a bare traceback, and never a lost one."""
+    error = ZeroDivisionError("planted")
+
+    assert complaint(error) is None
+    line = kept(error)
+
+    file = Path(line.rsplit(" ", 1)[-1])
+    assert "\n" not in line
+    assert "ZeroDivisionError: planted" in file.read_text()
+    file.unlink()
+
+
+OFF = {
+    "no chain": ("fallback_chain: {enabled: false}", "resume"),
+    "no emergency": (
+        "fallback_chain: {recovery: {enabled: false}, emergency: {enabled: false}}",
+        "retry",
+    ),
+}
+
+
+@pytest.mark.parametrize("off", OFF)
+def test_a_failure_that_is_raised_is_one_line_and_can_be_gone_on_with(
+    daruma: Daruma, off: str
+) -> None:
+    """EM-05: the exit code is that of a task that failed; the thread is not stuck."""
+    rules, again = OFF[off]
+    (daruma.folder / "daruma.yaml").write_text(rules)
+    model = daruma.script(main=[{"raise": "out of order"}, DONE])
+    said = daruma("run", "Do it", "--thread", "t", "--model", model)
+
+    assert said.code == 1
+    (line,) = (line for line in said.err.splitlines() if line.startswith("daruma: "))
+    assert "out of order" in line
+    daruma.script(main=[DONE, DONE])
+    assert daruma(again, "t").code == 0
+
+
+def test_a_task_that_failed_is_no_mistake_of_a_person() -> None:
+    """EM-05: a mistake is mended and the command typed again; this is a failure."""
+    assert failed(TaskFailed(a_failure()))
+    assert failed(TimeoutError("slow"))
+    assert not failed(ModelUnavailable("no key"))
+    assert not failed(ZeroDivisionError("planted"))
+    assert complaint(TaskFailed(a_failure())) == "llm_failure in main: broken"
+
+
+# --- What the command line says of a damaged thread, and how one goes on with it (DU-05).
+
+
+@pytest.fixture
+def damaged(daruma: Daruma, postgres_url: str) -> Daruma:
+    """The command, with a whole thread ``w``, and a finished one ``t`` whose end is damaged."""
+    model = daruma.script(plan=[PLAN], main=[DONE])
+    assert daruma("run", "Chat", "--mode", "direct_chat", "--model", model, "--thread", "w")
+    daruma("run", "Do it", "--mode", "plan_exec", "--model", model, "--thread", "t")
+    assert daruma("answer", "t", "--confirm").code == 0
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(DAMAGES["a lost value"].encode())
+    return daruma
+
+
+def test_it_is_said_in_one_line_with_the_way_out(damaged: Daruma) -> None:
+    """By each command that reads the thread."""
+    for args in (["show", "t"], ["resume", "t"], ["retry", "t"], ["undo", "t"]):
+        complaint = damaged(*args).complaint
+        assert re.search(
+            r"checkpoint \S+ of thread 't': the value of channel 'result' is lost; the one before "
+            r"it, (\S+), is whole: go on from there with `daruma resume t --from \1`",
+            complaint,
+        )
+
+
+LISTED = (
+    "a lost value",
+    "a row of another form",
+    "a row of nothing",
+    "a row with no time",
+    "a broken manifest",
+    "metadata of another form",
+)
+
+
+def test_the_other_threads_are_listed(damaged: Daruma, postgres_url: str) -> None:
+    """The damaged one among them, by its name, whatever the damage is."""
+    for name in LISTED:
+        with restored(postgres_url) as connection:
+            connection.execute(DAMAGES[name].encode())
+            listed = dict(line.split("\t")[:2] for line in damaged("threads").out.splitlines())
+
+        assert listed == {"t": "damaged", "w": "completed, not checked"}, name
+
+
+def test_a_thread_goes_on_from_the_checkpoint_that_is_named(damaged: Daruma) -> None:
+    """And is a thread like any other then."""
+    (command,) = re.findall(r"`daruma (resume t --from \S+)`", damaged("show", "t").complaint)
+
+    resumed = damaged(*command.split(), "--json")
+
+    assert (resumed.code, resumed.json["status"]) == (0, "completed")
+    assert "It is done." in damaged("show", "t").out
+    assert damaged("resume", "t").code == 0
+
+
+def test_a_checkpoint_that_the_thread_has_not_is_refused(damaged: Daruma) -> None:
+    """Nothing is begun from nowhere."""
+    said = damaged("resume", "t", "--from", "nowhere")
+
+    assert said.complaint == "daruma: thread 't' has no checkpoint 'nowhere'"
+
+
+def test_a_question_of_an_earlier_checkpoint_can_be_answered(
+    daruma: Daruma, postgres_url: str
+) -> None:
+    """The thread asks again what was open there."""
+    model = daruma.script(plan=[PLAN], main=[DONE])
+    daruma("run", "Do it", "--mode", "plan_exec", "--model", model, "--thread", "t")
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(DAMAGES["a row of nothing"].encode())
+    (command,) = re.findall(r"`daruma (resume t --from \S+)`", daruma("show", "t").complaint)
+
+    assert daruma(*command.split()).code == 3
+    assert daruma("answer", "t", "--confirm").code == 0
+
+
+@pytest.mark.parametrize("key", ["s3cret", bytes(32).hex()])
+def test_a_wrong_key_is_one_line_that_does_not_quote_it(daruma: Daruma, key: str) -> None:
+    """The same command with the right key finds the thread."""
+    daruma.setenv("DARUMA_POSTGRES_KEY", KEY.hex())
+    model = daruma.script(main=[DONE])
+    daruma("run", "Chat", "--mode", "direct_chat", "--model", model, "--thread", "t")
+
+    daruma.setenv("DARUMA_POSTGRES_KEY", key)
+    refused = daruma("show", "t").complaint
+    daruma.setenv("DARUMA_POSTGRES_KEY", "")
+    without = daruma("show", "t").complaint
+    daruma.setenv("DARUMA_POSTGRES_KEY", KEY.hex())
+
+    assert "DARUMA_POSTGRES_KEY" in refused
+    assert key not in refused
+    assert without == "daruma: this database is sealed: set DARUMA_POSTGRES_KEY to its key"
+    assert daruma("show", "t").code == 0
+
+
+# --- A database that is lost during a command: one line, exit code 2, and how to go on (DU-04).
+
+LOOK = {"calls": [command("true")]}
+
+
+def run(daruma: Daruma, proxy: FaultProxy, thread: str, last: int) -> list[str]:
+    """Run a task whose database is lost from a message on; return what was complained about."""
+    daruma.setenv("DARUMA_POSTGRES_URL", proxy.url)
+    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
+    model = daruma.script(main=[LOOK, LOOK, DONE])
+    proxy.count_from_here(lambda number: "pass" if number < last else "cut before")
+    task = ("run", "Do it", "--workspace", "ws", "--mode", "react", "--yes", "--json")
+    said = daruma(*task, "--thread", thread, "--model", model)
+    proxy.mend()
+    assert said.code == (2 if last < 10**6 else 0)
+    return [line for line in said.err.splitlines() if line.startswith("daruma: ")]
+
+
+def test_a_lost_database_is_one_line_and_the_task_can_be_gone_on_with(daruma: Daruma) -> None:
+    """Lost half-way through the task."""
+    with fault_proxy(daruma.url) as proxy:
+        run(daruma, proxy, "whole", 10**6)
+        (line,) = run(daruma, proxy, "t", proxy.messages * 2 // 3)
+
+        assert "was lost" in line
+        assert "`daruma resume THREAD`" in line
+        resumed = daruma("resume", "t", "--yes", "--json")
+        assert (resumed.code, resumed.json["status"]) == (0, "completed")
+        assert proxy.fate is passing
+
+
+def test_a_time_that_is_none_is_one_line(daruma: Daruma) -> None:
+    """It names the variable."""
+    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "soon")
+
+    assert "DARUMA_POSTGRES_OUTAGE_SECONDS" in daruma("threads").complaint

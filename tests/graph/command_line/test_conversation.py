@@ -4,11 +4,17 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.tools import tool
+from tests.daruma_command import Daruma
 from tests.learned_tasks import CONFIG, REACT, Learned
+from tests.parts import settings
+from tests.scripted_runs import RecordingModel, call, calls
 from typing_extensions import override
 
+from daruma.graph.build import build_graph
 from daruma.graph.command_line.conversation import Conversation
 from daruma.graph.command_line.session import Session, Stop
+from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.sync import Cancelled
 
 
@@ -43,3 +49,63 @@ def test_an_answer_is_told_once_whatever_becomes_of_learning(
         ["completed"],
     )
     assert "Cancelled" not in said.err
+
+
+# --- A turn that ended with a question is told as one, and goes on with the next ``daruma run``.
+
+
+@tool
+def whisper(text: str, day: str) -> str:
+    """Say it quietly."""
+    return text + day
+
+
+whisper.metadata = {"daruma": {"ask_for": {"day": "On which day?"}, "dates": {"day": "date"}}}
+
+
+@pytest.fixture
+def parked(daruma: Daruma) -> Daruma:
+    """The command, with a question open on thread ``t``."""
+    with open_postgres(daruma.url) as postgres:
+        model = RecordingModel(script={"main": [calls(call("whisper"))]})
+        graph: Any = build_graph(model, [whisper], settings(), persistence=postgres)
+        config = {"configurable": {"thread_id": "t"}}
+        graph.invoke({"messages": [("user", "Whisper")]}, config)
+    return daruma
+
+
+def test_an_open_question_is_listed_and_shown(parked: Daruma) -> None:
+    """FA-04: with what it is for, and how to answer."""
+    listed, shown = parked("threads").out, parked("show", "t")
+
+    assert listed.split("\t")[1] == "parked"
+    assert listed.rstrip().endswith("Whisper (asks: On which day?)")
+    assert "whisper: day" in shown.out
+    assert 'daruma run --thread t "..."' in shown.out
+    clarification = parked("show", "t", "--json").json["result"]["clarification"]
+    assert clarification["missing_fields"] == ["day"]
+
+
+def test_the_next_run_goes_on_with_it(parked: Daruma) -> None:
+    """Exit code 3 as long as the call is not made; the question is the model's own now."""
+    model = parked.script(main=[{"say": "unused"}, {"say": "Which Monday?"}])
+
+    said = parked("run", "--thread", "t", "--model", model, "next Monday")
+    again = parked("resume", "t", "--json")
+
+    assert said.code == again.code == 3
+    assert "going on with whisper" in said.out
+    assert "Which Monday?" in said.out
+    assert again.json["clarification"]["partial_args"]["text"] == "hello"
+    assert again.json["clarification"]["partial_args"]["day"]
+
+
+def test_something_else_is_a_new_task(parked: Daruma) -> None:
+    """Exit code 0."""
+    model = parked.script(main=[{"say": "unused"}, {"say": "Lima."}])
+
+    said = parked("run", "--thread", "t", "--model", model, "What is the capital of Peru?")
+
+    assert said.code == 0
+    assert "whisper is not gone on with" in said.out
+    assert parked("threads").out.split("\t")[1] == "completed, not checked"

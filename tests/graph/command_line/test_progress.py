@@ -1,10 +1,13 @@
 """Live progress: every event has its say, and no text from outside reaches the terminal raw."""
 
 import asyncio
-from collections.abc import Mapping
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from io import StringIO
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from hypothesis import given
@@ -12,13 +15,16 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from rich.console import Console
 from rich.text import Text
+from tests.daruma_command import DONE, Daruma, command
 from tests.parts import a_phase, a_plan, a_state, a_task, taken
+from tests.screen import Screen
+from tests.terminal import Terminal
 
 from daruma.graph.command_line.event_lines import change_lines, lines_of
 from daruma.graph.command_line.output import Line, Paper
 from daruma.graph.command_line.panel import bar, in_words, spent_of
 from daruma.graph.command_line.printable import one_line, shown
-from daruma.graph.command_line.progress import Progress
+from daruma.graph.command_line.progress import LiveRegion, Progress
 from daruma.graph.timeline.moments import call_title
 from daruma.state.events import EVENTS
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange
@@ -288,3 +294,205 @@ def test_a_check_without_tests_is_told_as_it_is_taken() -> None:
 
     assert (passed.mark, passed.tail) == ("ok", "there are no tests")
     assert (failed.mark, failed.tail) == ("bad", "exit 5 · there are no tests")
+
+
+# --- The bottom of the terminal: drawn anew under what is printed, and gone without a trace.
+
+
+class Seen:
+    """A console whose width can be changed, a region on it, and what a terminal shows of both."""
+
+    def __init__(self, *lines: str, columns: int = 40, rows: int = 10) -> None:
+        self.file = StringIO()
+        self.console = Console(file=self.file, force_terminal=True, width=columns, height=rows)
+        self.lines = list(lines)
+        self.region = LiveRegion(self.console, lambda *_: [Text(line) for line in self.lines])
+
+    @property
+    def screen(self) -> Screen:
+        return Screen().write(self.file.getvalue())
+
+
+def test_what_is_printed_stands_above_and_stays() -> None:
+    """However often the lines below change, in number too."""
+    seen = Seen("one", "two")
+    seen.region.start()
+    for number in range(5):
+        seen.lines = [f"below {number}"] * (number % 3 + 1)
+        seen.console.print(f"line {number}")
+
+    assert seen.screen.shown == [*(f"line {number}" for number in range(5)), "below 4", "below 4"]
+
+
+def test_at_the_end_nothing_is_left_but_what_was_printed() -> None:
+    """And the cursor is there again."""
+    seen = Seen("one", "two")
+    seen.region.start()
+    seen.console.print("said")
+    hidden = not seen.screen.cursor_shown
+
+    seen.region.stop()
+
+    assert hidden
+    assert (seen.screen.shown, seen.screen.cursor_shown) == (["said", ""], True)
+
+
+def test_nothing_is_written_while_nothing_changes() -> None:
+    """A view that stands still costs a terminal, or a connection to it, nothing."""
+    seen = Seen("one")
+    seen.region.start()
+    seen.region.refresh()
+    written = seen.file.getvalue()
+
+    for _ in range(10):
+        seen.region.refresh()
+
+    assert "one" in written
+    assert seen.file.getvalue() == written
+
+
+def test_no_line_is_as_wide_as_the_terminal() -> None:
+    """A line that fills its row is broken by some terminals: letters of two columns count two."""
+    seen = Seen("数" * 30, "🎉" * 30, "x" * 90, columns=20)
+    seen.region.start()
+    seen.region.refresh()
+
+    drawn = seen.screen.shown
+
+    assert len(drawn) == 3
+    assert all(Text(line).cell_len <= 19 for line in drawn)
+
+
+def test_a_terminal_that_became_narrower_is_cleared_whole() -> None:
+    """It has broken the lines into more rows, and all of them are taken away."""
+    seen = Seen("x" * 35, "y" * 35)
+    seen.region.start()
+    seen.region.refresh()
+    before = len(seen.file.getvalue())
+
+    seen.console.width = 18
+    seen.region.refresh()
+
+    assert seen.file.getvalue()[before:].startswith("\r\x1b[3A\x1b[J")  # 2 rows each, on the last
+
+
+def test_it_never_fills_the_terminal() -> None:
+    """The row above it is for what is printed."""
+    seen = Seen(*map(str, range(30)), rows=6)
+    seen.region.start()
+    seen.region.refresh()
+
+    assert len(seen.screen.shown) == 5
+
+
+# --- A run on a real terminal: what it shows while it goes on, and what it leaves behind.
+
+PLAN = {
+    "json": {
+        "phases": [
+            {"id": "p1", "title": "Look", "instructions": "Look."},
+            {
+                "id": "p2",
+                "title": "数える 🎉",
+                "depends_on": ["p1"],
+                "rollback_command": "git stash",
+            },
+        ]
+    }
+}
+
+
+@contextmanager
+def hanging(daruma: Daruma, **size: int) -> Iterator[tuple[Terminal, IO[str]]]:
+    """A run whose command has written a line, and ends when something is written to it."""
+    go = daruma.folder / "ws" / "go"
+    os.mkfifo(go)
+    says = "echo first; printf 'half .....'; read line < go; echo $line"
+    model = daruma.script(plan=[PLAN], main=[{"calls": [command(says)]}, DONE, DONE])
+    terminal = Terminal(
+        daruma, "run", "Count", "--workspace", "ws", "--mode", "plan_exec", "--model", model,
+        "--thread", "t", "--yes", **size,
+    )  # fmt: skip
+    terminal.wait_for("│ half .....")
+    with go.open("w") as pipe:
+        yield terminal, pipe
+
+
+def test_a_run_is_shown_while_it_goes_on(daruma: Daruma) -> None:
+    """Goal, phases, budget, the call and what it has written; all of that is gone at the end."""
+    with hanging(daruma, columns=70) as (terminal, pipe):
+        panel = terminal.screen.shown[-7:]
+        pipe.write("go\n")
+    code = terminal.end()
+
+    text = "\n".join(panel)
+    for told in ("plan_exec · Count", "▶ 1 of 2  Look", "· 2 of 2  数える 🎉", "$ echo first"):
+        assert told in text
+    assert panel[-2:] == ["    │ first", "    │ half ....."]
+    left = terminal.screen
+    assert (code, left.cursor_shown) == (0, True)
+    assert not any("1 of 2" in line and "▶" in line for line in left.shown)
+    assert [line for line in left.shown if "✓ $ echo first" in line]
+
+
+def test_ctrl_c_leaves_a_clean_screen(daruma: Daruma) -> None:
+    """On 30 columns, too: the panel is gone, the cursor is back, what was told stands there."""
+    with hanging(daruma, columns=30) as (terminal, _):
+        shown = terminal.screen.shown
+        terminal.process.send_signal(signal.SIGINT)
+        code = terminal.end()
+
+    left = terminal.screen
+    assert (code, left.cursor_shown) == (130, True)
+    assert any(line.startswith("  ▶ 1 of 2") for line in shown)
+    assert "daruma resume t" in " ".join(line.strip() for line in left.shown)
+    assert not any("│ first" in line or "▶" in line for line in left.shown)
+
+
+def test_a_reviewer_edits_a_plan_in_an_editor(daruma: Daruma) -> None:
+    """What was written in $EDITOR is shown, confirmed, and what runs; a bad edit comes back."""
+    editor = daruma.folder / "editor"
+    editor.write_text(
+        "#!/bin/sh\n"
+        "if test -e once; then sed -i 's/p9/p1/' \"$1\";\n"
+        "else touch once; sed -i 's/- p1/- p9/; s/title: Look/title: Look well/' \"$1\"; fi\n"
+    )
+    editor.chmod(0o755)
+    daruma.setenv("EDITOR", str(editor))
+    model = daruma.script(plan=[PLAN], main=[DONE, DONE])
+    terminal = Terminal(
+        daruma, "run", "Count", "--mode", "plan_exec", "--model", model, "--thread", "t"
+    )
+
+    for prompt, types in (("[c]onfirm", "e"), ("unknown phases: p9", "e"), ("changed it", "c")):
+        terminal.wait_for(prompt)
+        terminal.type(types)
+
+    assert terminal.end() == 0
+    assert "1. Look well" in daruma("show", "t").out
+    assert "undone with: git stash" in terminal.seen
+
+
+def test_an_edit_is_asked_about_with_its_diff(daruma: Daruma) -> None:
+    """In ``answer`` without an answer, on a terminal; ``show`` prints the same."""
+    (daruma.folder / "ws" / "a.py").write_text("one\ntwo\n")
+    (daruma.folder / "daruma.yaml").write_text("tools: {policy: {str_replace_editor: confirm}}\n")
+    args = {"command": "str_replace", "path": "a.py", "old_str": "two", "new_str": "2"}
+    calls = [{"name": "str_replace_editor", "id": f"c{n}", "args": args} for n in (1, 2)]
+    model = daruma.script(main=[{"calls": calls}, DONE])
+    daruma("run", "Edit", "--workspace", "ws", "--model", model, "--thread", "t")
+    shown = daruma("show", "t").out
+
+    terminal = Terminal(daruma, "answer", "t")
+    terminal.wait_for("[l]ater")
+    terminal.type("a")
+    terminal.wait_for("2 of 2")
+    terminal.type("d")
+    terminal.wait_for("Why not")
+    terminal.type("once is enough")
+
+    assert terminal.end() == 0
+    for told in ("1 of 2", "2 of 2", "- two", "+ 2"):
+        assert told in shown
+        assert told in "\n".join(terminal.screen.shown)
+    assert (daruma.folder / "ws" / "a.py").read_text() == "one\n2\n"

@@ -1,19 +1,26 @@
 """``run``, ``resume``, ``answer``, ``threads`` and ``show``: one thread, from call to call."""
 
 import json
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from io import StringIO
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said, command
+from tests.openai_answers import Reply
+from tests.openai_server import Answerer, openai_server
 from tests.parts import a_task
 
 from daruma.graph.command_line.output import Paper
 from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.thread_story import print_threads
 from daruma.graph.command_line.thread_view import ThreadView
+from daruma.nodes import plan, reflect
 
 
 def planned(daruma: Daruma, *options: str, **script: Any) -> Said:
@@ -370,3 +377,245 @@ def test_show_gives_a_plan_that_can_be_edited(daruma: Daruma) -> None:
     (daruma.folder / "plan.json").write_text(json.dumps(plan))
 
     assert daruma("answer", "t", "--edit", "plan.json").code == 0
+
+
+# --- A thread whose rollback failed stops, says so, and goes on as a person decides (RO-03).
+
+SETTINGS = """
+budgets: {verify: 2, reflect: 0}
+verification: {commands: ["test -e green"]}
+"""
+PHASES = [
+    {"id": "p1", "title": "Do it", "rollback_command": "test -e mended"},
+    {"id": "p2", "title": "Do more"},
+]
+
+
+@pytest.fixture
+def held(daruma: Daruma) -> Daruma:
+    """The command, with thread ``t`` that failed in its first phase, and then to roll it back."""
+    (daruma.folder / "daruma.yaml").write_text(SETTINGS)
+    daruma.script(plan=[{"json": {"phases": PHASES}}], main=[DONE] * 3)
+    return daruma
+
+
+def run(held: Daruma) -> list[str]:
+    """The result, and what a person can say to it."""
+    model = ("--model", "scripted:script.json", "--mode", "plan_exec")
+    said = held("run", "Do it", *model, "--workspace", "ws", "--thread", "t", "--yes", "--json")
+    assert said.code == 1, said.err
+    assert said.json["status"] == "failed"
+    assert said.json["error_struct"]["error_code"] == "rollback_failed"
+    return [line.strip() for line in said.err.splitlines()]
+
+
+def standing(daruma: Daruma) -> str:
+    (row,) = daruma("threads").out.splitlines()
+    return row.split("\t")[1]
+
+
+def test_a_held_thread_has_its_result_and_says_how_to_answer(held: Daruma) -> None:
+    """Exit code 1 and the result for programs; the question, and each answer, for people."""
+    told = run(held)
+
+    shown = held("show", "t")
+    assert [line for line in told if "daruma answer" in line] == [
+        "daruma answer t --text retry",
+        "daruma answer t --text restore",
+        "daruma answer t --text keep",
+    ]
+    assert standing(held) == "held"
+    assert "thread t  held" in shown.out
+    assert "daruma answer t --text retry\n" in shown.out
+    assert held("show", "t", "--json").json["status"] == "held"
+
+
+def test_what_is_no_answer_leaves_it_held(held: Daruma) -> None:
+    """One line that names what can be said."""
+    run(held)
+
+    said = held("answer", "t", "--text", "whatever")
+
+    assert "one of: retry, restore, keep" in said.complaint
+    assert standing(held) == "held"
+
+
+def test_a_rollback_is_tried_again_once_that_can_help(held: Daruma) -> None:
+    """What stood in its way was mended by hand; the other phase is done after it."""
+    run(held)
+    (held.folder / "ws" / "mended").touch()
+    (held.folder / "ws" / "green").touch()
+
+    said = held("answer", "t", "--text", "retry", "--json")
+
+    assert "retry: the rollback is tried again" in said.err
+    assert [each["status"] for each in said.json["phases"]] == ["failed", "completed"]
+    assert said.code == 1
+    assert "interrupts" not in said.json
+    assert standing(held) == said.json["status"]
+
+
+def test_files_are_kept_as_they_are_if_a_person_says_so(held: Daruma) -> None:
+    """Nothing is rolled back, and the thread is free again."""
+    run(held)
+    (held.folder / "ws" / "green").touch()
+
+    said = held("answer", "t", "--text", "keep", "--json")
+
+    assert "keep: the files stay as they are" in said.err
+    assert standing(held) == said.json["status"] != "held"
+    assert any("a person kept the files" in note for note in said.json["notes"])
+
+
+# --- The command line offers the tools of the MCP servers that the settings name.
+
+SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("notes", log_level="ERROR")
+
+@server.tool()
+def write(text: str) -> str:
+    "Write it down."
+    return f"wrote {text}"
+
+server.run()
+"""
+
+
+def configured(daruma: Daruma, *command: str) -> None:
+    """Name one server, and allow what it offers."""
+    tools = {"mcp_servers": {"notes": {"command": command}}, "policy": {"mcp__*": "allow"}}
+    (daruma.folder / "daruma.yaml").write_text(json.dumps({"tools": tools}))
+
+
+def test_a_run_may_call_a_servers_tools(daruma: Daruma) -> None:
+    """TL-22: in a process of its own, as a person starts it."""
+    (daruma.folder / "server.py").write_text(SERVER)
+    configured(daruma, sys.executable, "server.py")
+    call = {"name": "mcp__notes__write", "args": {"text": "this"}}
+    told = DONE | {"expect": ["wrote this"]}
+    model = daruma.script(main=[{"calls": [call]}, told])
+
+    said = daruma.run("run", "Do it", "--model", model, "--json")
+
+    assert (said.code, said.json["status"]) == (0, "completed"), said.err
+
+
+def test_a_server_that_does_not_start_is_one_line(daruma: Daruma) -> None:
+    """It names the setting to correct, before anything runs."""
+    configured(daruma, "/not/there")
+
+    said = daruma("run", "Do it", "--model", daruma.script(main=[DONE]))
+
+    assert "the MCP server 'notes' (/not/there) can not be used" in said.complaint
+    assert "tools.mcp_servers.notes" in said.complaint
+
+
+# --- ``daruma run`` with the real OpenAI client, on a real repository, judged by real pytest.
+
+PLAN_OPENAI_RUNS = Reply(
+    '{"phases": [{"id": "p1", "title": "Fix add()", "instructions": "Repair calc.py."}]}'
+)
+DONE_OPENAI_RUNS = Reply("It is fixed.")
+REFLECTION = Reply("I changed the wrong operator.")
+
+
+@pytest.fixture
+def daruma_openai_runs(daruma: Daruma, tmp_path: Path) -> Daruma:
+    """The command, on a database of its own, with a repository whose test fails."""
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    test = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+    (repo / "test_calc.py").write_text(test)
+    return daruma
+
+
+def edit(old: str, new: str) -> Reply:
+    """An answer that puts one operator in the place of another."""
+    args = {"command": "str_replace", "path": "calc.py", "old_str": old, "new_str": new}
+    return Reply(calls=[{"name": "str_replace_editor", "arguments": args}])
+
+
+def run_openai_runs(
+    daruma: Daruma, reply: Answerer | list[Reply]
+) -> tuple[Said, list[dict[str, Any]]]:
+    """Run the task against a server and return what was said, and what the server was asked."""
+    with openai_server(reply) as server:
+        daruma.setenv("OPENAI_BASE_URL", server.url)
+        daruma.setenv("OPENAI_API_KEY", "sk-test")
+        said = daruma(
+            "run", "Make the tests pass", "--workspace", "repo", "--mode", "plan_exec",
+            "--model", "openai:test", "--yes", "--json",
+        )  # fmt: skip
+        return said, server.requests
+
+
+def test_a_right_fix_completes_the_task(daruma_openai_runs: Daruma) -> None:
+    """Plan, edit, answer: three calls, verified green."""
+    said, requests = run_openai_runs(
+        daruma_openai_runs, [PLAN_OPENAI_RUNS, edit("a - b", "a + b"), DONE_OPENAI_RUNS]
+    )
+
+    assert (said.code, said.json["status"]) == (0, "completed")
+    assert said.json["budgets"]["verify"] == 1
+    assert len(requests) == 3
+
+
+def test_a_wrong_fix_is_found_reflected_on_and_put_right(daruma_openai_runs: Daruma) -> None:
+    """What pytest said reaches the model; the second attempt is verified green (BU-02)."""
+    replies = [
+        *[PLAN_OPENAI_RUNS, edit("a - b", "a * b"), DONE_OPENAI_RUNS, DONE_OPENAI_RUNS],
+        *[REFLECTION, edit("a * b", "a + b"), DONE_OPENAI_RUNS],
+    ]
+
+    said, requests = run_openai_runs(daruma_openai_runs, replies)
+
+    assert (said.code, said.json["status"]) == (0, "completed")
+    assert said.json["budgets"]["verify"] == 3
+    assert "assert 6 == 5" in str(requests[3]["messages"])
+    assert len(requests) == 7
+
+
+def stubborn() -> Callable[[dict[str, Any]], Reply]:
+    """A model that changes something, says that it is done, and is never right."""
+    operators = ["-", "*", "/", "%", "//", "**", "|", "&", "^"]
+    edits = (edit(f"a {old} b", f"a {new} b") for old, new in pairwise(operators))
+
+    def reply(request: dict[str, Any]) -> Reply:
+        prompt = request["messages"][0]["content"]
+        if prompt.startswith(plan.PROMPT):
+            return PLAN_OPENAI_RUNS
+        if prompt.startswith(reflect.PROMPT):
+            return REFLECTION
+        return DONE_OPENAI_RUNS if request["messages"][-1]["role"] == "tool" else next(edits)
+
+    return reply
+
+
+def test_a_model_that_never_gets_it_right_ends_within_its_budget(
+    daruma_openai_runs: Daruma,
+) -> None:
+    """``gave_up_after_reflections``, exit code 1, and 11 calls: 1 plan, 8 thinks, 2 reflections.
+
+    It is checked as often as BU-01 has it: 1 + what is put back (1) + what is reflected on (2).
+    """
+    said, requests = run_openai_runs(daruma_openai_runs, stubborn())
+
+    assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
+    assert said.json["budgets"]["verify"] == 4
+    assert len(requests) == sum(usage["calls"] for usage in said.json["usage"].values()) == 11
+
+
+def test_a_dead_address_is_named_with_the_reason(daruma_openai_runs: Daruma) -> None:
+    """TL-17a: one line says where and why, with what to do; there is no traceback."""
+    daruma_openai_runs.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    daruma_openai_runs.setenv("OPENAI_API_KEY", "sk-test")
+    said = daruma_openai_runs("run", "Say hi", "--model", "openai:test", "--json")
+
+    error = said.json["error_struct"]
+    assert said.code != 0
+    assert error["message"] == "openai:test: no connection to 127.0.0.1:9: connection refused"
+    assert "OPENAI_BASE_URL" in error["suggestions"][0]
+    assert "Traceback" not in f"{said}"

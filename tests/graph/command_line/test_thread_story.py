@@ -1,15 +1,28 @@
 """The story of a thread tells what it took."""
 
+from contextlib import chdir
 from datetime import UTC, datetime
 from io import StringIO
+from pathlib import Path
+from typing import Any
 
+import pytest
 from rich.console import Console
+from tests.daruma_command import Daruma
 from tests.parts import a_savepoint, a_task
 
-from daruma.graph.command_line.output import Paper
+from daruma.graph.command_line.output import Line, Paper
 from daruma.graph.command_line.session import Stop
-from daruma.graph.command_line.thread_story import print_story
+from daruma.graph.command_line.thread_story import (
+    PageRefused,
+    print_story,
+    timeline_lines,
+    when_lines,
+    write_page,
+)
 from daruma.graph.command_line.thread_view import ThreadView
+from daruma.graph.timeline.moments import Moment
+from daruma.graph.timeline.timeline import Timeline
 from daruma.state.recovery import Recovered
 from daruma.state.result import TaskResult
 from daruma.state.steps import Audit
@@ -79,3 +92,164 @@ def test_a_story_tells_where_can_be_gone_back_to() -> None:
     assert "daruma undo t --to ID" in file.getvalue()
     assert "undo     daruma undo t\n" in file.getvalue()
     assert [each["id"] for each in view.to_dict()["savepoints"]] == ["1/p1", "1"]
+
+
+# --- A timeline on a terminal: times, durations, cost, setbacks in their place.
+
+START = 1_700_000_000.0
+
+
+def moment(kind: Any, title: str, after: float = 0.0, **more: Any) -> Moment:
+    return Moment(kind=kind, title=title, at=START + after, timed=True, **more)
+
+
+def a_timeline(*moments: Moment, **more: Any) -> Timeline:
+    values = {"started_at": START, "updated_at": START + 75, "moments": moments, **more}
+    return Timeline(thread="t", status="completed", **values)
+
+
+def told(*moments: Moment, tail: int | None = None) -> list[Line]:
+    return [*timeline_lines(a_timeline(*moments), tail)][1:]
+
+
+def test_a_moment_has_its_time_and_its_cost() -> None:
+    """The clock's, that since the beginning, the seconds, the tokens and the money."""
+    (line,) = told(moment("tool", "$ pytest", 65, ok=True, seconds=2.34, tokens=1200, usd=0.01))
+
+    assert line.mark == "ok"
+    assert line.text.endswith(" +1:05  $ pytest")
+    assert len(line.text.split()[0].split(":")) == 3
+    assert line.tail == "2.3 s · 1,200 tokens · $0.0100"
+
+
+def test_phases_are_sections() -> None:
+    """Where one begins; its end is a line."""
+    begun, ended = told(moment("phase", "Phase 1: Mend"), moment("phase", "Phase 1 done", ok=True))
+
+    assert (begun.mark, begun.text) == ("head", "Phase 1: Mend")
+    assert ended.mark == "ok"
+
+
+def test_what_failed_says_why() -> None:
+    """The end of its output, and how much stands before it."""
+    output = "\n".join(f"line {number}" for number in range(10))
+
+    first, *rest = told(moment("check", "$ pytest", ok=False, output=output, note="exit 1"))
+
+    assert (first.mark, first.tail) == ("bad", "exit 1")
+    assert rest[0].text == "… 6 lines before: --json holds them"
+    assert rest[-1].text == "line 9"
+
+
+def test_a_change_is_a_diff_and_a_long_one_is_counted() -> None:
+    """Headers are left out, lines are not without a word."""
+    diff = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n" + "".join(f"+{n}\n" for n in range(20))
+
+    _, *rest = told(moment("tool", "str_replace a.py", ok=True, diff=diff))
+
+    assert [rest[0], rest[1]] == [Line("minus", "old"), Line("plus", "new")]
+    assert rest[-1].text == "… 10 more lines of this change: --json holds them"
+
+
+def test_words_are_shown_as_words() -> None:
+    """Of a member, with whose they are; an answer that was none is no words."""
+    said, failed = told(
+        moment("model", "I look.", detail="I look.\nClosely.", member="p1", ok=True),
+        moment("model", "no usable answer", ok=False),
+    )
+
+    assert said.mark == "words"
+    assert said.text.endswith("p1: I look.\nClosely.")
+    assert failed.mark == "bad"
+
+
+def test_a_tail_is_the_end_and_says_so() -> None:
+    """How many came before is in the section's head."""
+    moments = [moment("note", f"n{number}") for number in range(5)]
+
+    head, *rest = timeline_lines(a_timeline(*moments), 2)
+    none, *nothing = timeline_lines(a_timeline(*moments), 0)
+
+    assert head.tail == "3 moments before are left out"
+    assert [line.text.split()[-1] for line in rest] == ["n3", "n4"]
+    assert (none.tail, nothing) == ("5 moments before are left out", [])
+
+
+AGO = [(5, "just now"), (120, "2 min ago"), (7200, "2 h ago"), (86400, "1 d ago")]
+
+
+@pytest.mark.parametrize(("seconds", "said"), AGO)
+def test_the_beginning_is_told_by_the_clock_and_by_now(seconds: float, said: str) -> None:
+    """With how long it took and what it cost."""
+    (line,) = when_lines(a_timeline(tokens=1200, usd=0.5), START + seconds)
+
+    assert f", {said}; took 1 min 15 s · 1,200 tokens · $0.5000" in line.text
+
+
+def test_a_thread_without_times_says_nothing_of_them() -> None:
+    """Old checkpoints may lack them."""
+    assert [*when_lines(Timeline(thread="t", status="unfinished"))] == []
+
+
+# --- ``daruma show THREAD --html``: the page of a thread as a file.
+
+
+def test_a_page_is_written_and_written_again(daruma: Daruma, tmp_path: Path) -> None:
+    """To THREAD.html unless named; an older page of ours is written over."""
+    thread = _ran(daruma)
+
+    first = daruma("show", thread, "--html")
+    again = daruma("show", thread, "--html")
+    named = daruma("show", thread, "--html", "other.html")
+
+    assert (first.code, first.out) == (0, f"{thread}.html\n")
+    assert (again.code, named.out) == (0, "other.html\n")
+    assert "Say hello" in (tmp_path / f"{thread}.html").read_text()
+
+
+def test_a_dash_is_standard_output(daruma: Daruma) -> None:
+    """And nothing else stands there."""
+    said = daruma("show", _ran(daruma), "--html", "-")
+
+    assert said.out.startswith("<!doctype html>")
+    assert said.out.endswith("</html>\n")
+
+
+def test_another_file_is_not_written_over(daruma: Daruma, tmp_path: Path) -> None:
+    """It stays as it is."""
+    (tmp_path / "mine.html").write_text("mine")
+
+    said = daruma("show", _ran(daruma), "--html", "mine.html")
+
+    assert "name another file" in said.complaint
+    assert (tmp_path / "mine.html").read_text() == "mine"
+
+
+def test_a_thread_that_is_not_there_is_one_line(daruma: Daruma) -> None:
+    """No file is made for it."""
+    assert "there is no thread 'nobody'" in daruma("show", "nobody", "--html").complaint
+
+
+@pytest.mark.parametrize("file", ["no/folder.html", "dangling.html"])
+def test_a_page_that_can_not_be_written_is_one_line(file: str, tmp_path: Path) -> None:
+    """It names the file, and says nothing of resuming what only was to be shown."""
+    (tmp_path / "dangling.html").symlink_to("nowhere")
+
+    with pytest.raises(PageRefused, match="name another file"), chdir(tmp_path):
+        write_page("t", file, "page")
+
+
+def test_a_long_name_of_a_thread_still_names_a_file(tmp_path: Path) -> None:
+    """What a file system does not take is cut, between two characters."""
+    with chdir(tmp_path):
+        write_page("é" * 400, None, "page")
+
+    (file,) = tmp_path.iterdir()
+    assert file.name == f"{'é' * 100}.html"
+
+
+def _ran(daruma: Daruma) -> str:
+    model = daruma.script(main=[{"say": "Hello."}])
+    arguments = ("--mode", "direct_chat", "--model", model, "--thread", "greeting")
+    assert daruma("run", "Say hello", *arguments).code == 0
+    return "greeting"

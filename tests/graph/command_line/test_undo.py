@@ -1,14 +1,31 @@
 """``daruma undo``: files are put back as they were, when a person wants it."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.daruma_command import DONE, Daruma, Said
+from tests.parts import a_savepoint
 
+from daruma.graph.command_line.output import Line, Paper
+from daruma.graph.command_line.undo import (
+    EXACT,
+    REFUSED,
+    UndoTalk,
+    preview_lines,
+    refused_lines,
+    restored_lines,
+    restored_values,
+)
+from daruma.graph.history import Place, snapshots_of
 from daruma.graph.storage.ledgers import thread_held
 from daruma.graph.storage.postgres import open_postgres
 from daruma.tools.files.workspace import workspace_locked
+from daruma.tools.snapshots.outcome import Change, Restored, RestoreRefused
 
 
 def editing(command: str, **args: str) -> dict[str, Any]:
@@ -145,3 +162,171 @@ def test_a_mistake_is_one_line(daruma: Daruma, ws: Path, name: str) -> None:
 
     assert told in said.complaint
     assert contents(ws)["old.txt"] == "two\n"
+
+
+# --- What is said of putting files back: before it, after it, and where it is refused.
+
+PLACE = Place("my thread", "/ws", "7f", a_savepoint("2/p1"))
+CLEAN = Restored(snapshot="7f", before="8a", paths=("a", "b"), exact=True)
+
+
+def test_what_will_be_done_is_said_file_by_file() -> None:
+    """Added, changed, deleted."""
+    changes = [Change("new.py", "deleted"), Change("a.py", "changed"), Change("gone", "added")]
+
+    assert preview_lines(PLACE, changes) == [
+        Line("head", "Back to savepoint 2/p1", "/ws"),
+        Line("minus", "new.py", "deleted"),
+        Line("note", "a.py", "changed"),
+        Line("plus", "gone", "added"),
+    ]
+
+
+def test_at_most_twenty_files_are_named_beforehand() -> None:
+    """And the number of the others."""
+    changes = [Change(f"{number}.py", "deleted") for number in range(25)]
+
+    lines = preview_lines(Place("t", "/ws", "7f"), changes)
+
+    assert lines[0].text == "Back to snapshot 7f"
+    assert len([line for line in lines if line.tail == "deleted"]) == 20
+    assert Line("note", "and 5 more") in lines
+
+
+def test_where_nothing_is_to_be_done_that_is_said() -> None:
+    """There is nothing to decide."""
+    assert preview_lines(PLACE, [])[1:] == [Line("note", "nothing is to be put back")]
+
+
+def test_what_was_put_back_can_be_undone() -> None:
+    """The command is there to be pasted."""
+    assert restored_lines("my thread", CLEAN) == [
+        Line("ok", "2 paths were put back", "looked at again, and exact"),
+        Line("line", "daruma undo 'my thread' --to 8a", "undoes this"),
+    ]
+
+
+def test_what_is_not_as_it_was_is_named() -> None:
+    """Never called exact; what somebody else changed is named too."""
+    restored = Restored("7f", "8a", ("a",), exact=False, left=("b: in use",), kept=("c",))
+
+    assert restored_lines("t", restored)[:4] == [
+        Line("bad", "1 path was put back", "not all is as it was"),
+        Line("bad", "b: in use"),
+        Line("note", "left alone, since only somebody else changed them:"),
+        Line("note", "c"),
+    ]
+
+
+def test_a_refusal_names_all_files_and_both_ways_on() -> None:
+    """RO-07: whoever changed them decides."""
+    refused = RestoreRefused("no", ("a", "b"))
+
+    lines = refused_lines("t", "2/p1", refused)
+
+    assert [line.text for line in lines[1:]] == [
+        "a",
+        "b",
+        "daruma undo t --to 2/p1 --keep",
+        "daruma undo t --to 2/p1 --overwrite",
+    ]
+    assert refused_lines("t", None, refused)[-1].text == "daruma undo t --overwrite"
+
+
+def test_programs_are_told_all_of_it() -> None:
+    """The fields of ``Restored``, and what it was asked for."""
+    assert restored_values(PLACE, CLEAN) == {
+        "thread": "my thread",
+        "workspace": "/ws",
+        "savepoint": "2/p1",
+        "snapshot": "7f",
+        "before": "8a",
+        "paths": ["a", "b"],
+        "exact": True,
+        "left": [],
+        "kept": [],
+    }
+
+
+# --- At a terminal a person sees what will change, and is asked.
+
+
+@dataclass(frozen=True)
+class Undone:
+    """A workspace in which the work changed ``a.txt`` from ``one`` to ``two``, and made another."""
+
+    folder: Path
+    place: Place
+
+    def by(self, read: Callable[[str], str], out: StringIO) -> int:
+        """Talk with a person."""
+        return UndoTalk(Paper(Console(file=out)), read=read).hold(self.place, "refuse", None)
+
+
+@pytest.fixture
+def undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Undone:
+    """The workspace, which can be put back."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one")
+    snapshots = snapshots_of(str(folder), "t")
+    start = snapshots.take("start", by="work", fresh=True).snapshot.id
+    (folder / "a.txt").write_text("two")
+    (folder / "new.txt").touch()
+    snapshots.take("end", by="work")
+    return Undone(folder, Place("t", str(folder), start))
+
+
+def closed(_: str) -> str:
+    raise EOFError
+
+
+def unasked(question: str) -> str:
+    raise AssertionError(question)
+
+
+@pytest.mark.parametrize(("said", "code", "left"), [("y", EXACT, "one"), ("n", REFUSED, "two")])
+def test_a_person_is_shown_what_will_change_and_asked(
+    undone: Undone, said: str, code: int, left: str
+) -> None:
+    """No is an answer too: then nothing has changed."""
+    out, asked = StringIO(), []
+
+    def read(question: str) -> str:
+        asked.append((question, out.getvalue()))
+        return said
+
+    found = undone.by(read, out)
+
+    assert (found, (undone.folder / "a.txt").read_text()) == (code, left)
+    assert len(asked) == 1
+    assert "a.txt  changed" in asked[0][1]
+
+
+def test_the_end_of_the_input_is_no(undone: Undone) -> None:
+    """Nothing is done that nobody has agreed to."""
+    out = StringIO()
+
+    assert undone.by(closed, out) == REFUSED
+    assert "nothing was put back" in out.getvalue()
+    assert (undone.folder / "a.txt").read_text() == "two"
+
+
+def test_where_nothing_is_to_be_put_back_nobody_is_asked(undone: Undone) -> None:
+    """Done a second time it has nothing to do."""
+    undone.by(lambda _: "y", StringIO())
+    out = StringIO()
+
+    assert undone.by(unasked, out) == EXACT
+    assert "nothing is to be put back" in out.getvalue()
+
+
+def test_conflicts_are_told_instead_of_a_question(undone: Undone) -> None:
+    """There is nothing to agree to before a person has chosen a way."""
+    (undone.folder / "a.txt").write_text("three")
+    out = StringIO()
+
+    assert undone.by(unasked, out) == REFUSED
+    assert "--overwrite" in out.getvalue()
+    assert (undone.folder / "a.txt").read_text() == "three"

@@ -4,7 +4,8 @@ from typing import Any
 
 import openai
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from tests.openai_answers import Reply
@@ -12,12 +13,14 @@ from tests.openai_server import Fault, openai_server
 
 from daruma.graph.models.faults import BrokenAnswer
 from daruma.graph.models.openai_answers import (
+    HeardCalls,
     Readable,
     as_ours,
     check_whole,
     speaks_openai,
 )
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.tools.calls.parse import SENT_CALLS
 
 
 def chat_model(url: str = "http://127.0.0.1:9/v1") -> ChatOpenAI:
@@ -100,3 +103,42 @@ def test_an_answer_ends_for_a_reason(metadata: dict[str, Any], whole: bool) -> N
     else:
         with pytest.raises(BrokenAnswer, match="finish_reason"):
             check_whole(answer, chat_model())
+
+
+# --- What is heard of a stream's calls, part by part.
+
+
+def part(args: str | None, index: int | None, name: str | None = None) -> Any:
+    return {"name": name, "args": args, "id": name and f"id of {name}", "index": index}
+
+
+def unread(*parts: Any) -> list[Any]:
+    """Hear the parts, each in a piece of its own, and return what was not read."""
+    heard = HeardCalls()
+    for each in parts:
+        heard.hear(ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[each])))
+    return [piece.message.additional_kwargs[SENT_CALLS] for piece in heard.unread()]
+
+
+def test_nothing_is_added_to_an_answer_that_can_be_read() -> None:
+    """Also where a call has no arguments at all."""
+    assert unread(part('{"a": ', 0, "pay"), part("1}", 0), part(None, 1, "stop")) == []
+
+
+def test_of_a_call_that_was_cut_off_all_are_told() -> None:
+    """In their order, whole or not, however their parts were mixed."""
+    parts = [part('{"a"', 0, "pay"), part("{", 1, "stop"), part(': "An', 0), part("}", 1)]
+
+    assert unread(*parts) == [
+        [
+            {"id": "id of pay", "name": "pay", "args": '{"a": "An'},
+            {"id": "id of stop", "name": "stop", "args": "{}"},
+        ]
+    ]
+
+
+def test_parts_without_an_index_are_calls_of_their_own() -> None:
+    """As LangChain takes them."""
+    (calls,) = unread(part("{}", None, "pay"), part("{", None, "stop"))
+
+    assert [call["args"] for call in calls] == ["{}", "{"]

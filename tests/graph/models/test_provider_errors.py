@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 from tests.graph.models.provider_words import OTHER, TOO_LARGE, Row
 
-from daruma.graph.models.provider_errors import MAX_MESSAGE, ProviderFailure, read_failure
+from daruma.graph.models.provider_errors import (
+    MAX_MESSAGE,
+    ProviderFailure,
+    read_failure,
+    retry_after,
+)
 
 NOW = 1_000_000_000.0
 HOUR = {"Retry-After": "3600"}
@@ -117,3 +122,30 @@ def test_words_are_one_line_without_keys_and_controls(monkeypatch: pytest.Monkey
 def test_the_words_are_found_in_every_shape(body: Any, words: str) -> None:
     """TL-17a: an object, a text, a list, `detail`, a page."""
     assert read(body).words == words
+
+
+# --- What servers say about when to ask again.
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "3"}, 3),
+        ({"retry-after": " 0.5 "}, 0.5),
+        ({"Retry-After-Ms": "250", "Retry-After": "9"}, 0.25),
+        ({"Retry-After-Ms": "soon", "Retry-After": "9"}, 9),
+        ({"Retry-After": "Sun, 09 Sep 2001 01:47:10 GMT"}, 30),
+        ({"Retry-After": "Sun, 09 Sep 2001 01:47:10 -0000"}, 30),
+        ({"Retry-After": "Sun, 09 Sep 2001 01:46:10 GMT"}, 0),
+        ({"Retry-After": "-7"}, 0),
+        ({"Retry-After": "inf"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "tomorrow"}, None),
+        ({"Retry-After": ""}, None),
+        ({"Content-Type": "text/plain"}, None),
+        ({}, None),
+    ],
+)
+def test_the_wait_is_read_as_it_is_written(headers: dict[str, str], seconds: float | None) -> None:
+    """TL-17: in milliseconds, seconds, or as a date; what can not be read says nothing."""
+    assert retry_after(headers, now=NOW) == seconds

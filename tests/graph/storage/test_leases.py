@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,16 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from daruma.graph.storage.database import Database
-from daruma.graph.storage.leases import _KEEP, _LEFT, SIGNS_OF_LIFE, PostgresLeases, _named
+from daruma.graph.storage.leases import (
+    _KEEP,
+    _LEFT,
+    SIGNS_OF_LIFE,
+    Life,
+    PostgresLeases,
+    _named,
+    known_life,
+    own_life,
+)
 from daruma.graph.storage.ledgers import Hold, athread_held, thread_held
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.errors import HoldLost, ThreadBusy
@@ -387,3 +397,41 @@ def test_a_fork_is_told_to_open_the_database_itself(postgres_url: str) -> None:
 
     assert refused.startswith("LeftBehind: what process ")
     assert (threads, token) == ("0", "1")
+
+
+# --- Whether a process lives is known from the kernel, and where it is not known nobody is dead.
+
+
+def test_this_process_lives() -> None:
+    """And stays the same one."""
+    assert not own_life().is_over
+    assert own_life() == own_life()
+    assert known_life() is own_life()
+
+
+def test_a_file_that_nobody_holds_is_that_of_the_dead(tmp_path: Path) -> None:
+    """The kernel drops a lock with its process."""
+    file = tmp_path / "life"
+    file.touch()
+
+    assert replace(own_life(), file=str(file)).is_over
+
+
+@pytest.mark.parametrize(("boot", "name"), [("another", "life"), ("", "life"), (None, "gone")])
+def test_what_can_not_be_told_from_here_is_not_dead(
+    tmp_path: Path, boot: str | None, name: str
+) -> None:
+    """Another machine, another start of it, a file that is not seen: then its lease decides."""
+    (tmp_path / "life").touch()
+    own = own_life()
+
+    life = replace(own, file=str(tmp_path / name), boot=own.boot if boot is None else boot)
+
+    assert not life.is_over
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"host": 1}', '{"a": 1}'])
+def test_what_is_no_life_is_none(text: str) -> None:
+    """A holder that another version wrote."""
+    assert Life.of(text) is None
+    assert Life.of(own_life().text) == own_life()

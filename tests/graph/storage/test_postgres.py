@@ -1,8 +1,10 @@
 """One door to storage that opens for everyone at once, or says in one line why it does not."""
 
 import asyncio
+import base64
 import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -12,17 +14,38 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any, TypedDict
 
 import psycopg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.graph import START, StateGraph
 from psycopg.conninfo import make_conninfo
+from tests.aged import store_as
+from tests.crash.scenes import NEVER, graph_over
+from tests.damages import (
+    DAMAGES,
+    KEY,
+    TABLES,
+    THREAD,
+    at_the_end,
+    deleted_one_by_one,
+    essence,
+    finished,
+    killed_before,
+    restored,
+)
 
+from daruma import Settings, build_graph
 from daruma.graph.storage.pool import display_url
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.state.errors import OtherFormat, StorageUnavailable
+from daruma.graph.storage.postgres import Postgres, aopen_postgres, key_bytes, open_postgres
+from daruma.graph.storage.sealing import Typed
+from daruma.state.errors import DamagedState, KeyRefused, OtherFormat, StorageUnavailable
 from daruma.tools.threads import entered_in_thread
 
 SECRET = "s3cret"
@@ -301,3 +324,254 @@ def test_what_is_never_closed_is_closed_at_the_exit(how: str) -> None:
         shutil.rmtree(folder)
 
     assert (ended.stdout, ended.stderr) == ("1\n", "")
+
+
+# --- A database is sealed under one key, or not at all; each mistake is one line without the key.
+
+BASE64 = base64.b64encode(KEY).decode()
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_a_key_is_read_in_every_usual_form(key: bytes) -> None:
+    """As bytes, in hex of either case, in base64 of either alphabet, with a line's end."""
+    texts = [key.hex(), key.hex().upper(), base64.b64encode(key).decode()]
+
+    for text in (*texts, base64.urlsafe_b64encode(key).decode(), f"{texts[0]}\n"):
+        assert key_bytes(text) == key
+    assert key_bytes(key) == key
+
+
+@pytest.mark.parametrize(
+    "bad", ["s3cret", "s3cret" * 9, "zz" * 32, BASE64[:-4], b"s3cret", "é" * 32]
+)
+def test_what_is_no_key_is_refused_without_quoting_it(bad: str | bytes) -> None:
+    """One line says what a key is, and how to make one."""
+    with pytest.raises(KeyRefused) as refused:
+        key_bytes(bad)
+
+    assert "32 bytes, in base64 or hex: `openssl rand -base64 32`" in str(refused.value)
+    assert not any(secret in str(refused.value) for secret in ("s3cret", "zz", BASE64[:8], "é"))
+
+
+def opening(url: str, key: str | bytes | None) -> Postgres:
+    with open_postgres(url, key=key) as pg:
+        return pg
+
+
+def test_a_sealed_database_opens_with_its_own_key_alone(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, before any thread is read; the environment's key will do."""
+    opening(postgres_url, KEY)
+
+    with pytest.raises(KeyRefused, match="is sealed: set DARUMA_POSTGRES_KEY to its key"):
+        opening(postgres_url, None)
+    with pytest.raises(KeyRefused, match="sealed with another key"):
+        opening(postgres_url, bytes(32))
+    monkeypatch.setenv("DARUMA_POSTGRES_KEY", BASE64)
+    assert opening(postgres_url, None).checkpointer.sealing.hides
+
+
+def test_a_database_with_threads_in_clear_is_not_sealed(postgres_url: str, tmp_path: Path) -> None:
+    """Half of it would stay as it is; without the key it goes on."""
+    with open_postgres(postgres_url) as pg:
+        finished(pg, tmp_path / "paid")
+
+    with pytest.raises(KeyRefused, match="holds threads in clear: go on without"):
+        opening(postgres_url, KEY)
+    assert not opening(postgres_url, None).checkpointer.sealing.hides
+
+
+def test_a_damaged_proof_is_no_way_in(postgres_url: str) -> None:
+    """A database that lost its proof, but has threads, counts as one in clear: neither is read."""
+    opening(postgres_url, KEY)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("UPDATE daruma_seal SET proof = ''")
+
+    with pytest.raises(KeyRefused, match="sealed with another key"):
+        opening(postgres_url, KEY)
+
+
+def test_the_key_is_nowhere_to_be_seen(postgres_url: str) -> None:
+    """Not in what is shown of the open database, nor of the saver and its parts."""
+    shown = opening(postgres_url, BASE64)
+    saver = shown.checkpointer
+    parts = [shown, saver, saver.sealing, saver.replies, vars(saver), vars(saver.sealing)]
+
+    for part in parts:
+        assert not any(each in repr(part) for each in (BASE64, KEY.hex(), repr(KEY)))
+
+
+# --- A checkpoint that is damaged is refused, and the one before it can be resumed (DU-05).
+
+
+class Foreign(TypedDict):
+    task: str
+    plan: list[str]
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
+def test_damaged_in_any_way_a_thread_ends_as_if_it_were_whole(
+    postgres_url: str, tmp_path: Path, key: bytes | None
+) -> None:
+    """It is refused by name, and taken up from the checkpoint that the refusal names.
+
+    What was paid before is not paid again: the tasks of that checkpoint stay done.
+    """
+    folder = tmp_path / "paid"
+    with open_postgres(postgres_url, key=key) as pg:
+        whole = essence(finished(pg, folder))
+        graph = graph_over(pg, "paid", folder, NEVER)
+        killed_before(postgres_url, graph, "settle")
+        newest = graph.get_state(THREAD).config["configurable"]["checkpoint_id"]
+        for name, statement in DAMAGES.items():
+            with restored(postgres_url) as connection:
+                assert connection.execute(statement.encode()).rowcount > 0, name
+
+                with pytest.raises(DamagedState) as refused:
+                    graph.get_state(THREAD)
+                with pytest.raises(DamagedState, match="checkpoint"):
+                    graph.invoke(None, THREAD)
+                assert f"checkpoint {newest} of thread 't': " in str(refused.value), name
+                again = at_the_end(graph, None, point_of(refused.value))
+
+                assert essence(again) == whole, name
+    assert folder.with_suffix(".ledger").read_text().split() == ["5", "7"]
+
+
+def point_of(error: DamagedState) -> Any:
+    """The config that an error says one can go on with."""
+    found = re.search(r"the one before it, (\S+), is whole", str(error))
+    assert found, error
+    return {"configurable": {"thread_id": "t", "checkpoint_id": found[1]}}
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
+def test_a_row_that_is_deleted_is_missed_or_was_not_needed(
+    postgres_url: str, tmp_path: Path, key: bytes | None
+) -> None:
+    """Any row of a thread: a state is refused, or it is the very same state."""
+    with open_postgres(postgres_url, key=key) as pg:
+        finished(pg, tmp_path / "paid")
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        killed_before(postgres_url, graph, "settle")
+        whole, missed = graph.get_state(THREAD), 0
+        newest = whole.config["configurable"]["checkpoint_id"]
+        with restored(postgres_url) as connection:
+            for table, row in deleted_one_by_one(connection):
+                try:
+                    read = graph.get_state(THREAD)
+                except DamagedState:
+                    missed += 1
+                else:
+                    earlier = (table, row.get("checkpoint_id")) == ("checkpoints", newest)
+                    assert earlier or read.values == whole.values, (table, row)
+    assert missed > 20
+
+
+def test_a_part_of_what_a_task_wrote_is_refused(postgres_url: str, tmp_path: Path) -> None:
+    """Stock, the task counts as done, and what it wrote as all that there was.
+
+    Each lost row of a killed run's last task shows; if it was the only one, the task runs again.
+    """
+    with open_postgres(postgres_url) as pg:
+        whole = essence(finished(pg, tmp_path / "paid"))
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        killed_before(postgres_url, graph, "settle", after=True)
+        newest = graph.get_state(THREAD).config["configurable"]["checkpoint_id"]
+        with restored(postgres_url) as connection:
+            lost = [
+                refusal(graph)
+                for table, row in deleted_one_by_one(connection)
+                if table == "checkpoint_writes" and row["checkpoint_id"] == newest
+            ]
+        ended = at_the_end(graph, None, THREAD)
+
+    numbers = [int(found[1]) for each in lost if (found := re.search(r"(\d+) of the wri", each))]
+    assert len(numbers) == len(lost) > 1, lost
+    assert max(numbers) > 1 == min(numbers), "some are in one row"
+    assert essence(ended) == whole
+
+
+def refusal(graph: Any) -> str:
+    """Why a thread can not be read."""
+    with pytest.raises(DamagedState) as refused:
+        graph.get_state(THREAD)
+    return str(refused.value)
+
+
+def test_an_older_damaged_checkpoint_leaves_the_newest_as_it_is(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Its history can not be told, which is said in one line; where it stands, it can."""
+    with open_postgres(postgres_url) as pg:
+        finished(pg, tmp_path / "paid")
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        old = [*graph.get_state_history(THREAD)][5].config["configurable"]["checkpoint_id"]
+        with restored(postgres_url) as connection:
+            connection.execute(
+                "UPDATE checkpoints SET checkpoint = checkpoint - 'ts' WHERE checkpoint_id = %s",
+                [old],
+            )
+
+            with pytest.raises(DamagedState, match=f"checkpoint {old} of thread 't': its row"):
+                next(graph.get_state_history(THREAD))
+            newest = graph.get_state(THREAD)
+
+    assert newest.values["result"].completed
+
+
+def test_what_was_stored_before_there_were_manifests_is_read(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Rows as LangGraph itself writes them: a thread of old goes on."""
+    with open_postgres(postgres_url) as pg:
+        whole = finished(pg, tmp_path / "paid")
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        with restored(postgres_url) as connection:
+            connection.execute("UPDATE checkpoints SET checkpoint = checkpoint - 'daruma'")
+            for table in TABLES[1:]:
+                store_as(connection, table, lambda value: (value[0].split("/")[0], value[1]))
+            killed_before(postgres_url, graph, "settle")
+            read = graph.get_state(THREAD)
+            again = at_the_end(graph, None, THREAD)
+
+    assert read.next == ("settle",)
+    assert essence(again) == essence(whole)
+
+
+def test_what_was_stored_before_values_were_made_small_is_read(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Beside what is stored since: a thread goes on across both forms."""
+    with open_postgres(postgres_url) as pg:
+        whole = finished(pg, tmp_path / "paid")
+        graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
+        with restored(postgres_url) as connection:
+            changed = [store_as(connection, table, with_a_digest) for table in TABLES[1:]]
+            killed_before(postgres_url, graph, "settle")
+            read = graph.get_state(THREAD)
+            again = at_the_end(graph, None, THREAD)
+
+    assert all(changed)
+    assert read.next == ("settle",)
+    assert essence(again) == essence(whole)
+
+
+def with_a_digest(value: Typed) -> Typed:
+    """Return a value in the form that all had."""
+    kind, payload = value
+    digest = blake2b(kind.encode() + b"\0" + payload, digest_size=8).digest()
+    return f"checked:{kind}", digest + payload
+
+
+def test_another_graph_on_the_same_database_has_channels_of_its_own(postgres_url: str) -> None:
+    """What the machine's channels hold is nothing to a foreign graph with the same names."""
+    with open_postgres(postgres_url) as pg:
+        builder = StateGraph(Foreign).add_node("plan", lambda _: {"plan": ["a", "list"]})
+        foreign: Any = builder.add_edge(START, "plan").compile(pg.checkpointer)
+        foreign.invoke({"task": "a text"}, THREAD)
+
+        assert foreign.get_state(THREAD).values == {"task": "a text", "plan": ["a", "list"]}
+        with pytest.raises(DamagedState, match="channel 'task' holds a str"):
+            build_graph("scripted:none", settings=Settings(), persistence=pg).get_state(THREAD)

@@ -1,10 +1,12 @@
 """Old threads go with all that belongs to them, and nothing else goes (DU-08)."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from langgraph.checkpoint.base.id import uuid6
 from psycopg.errors import ConnectionTimeout
 from tests.aged import age
 from tests.parts import settings
@@ -14,7 +16,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.pool import answers_within
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage.pruning import vacuum
+from daruma.graph.storage.pruning import vacuum, written_at
 from daruma.graph.storage.schema import GOING_WITH_A_THREAD
 from daruma.graph.storage.threads import TABLES
 from daruma.state.data_dir import data_dir
@@ -192,3 +194,27 @@ def test_a_damaged_thread_keeps_no_other_from_being_pruned(postgres_url: str) ->
             )
 
         assert [each.thread_id for each in postgres.old_threads(YEAR)] == ["old"]
+
+
+# --- When a checkpoint was written is known, whatever became of its row.
+
+
+def test_a_checkpoint_notes_its_time() -> None:
+    """With the time zone of its writer."""
+    noted = datetime(2026, 11, 22, 6, 30, tzinfo=UTC)
+
+    assert written_at("x", noted.isoformat()) == noted
+
+
+@pytest.mark.parametrize("noted", [None, "", "x", "2026-99-01T00:00:00+00:00"])
+def test_else_its_id_tells_it(noted: str | None) -> None:
+    """Ids are made from the time; that is how the newest one is found."""
+    before = datetime.now(UTC) - timedelta(milliseconds=2)
+    told = written_at(str(uuid6()), noted)
+
+    assert before <= told <= datetime.now(UTC) + timedelta(milliseconds=2)
+
+
+def test_one_that_tells_neither_is_the_oldest() -> None:
+    """A list of threads is sorted by other things: nothing depends on it."""
+    assert written_at("no id", None) == datetime(1970, 1, 1, tzinfo=UTC)

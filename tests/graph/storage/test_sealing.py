@@ -1,13 +1,29 @@
 """What is stored is told from what somebody, or something, made of it since."""
 
 import os
+import zlib
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command
+from tests.damages import KEY, THREAD, finished, restored
+from typing_extensions import TypedDict
 
-from daruma.graph.storage.sealing import Checked, Sealed, Sealing
+from daruma import ScriptedChatModel, Settings, build_graph
+from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.storage.sealing import NAMES, Checked, Sealed, Sealing, deflated, inflated
 from daruma.state.errors import DamagedState
+from daruma.state.serializer import StrictSerializer
+from daruma.state.stored import STORED_TYPES
 
 SEALED = Sealed(bytes(range(32)))
 OTHER_KEY = Sealed(bytes(32))
@@ -114,3 +130,220 @@ def test_a_mark_changes_with_the_text_and_under_a_key_with_the_place(
     same = (text, place) == (other, elsewhere)
     assert (SEALED.mark(text, place) == SEALED.mark(other, elsewhere)) == same
     assert SEALED.mark(text, place) != OTHER_KEY.mark(text, place)
+
+
+# --- Small values are made smaller, and nothing that is read as one gets large.
+
+PARTS = st.sampled_from([b"\xaeschema_version\x01", b"daruma.state.steps", b"said", b"\x00\xff"])
+
+
+def raw(payload: bytes) -> bytes:
+    """Deflate as much as one likes."""
+    making = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=NAMES)
+    return making.compress(payload) + making.flush()
+
+
+@given(st.lists(PARTS | st.binary(max_size=30), max_size=80).map(b"".join))
+def test_a_value_comes_back_and_is_smaller_than_it_was(payload: bytes) -> None:
+    """Or it is stored as it is."""
+    made = deflated(payload)
+
+    assert made is None or (inflated(made) == payload and len(made) < len(payload))
+
+
+def test_a_message_takes_a_third() -> None:
+    """Most of what is stored of one is names."""
+    call = {"name": "look", "args": {"at": "a file"}, "id": "call_1", "type": "tool_call"}
+    message = AIMessage("I shall look into the file.", tool_calls=[call], id="t/1:answer:1")
+    _, packed = StrictSerializer(STORED_TYPES).dumps_typed([message])
+
+    made = deflated(packed)
+
+    assert made is not None
+    assert len(made) < len(packed) / 3
+
+
+def test_all_names_are_found_from_the_end_of_the_longest_value() -> None:
+    """It is looked back over all of a value, and over the names."""
+    own = bytes(Random(1).choices(range(128), k=1800))  # noqa: S311 - any noise will do
+    named = own + NAMES[40:140]
+
+    assert len(deflated(named) or named) < len(deflated(own) or own) + 20
+
+
+def test_what_postgres_makes_smaller_itself_is_left_to_it() -> None:
+    """And what is too short to gain anything."""
+    assert deflated(b"a" * 2001) is None
+    assert deflated(b"a" * 2000) is not None
+    assert deflated(b"a" * 63) is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [b"", b"no", raw(b"a" * 5000)[:-1], raw(b"said") + b"more", raw(bytes(10_000_000))],
+    ids=["nothing", "other bytes", "cut off", "more behind it", "ten megabytes"],
+)
+def test_what_is_no_small_value_is_refused(made: bytes) -> None:
+    """Whoever writes into the database can not have it grow without bound."""
+    with pytest.raises(DamagedState, match="a value is not what was stored"):
+        inflated(made)
+
+
+def test_the_names_are_part_of_what_is_stored() -> None:
+    """No value can be read by other ones: whoever wants others needs a kind for them."""
+    assert blake2b(NAMES, digest_size=8).hexdigest() == "29dfe3f951237d9a"
+
+
+# --- In a sealed database nothing of what a task is about can be read, or put in another's place.
+
+CANARY = "kanarienvogel"
+PLAN = {"phases": [{"id": "p1", "title": f"Feed the {CANARY}", "instructions": CANARY}]}
+SCRIPT: dict[str, Any] = {
+    "plan": [{"json": PLAN}, {"json": PLAN}],
+    "main": [
+        {"calls": [{"name": "feed", "args": {"bird": CANARY}}]},
+        {"calls": [{"name": "run_command", "args": {"command": f"echo {CANARY}"}}]},
+        {"say": f"The {CANARY} sings."},
+    ],
+}
+
+
+def feed(bird: str) -> str:
+    """Feed a bird."""
+    if bird != CANARY:
+        raise ValueError
+    return f"{bird} was fed" + " and fed" * 10_000
+
+
+def told(pg: Postgres, folder: Path) -> Any:
+    """Run a task that has the canary wherever a task can have one."""
+    folder.mkdir()
+    pg.store.put(("daruma", "memory"), "one", {"text": f"the {CANARY} sings", "bird": CANARY})
+    pg.store.put(("daruma", "memory"), "two", {CANARY: "sings"}, index=[CANARY])
+    policy = {"sandbox": {"require": "none"}, "tools": {"policy": {"run_command": "allow"}}}
+    settings = Settings.model_validate(policy | {"verification": {"commands": [f"echo {CANARY}"]}})
+    model = ScriptedChatModel(script=SCRIPT)
+    graph: Any = build_graph(model, [feed], settings, persistence=pg)
+    goal = {"messages": [("user", f"Feed {CANARY}")], "mode": "plan_exec", "workspace": str(folder)}
+    asked = graph.invoke(goal, THREAD)
+    reply: dict[str, Any] = {"decision": "reject", "feedback": f"Not so fast, {CANARY}"}
+    asked = graph.invoke(Command(resume={asked["__interrupt__"][0].id: reply}), THREAD)
+    reply = {"decision": "confirm"}
+    return graph.invoke(Command(resume={asked["__interrupt__"][0].id: reply}), THREAD)
+
+
+def singing(url: str) -> set[str]:
+    """The tables that hold the canary where anybody can read it, in a text or in bytes."""
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    songs = (CANARY, CANARY.encode().hex())
+    with psycopg.connect(url) as connection:
+        return {
+            table
+            for (table,) in connection.execute(tables).fetchall()
+            for (row,) in connection.execute(f"SELECT to_jsonb(t) FROM {table} t").fetchall()  # noqa: S608
+            for shown in (str(row), *made_large(row.values()))
+            if any(song in shown for song in songs)
+        }
+
+
+def made_large(columns: Iterable[Any]) -> Iterator[str]:
+    """What of a row was deflated, which needs no key to be read."""
+    texts = [each for each in columns if isinstance(each, str)]
+    for kind in (each for each in texts if each.startswith("small:")):
+        for payload in (each for each in texts if each.startswith("\\x")):
+            yield Checked().open((kind, bytes.fromhex(payload[2:])), ())[1].hex()
+
+
+def test_a_task_leaves_nothing_in_clear(postgres_url: str, tmp_path: Path) -> None:
+    """Goal, workspace, plan, arguments, results, answers, replies: no table shows any of them."""
+    with open_postgres(postgres_url, key=KEY) as pg:
+        ended = told(pg, tmp_path / CANARY)
+
+    assert ended["result"].completed, ended["result"]
+    assert singing(postgres_url) == set()
+
+
+def test_the_same_task_without_a_key_is_there_to_be_read(postgres_url: str, tmp_path: Path) -> None:
+    """Else the test above would find nothing whatever was stored."""
+    with open_postgres(postgres_url) as pg:
+        told(pg, tmp_path / CANARY)
+
+    assert singing(postgres_url) >= {
+        "checkpoint_blobs",
+        "checkpoint_writes",
+        "daruma_effects",
+        "daruma_items",
+        "daruma_outputs",
+        "daruma_replies",
+    }
+
+
+class Plain(TypedDict):
+    text: str
+    number: int
+    ratio: float
+    flag: bool
+    nothing: None
+
+
+def test_texts_and_numbers_are_sealed_too(postgres_url: str) -> None:
+    """LangGraph keeps them in the checkpoint's row, in clear, whatever its serializer does."""
+    values = {"text": CANARY, "number": 987654321, "ratio": 0.987654321, "flag": True}
+    with open_postgres(postgres_url, key=KEY) as pg:
+        builder = StateGraph(Plain).add_node("go", lambda _: {"number": 987654321, "nothing": None})
+        graph: Any = builder.add_edge(START, "go").compile(pg.checkpointer)
+        graph.invoke({**values, "number": 1}, THREAD)
+        graph.update_state(THREAD, None, as_node="__copy__")
+        read = graph.get_state(THREAD).values
+        history = [past.values for past in graph.get_state_history(THREAD)]
+
+    with psycopg.connect(postgres_url) as connection:
+        rows = str(connection.execute("SELECT checkpoint FROM checkpoints").fetchall())
+    assert read == history[1] == {**values, "nothing": None}
+    assert CANARY not in rows
+    assert "987654321" not in rows
+
+
+SWAPS = {
+    "another version": "UPDATE checkpoint_blobs a SET blob = b.blob, type = b.type "
+    "FROM checkpoint_blobs b WHERE a.channel = b.channel AND a.version <> b.version",
+    "another thread": "UPDATE checkpoint_blobs a SET blob = b.blob, type = b.type "
+    "FROM checkpoint_blobs b WHERE a.thread_id = 't' AND b.thread_id = 'u'"
+    " AND a.channel = b.channel AND a.channel = 'task'",
+    "another task's write": "UPDATE checkpoint_writes a SET blob = b.blob, type = b.type "
+    "FROM checkpoint_writes b WHERE a.channel = b.channel AND a.channel = 'messages' "
+    "AND a.checkpoint_id <> b.checkpoint_id",
+    "another thread's row": "UPDATE checkpoints a SET checkpoint = jsonb_set("
+    "b.checkpoint, '{id}', to_jsonb(a.checkpoint_id)) FROM checkpoints b "
+    "WHERE a.thread_id = 't' AND b.thread_id = 'u'",
+    "clear text": "UPDATE checkpoint_blobs SET type = 'msgpack', blob = '\\xc0'",
+}
+
+
+def test_what_is_sealed_elsewhere_is_refused(postgres_url: str, tmp_path: Path) -> None:
+    """A value of another version, thread or task, and one in clear, are damage by their names."""
+    with open_postgres(postgres_url, key=KEY) as pg:
+        task = finished(pg, tmp_path / "paid").values["task"]
+        graph = build_graph("scripted:none", settings=Settings(), persistence=pg)
+        graph.update_state({"configurable": {"thread_id": "u"}}, {"task": task}, as_node="main")
+        for name, statement in SWAPS.items():
+            with restored(postgres_url) as connection:
+                assert connection.execute(statement.encode()).rowcount > 0, name
+                with pytest.raises(DamagedState, match="of thread 't': "):
+                    graph.get_state(THREAD)
+
+
+def test_a_reply_is_sealed_for_its_question(postgres_url: str) -> None:
+    """An approval given to one question is none to another."""
+    with open_postgres(postgres_url, key=KEY) as pg:
+        replies = pg.checkpointer.replies
+        replies.accept("t", {"one": {"answer": CANARY}, "two": {"answer": "no"}})
+        assert replies.accepted("t", ["one"]) == {"one": {"answer": CANARY}}
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute(
+                "UPDATE daruma_replies a SET reply = b.reply FROM daruma_replies b "
+                "WHERE a.interrupt_id = 'two' AND b.interrupt_id = 'one'"
+            )
+
+        with pytest.raises(DamagedState, match="the reply to two on thread 't': a sealed value"):
+            replies.accepted("t", ["two"])

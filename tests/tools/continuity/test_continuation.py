@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts import Says, a_clarification, a_context, a_state
 from tests.tools.continuity.next_messages import (
     CHOICE,
     COUNT,
@@ -23,13 +24,15 @@ from tests.tools.continuity.next_messages import (
 )
 
 from daruma.state.conversation import Clarification
-from daruma.tools.continuity.continuation import continues, expects
+from daruma.state.failure import ModelFailed
+from daruma.tools.context import EXACT
+from daruma.tools.continuity.continuation import MOST_SHOWN, continues, expects, judged, says_yes
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 SETS = {"known": KNOWN, "held out": HELD_OUT, "hard": HARDER}
 
 
-def judged(messages: Sequence[Next]) -> dict[str, list[str]]:
+def judged_continuation(messages: Sequence[Next]) -> dict[str, list[str]]:
     """The messages by what the rule makes of them."""
     found: dict[str, list[str]] = {"right": [], "unsure": [], "wrong": []}
     for each in messages:
@@ -41,7 +44,7 @@ def judged(messages: Sequence[Next]) -> dict[str, list[str]]:
 
 def test_the_table_of_next_messages() -> None:
     """What the README publishes: how often the rule is right, leaves it open, or is wrong."""
-    found = {name: judged(messages) for name, messages in SETS.items()}
+    found = {name: judged_continuation(messages) for name, messages in SETS.items()}
     counts = {
         name: tuple(len(each[how]) for how in ("right", "unsure", "wrong"))
         for name, each in found.items()
@@ -138,3 +141,59 @@ def test_what_looks_like_an_answer_at_its_edge(
 ) -> None:
     """A request with a number in it, a greeting before an answer, the whole question again."""
     assert continues(message, after, NOW) == verdict
+
+
+# --- Only a clear yes of the model goes on with a clarification.
+
+
+@pytest.mark.parametrize(
+    ("text", "yes"),
+    [
+        ('{"answers": true}', True),
+        ('```json\n{"answers": true}\n```', True),
+        ('{"answers": false}', False),
+        ('{"answers": 1}', False),
+        ('{"answers": "true"}', False),
+        ('Yes: {"answers": true}', False),
+        ("[true]", False),
+        ("true", False),
+        ("", False),
+        ("[" * 100_000, False),
+    ],
+)
+def test_a_yes_is_the_one_object_that_says_so(text: str, yes: bool) -> None:
+    """Anything else, and less, is none."""
+    assert says_yes(text) is yes
+
+
+async def test_the_auxiliary_model_is_asked_once_and_exactly() -> None:
+    """The message stands in the request as data, cut; the step is that of the new task."""
+    ask = Says('{"answers": true}')
+    found = await judged("hm " * 5000, DATE, a_state(), a_context(ask=ask), "t/2")
+
+    (step,) = found.steps
+    assert found.resumes
+    assert ask.sampled == [EXACT]
+    assert len(ask.requests[0][1].text) < MOST_SHOWN + 200
+    assert (step.kind, step.task_id, step.ok) == ("intake", "t/2", True)
+    assert step.usage is not None
+    assert step.usage.role == "auxiliary"
+
+
+async def test_a_model_that_does_not_answer_says_nothing() -> None:
+    """What starts anew only asks again."""
+    context = a_context(ModelFailed("the provider is down"))
+    found = await judged("hm, let me see", DATE, a_state(), context, "t/2")
+
+    assert not found.resumes
+    assert [step.ok for step in found.steps] == [False]
+
+
+async def test_what_the_rule_knows_is_asked_of_nobody() -> None:
+    """It costs nothing."""
+    ask = Says("unused")
+    found = await judged("tomorrow", DATE, a_state(), a_context(ask=ask), "t/2")
+    other = await judged("@chat hi", a_clarification(), a_state(), a_context(ask=ask), "t/2")
+
+    assert (found.resumes, other.resumes) == (True, False)
+    assert (ask.requests, found.steps) == ([], [])

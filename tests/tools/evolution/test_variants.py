@@ -1,8 +1,16 @@
 """A task is given what is in use and what is in a test, of its actors, of its owner."""
 
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import combinations
+from math import isclose
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langgraph.store.base import BaseStore, Item
 from langgraph.store.memory import InMemoryStore
 from tests.variant_parts import a_variant
@@ -10,12 +18,18 @@ from tests.variant_parts import a_variant
 from daruma.state.lessons import Instruction
 from daruma.tools.evolution.shelf import shelf
 from daruma.tools.evolution.variants import (
+    LOOKS,
     MOST_IN_USE,
+    Arm,
+    Outcome,
     Variant,
     Variants,
     arm_of,
+    chance_of_better,
+    decision,
     instructions_of,
     ops,
+    setback_in_use,
 )
 
 
@@ -31,7 +45,7 @@ async def items(store: BaseStore, owner: str = "o") -> list[Item]:
     return [item for each in found for item in each]
 
 
-async def given(
+async def given_variants(
     store: BaseStore, *, task: str = "t/1", owner: str = "o", **options: Any
 ) -> tuple[Instruction, ...]:
     asked = {"actors": ("main", "plan")} | options
@@ -48,8 +62,8 @@ def task_in(arm: str, variant: str = "v", *, promoted: bool = False) -> str:
 async def test_half_of_the_tasks_are_given_what_is_in_a_test() -> None:
     """EV-03: the other half is told apart by an empty text, so that its outcome counts too."""
     store = await kept(a_variant())
-    (with_it,) = await given(store, task=task_in("variant"))
-    (without,) = await given(store, task=task_in("control"))
+    (with_it,) = await given_variants(store, task=task_in("variant"))
+    (without,) = await given_variants(store, task=task_in("control"))
 
     assert (with_it.arm, with_it.text, with_it.place) == ("variant", "Read it first.", "system")
     assert (without.arm, without.text, without.variant) == ("control", "", "v")
@@ -58,8 +72,8 @@ async def test_half_of_the_tasks_are_given_what_is_in_a_test() -> None:
 async def test_what_is_in_use_goes_to_all_but_a_tenth() -> None:
     """The way back needs tasks without it."""
     store = await kept(a_variant(status="promoted"))
-    (with_it,) = await given(store, task=task_in("promoted", promoted=True))
-    (without,) = await given(store, task=task_in("control", promoted=True))
+    (with_it,) = await given_variants(store, task=task_in("promoted", promoted=True))
+    (without,) = await given_variants(store, task=task_in("control", promoted=True))
 
     assert (with_it.arm, with_it.text) == ("promoted", "Read it first.")
     assert (without.arm, without.text) == ("control", "")
@@ -68,14 +82,14 @@ async def test_what_is_in_use_goes_to_all_but_a_tenth() -> None:
 @pytest.mark.parametrize("status", ["proposed", "rejected", "withdrawn"])
 async def test_what_waits_or_is_gone_is_given_to_nobody(status: Any) -> None:
     """EV-03: a prompt is what it was."""
-    assert await given(await kept(a_variant(status=status))) == ()
+    assert await given_variants(await kept(a_variant(status=status))) == ()
 
 
 async def test_who_looks_on_is_told_what_waits() -> None:
     """What the task would have been given, if its test had begun."""
     store = await kept(a_variant(status="proposed"), a_variant("gone", "rejected"))
 
-    found = await given(store, observing=True)
+    found = await given_variants(store, observing=True)
     assert [each.variant for each in found] == ["v"]
 
 
@@ -83,7 +97,7 @@ async def test_an_actor_is_in_one_test_and_has_a_few_in_use() -> None:
     """However many there are: the oldest."""
     used = [a_variant(f"u{n}", "promoted", proposed_at=float(n)) for n in range(MOST_IN_USE + 2)]
     tested = [a_variant(f"t{n}", proposed_at=float(n)) for n in range(3)]
-    found = await given(await kept(*tested, *used))
+    found = await given_variants(await kept(*tested, *used))
 
     assert [each.variant for each in found] == ["u0", "u1", "u2", "t0"]
 
@@ -92,8 +106,8 @@ async def test_only_those_whom_the_task_has_are_given_something() -> None:
     """What no prompt shows would only blur the comparison."""
     store = await kept(a_variant("m"), a_variant("p", actor="plan"), a_variant("e", actor="tester"))
 
-    assert [v.variant for v in await given(store, actors=("main",))] == ["m"]
-    both = await given(store, actors=("main", "plan", "tester"))
+    assert [v.variant for v in await given_variants(store, actors=("main",))] == ["m"]
+    both = await given_variants(store, actors=("main", "plan", "tester"))
     assert {v.variant: v.place for v in both} == {"m": "system", "p": "plan", "e": "system"}
 
 
@@ -101,7 +115,7 @@ async def test_another_owners_are_not_seen() -> None:
     """EV-04: not even by their id, nor where one name begins with the other."""
     store = await kept(a_variant(owner="o2"))
 
-    assert await given(store) == ()
+    assert await given_variants(store) == ()
     assert await Variants(store, "o").get("v") is None
     assert await Variants(store, "o").all() == []
     assert await Variants(store, "o").withdraw("v", 2.0) is False
@@ -125,7 +139,7 @@ async def test_what_is_foreign_or_damaged_is_passed_over() -> None:
     (item,) = [i for i in await items(store) if i.key == "v"]
     await store.aput(shelf("o", "variants"), "a", item.value | {"owner": "p", "id": "a"})
 
-    assert [each.variant for each in await given(store)] == ["v"]
+    assert [each.variant for each in await given_variants(store)] == ["v"]
 
 
 async def test_what_a_person_withdraws_is_gone_from_every_prompt() -> None:
@@ -137,7 +151,7 @@ async def test_what_a_person_withdraws_is_gone_from_every_prompt() -> None:
     assert done
     assert found is not None
     assert (found.status, found.why, found.decided_at) == ("withdrawn", "no use", 7.0)
-    assert await given(store) == ()
+    assert await given_variants(store) == ()
 
 
 async def test_they_are_listed_newest_first() -> None:
@@ -146,3 +160,197 @@ async def test_they_are_listed_newest_first() -> None:
     store = await kept(old, new)
 
     assert await Variants(store, "o").all() == [new, old]
+
+
+# --- The exact test is exact: it says what counting every way of dealing out successes says.
+
+
+def by_counting(wins: int, of: int, other_wins: int, other_of: int) -> float:
+    """Deal the successes out in every way there is, and count those that give the first so many."""
+    ways = list(combinations(range(of + other_of), wins + other_wins))
+    return sum(sum(place < of for place in way) >= wins for way in ways) / len(ways)
+
+
+@st.composite
+def tables(draw: st.DrawFn, most: int = 6) -> tuple[int, int, int, int]:
+    of, other_of = draw(st.integers(0, most)), draw(st.integers(0, most))
+    return draw(st.integers(0, of)), of, draw(st.integers(0, other_of)), other_of
+
+
+@given(tables())
+def test_it_equals_what_counting_every_way_gives(table: tuple[int, int, int, int]) -> None:
+    """For all small tables."""
+    assert isclose(chance_of_better(*table), by_counting(*table))
+
+
+@given(tables(160))
+def test_it_is_a_chance_and_falls_with_each_success(table: tuple[int, int, int, int]) -> None:
+    """More successes of the first, with as many of the other, speak more for the first."""
+    wins, of, other_wins, other_of = table
+    chance = chance_of_better(*table)
+
+    assert 0 < chance <= 1
+    assert wins == of or chance_of_better(wins + 1, of, other_wins, other_of) <= chance
+
+
+def test_it_says_what_the_books_say() -> None:
+    """Fisher's lady tasting tea: all eight cups right is 1 in 70, six 17 in 70."""
+    assert isclose(chance_of_better(4, 4, 0, 4), 1 / 70)
+    assert isclose(chance_of_better(3, 4, 1, 4), 17 / 70)
+
+
+@pytest.mark.parametrize("table", [(2, 1, 0, 1), (-1, 1, 0, 1), (0, 0, 3, 2)])
+def test_counts_that_can_not_be_are_refused(table: tuple[int, int, int, int]) -> None:
+    """There are no more successes than tries."""
+    with pytest.raises(ValueError, match="not counts"):
+        chance_of_better(*table)
+
+
+# --- A comparison finds what is there, seldom what is not, and never promotes what makes it
+# worse.
+
+
+def outcomes(arm: Arm, wins: int, losses: int, *, seconds: float = 1.0) -> list[Outcome]:
+    """So many successes, spread evenly among the failures, one outcome each so many seconds."""
+    of = wins + losses
+    oks = [(n + 1) * wins // of > n * wins // of for n in range(of)]
+    return dealt(arm, oks, seconds)
+
+
+def dealt(arm: Arm, oks: Iterable[bool], seconds: float = 1.0) -> list[Outcome]:
+    return [
+        Outcome(task_id=f"{arm} {n}", variant="v", arm=arm, ok=ok, at=(n + 1) * seconds)
+        for n, ok in enumerate(oks)
+    ]
+
+
+def simulated(seed: int, rate: float, control_rate: float, most: int = LOOKS[-1]) -> str:
+    """Run a test with tasks that succeed by chance; return what it comes to."""
+    chance = random.Random(seed)  # noqa: S311 - a simulation
+    given_ = dealt("variant", [chance.random() < rate for _ in range(most)])
+    control = dealt("control", [chance.random() < control_rate for _ in range(most)])
+    ended = decision([*given_, *control])
+    return ended.verdict if ended else "goes on"
+
+
+@pytest.mark.parametrize(
+    ("variant", "control", "verdict"),
+    [
+        ((19, 0), (0, 19), None),
+        ((20, 0), (0, 19), None),
+        ((20, 0), (0, 20), "better"),
+        ((0, 20), (20, 0), "worse"),
+        ((20, 0), (20, 0), None),
+        ((14, 6), (10, 10), None),
+        ((36, 4), (20, 20), "better"),
+        ((40, 40), (40, 40), None),
+        ((80, 80), (80, 80), "no difference"),
+    ],
+)
+def test_it_is_decided_at_fixed_sizes_only(
+    variant: tuple[int, int], control: tuple[int, int], verdict: str | None
+) -> None:
+    """EV-03: by 20, 40, 80 and 160 outcomes of each arm."""
+    found = decision([*outcomes("variant", *variant), *outcomes("control", *control)])
+
+    assert (found.verdict if found else None) == verdict
+
+
+def test_what_comes_after_a_look_does_not_change_it() -> None:
+    """Who decides late decides as who was there at once."""
+    at_the_look = [*outcomes("variant", 20, 0), *outcomes("control", 5, 15)]
+    later = [
+        replace(o, task_id=f"{o.task_id} later", at=o.at + 99) for o in outcomes("variant", 1, 14)
+    ]
+
+    assert decision([*at_the_look, *later]) == decision(at_the_look)
+
+
+def test_two_thousand_comparisons_of_equals_promote_five_in_a_hundred_at_most() -> None:
+    """EV-03: four looks, and what does nothing is hardly ever taken for better."""
+    found = Counter(simulated(seed, 0.5, 0.5) for seed in range(2000))
+
+    assert found["better"] <= 0.05 * 2000
+    assert found["goes on"] == 0
+
+
+def test_a_real_improvement_is_found_by_eighty_of_each_arm() -> None:
+    """EV-03: from one half to nine tenths."""
+    found = Counter(simulated(seed, 0.9, 0.5, most=80) for seed in range(100))
+
+    assert found["better"] >= 90
+
+
+def test_what_makes_it_worse_is_never_promoted() -> None:
+    """EV-03: and most of it is found out before the last look."""
+    found = Counter(simulated(seed, 0.4, 0.7) for seed in range(100))
+
+    assert found["better"] == 0
+    assert found["worse"] >= 90
+
+
+def test_a_review_looks_at_what_ended_until_then() -> None:
+    """A look that is over stays as it was, whatever came later."""
+    control = outcomes("control", 9, 0, seconds=9)
+    good = outcomes("promoted", 45, 0)
+    bad = dealt("promoted", [False] * 810, 0.1)[450:]
+
+    assert setback_in_use([*good, *bad, *control]) is None
+
+
+@given(st.integers(0, 50), st.randoms(use_true_random=False))
+def test_the_order_in_which_outcomes_come_in_makes_no_difference(
+    wins: int, chance: random.Random
+) -> None:
+    """They are compared by when the tasks ended."""
+    found = [*outcomes("variant", wins, 50 - wins), *outcomes("control", 25, 25)]
+    shuffled = list(found)
+    chance.shuffle(shuffled)
+
+    assert decision(shuffled) == decision(found)
+
+
+def test_a_task_is_in_the_same_arm_always() -> None:
+    """By invoke, by stream, and after a crash: it depends on the two names alone."""
+    arms = Counter(arm_of("v", f"t/{n}", promoted=False) for n in range(2000))
+    used = Counter(arm_of("v", f"t/{n}", promoted=True) for n in range(2000))
+
+    assert arm_of("v", "t/1", promoted=False) == arm_of("v", "t/1", promoted=False)
+    assert 900 < arms["variant"] < 1100
+    assert arms["promoted"] == 0
+    assert 140 < used["control"] < 260
+    assert used["variant"] == 0
+
+
+@pytest.mark.parametrize(
+    ("used", "control", "verdict"),
+    [
+        ((0, 45), (4, 0), None),
+        ((0, 45), (5, 0), "worse"),
+        ((45, 0), (0, 5), None),
+        ((360, 0), (40, 0), "no difference"),
+        ((180, 180), (20, 20), "no difference"),
+    ],
+)
+def test_what_is_in_use_is_taken_back_when_it_has_become_worse(
+    used: tuple[int, int], control: tuple[int, int], verdict: str | None
+) -> None:
+    """The way back: it is compared with the tenth that goes without."""
+    seconds = sum(used) / sum(control)
+    without = outcomes("control", *control, seconds=seconds)
+    found = setback_in_use([*outcomes("promoted", *used), *without])
+
+    assert (found.verdict if found else None) == verdict
+
+
+def test_what_goes_on_well_is_seldom_taken_back() -> None:
+    """Where it makes no difference any more, a review of four looks ends well."""
+    taken_back = 0
+    for seed in range(200):
+        chance = random.Random(seed)  # noqa: S311 - a simulation
+        used = dealt("promoted", [chance.random() < 0.8 for _ in range(360)])
+        control = dealt("control", [chance.random() < 0.8 for _ in range(40)], 9.0)
+        ended = setback_in_use([*used, *control])
+        taken_back += bool(ended and ended.verdict == "worse")
+
+    assert taken_back <= 0.05 * 200

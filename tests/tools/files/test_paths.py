@@ -1,11 +1,14 @@
 """A path's text is judged before anything is opened."""
 
+import codecs
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from daruma.tools.errors import PathRefused
-from daruma.tools.files.paths import parts_beneath, shown
+from daruma.tools.errors import EditRefused, FileUnavailable, PathRefused
+from daruma.tools.files.paths import Glob, TextFile, parts_beneath, shown
 
 ROOT = Path("/ws")
 
@@ -66,3 +69,98 @@ def test_an_error_shows_a_path_as_one_line() -> None:
     """Control characters are escaped and long paths cut, so that an error stays one line."""
     assert shown("a\nb") == r"'a\nb'"
     assert len(shown("a" * 5000)) < 300
+
+
+# --- Patterns for file names mean what people expect of coding tools.
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("*.py", "a.py", True),
+        ("*.py", "deep/er/a.py", True),
+        ("*.py", "a.pyc", False),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/deep/a.py", False),
+        ("src/*.py", "other/src/a.py", False),
+        ("src/**/*.py", "src/a.py", True),
+        ("src/**/*.py", "src/x/y/a.py", True),
+        ("**/test_*.py", "test_a.py", True),
+        ("src/**", "src/x/y", True),
+        ("src/**", "src", False),
+        ("./src/?.py", "src/a.py", True),
+        ("*.{ts,tsx}", "x/a.tsx", True),
+        ("*.{ts,tsx}", "x/a.js", False),
+        ("{a,b}/{c,d}.py", "b/c.py", True),
+        ("[ab].py", "b.py", True),
+        ("*.PY", "a.py", False),
+    ],
+)
+def test_a_pattern_fits_whole_paths(pattern: str, path: str, fits: bool) -> None:
+    """Every kind of wildcard, with and without directories."""
+    assert Glob(pattern).matches(path) is fits
+
+
+def test_a_hostile_pattern_ends() -> None:
+    """Many wildcards and alternatives neither run for ever nor fill the memory."""
+    assert not Glob("**/" * 40 + "x").matches("a/" * 40 + "b")
+    assert not Glob("{a,b}" * 40).matches("c")
+
+
+# --- Text is read without guessing and written back byte for byte.
+
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+ENCODINGS = [
+    (b"", "utf-8"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+]
+
+
+@settings(deadline=None)
+@given(TEXT.filter(lambda text: not text.startswith("\ufeff")), st.sampled_from(ENCODINGS))
+def test_every_text_comes_back_as_it_was(text: str, how: tuple[bytes, str]) -> None:
+    """Byte order mark, encoding and line ends survive reading and writing (ED-03)."""
+    mark, encoding = how
+    data = mark + text.encode(encoding)
+    file = TextFile.of(data, "f")
+
+    assert file.text == text
+    assert file.with_text(file.text) == data
+
+
+@settings(deadline=None)
+@given(st.binary())
+def test_bytes_are_refused_or_kept(data: bytes) -> None:
+    """Whatever the bytes: either a clear refusal, or exactly the same bytes again."""
+    try:
+        file = TextFile.of(data, "f")
+    except FileUnavailable:
+        return
+
+    assert file.with_text(file.text) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"a\0b", "binary"),
+        (b"caf\xe9", "neither UTF-8 nor UTF-16"),
+        ("text".encode("utf-16-le"), "binary"),
+        (codecs.BOM_UTF16_LE + b"a", "neither UTF-8 nor UTF-16"),
+        ("text".encode("utf-32"), "binary"),
+        (b"\x89PNG\r\n\x1a\n\0", "neither"),
+    ],
+)
+def test_what_is_no_text_is_refused(data: bytes, reason: str) -> None:
+    """Binary and other encodings are named, never guessed (ED-03)."""
+    with pytest.raises(FileUnavailable, match=reason):
+        TextFile.of(data, "f")
+
+
+@pytest.mark.parametrize("text", ["a\0", "a\ud800"])
+def test_text_that_no_text_file_can_hold_is_refused(text: str) -> None:
+    """NUL and lone surrogates are not written: the file could not be read again."""
+    with pytest.raises(EditRefused):
+        TextFile("").with_text(text)

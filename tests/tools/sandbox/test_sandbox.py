@@ -7,18 +7,21 @@ import asyncio
 import os
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from tests.life import Life
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
+from daruma.tools.commands.command import CommandResult, command_run, killed_for
 from daruma.tools.commands.process import Limits
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.sandbox.sandbox import OWN_PROGRAM, PROGRAM, SECRETS, Level, hint, open_in
 
 LONG = "sleep 600"
 
@@ -268,3 +271,284 @@ async def test_many_open_files_of_ours_are_no_hindrance(level: Level, tmp_path: 
 
     assert (done.stdout, done.exit_code) == ("out\n", 0)
     assert after <= before
+
+
+# --- What developers' commands do all day works in every sandbox, or is known not to.
+
+GIT: Final = "git -c user.name=me -c user.email=me@example.org"
+
+SERVER: Final = """
+import socket, threading
+def test_it():
+    server = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=lambda: server.accept()[0].sendall(b"hi"))
+    thread.start()
+    with socket.create_connection(server.getsockname()) as client:
+        assert client.recv(2) == b"hi"
+    thread.join()
+    server.close()
+"""
+
+TESTS: Final = {
+    "a folder of pytest's": "def test_it(tmp_path): (tmp_path / 'a').write_text('x')",
+    "a child process": """
+import subprocess, sys
+def test_it(): assert subprocess.check_output([sys.executable, "-c", "print(1)"]) == b"1\\n"
+""",
+    "an asyncio child process": """
+import asyncio
+async def go():
+    child = await asyncio.create_subprocess_exec("cat", stdin=-1, stdout=-1)
+    return (await child.communicate(b"x"))[0]
+def test_it(): assert asyncio.run(go()) == b"x"
+""",
+    "threads": """
+from concurrent.futures import ThreadPoolExecutor
+def test_it():
+    with ThreadPoolExecutor(4) as pool: assert list(pool.map(abs, [-1, -2])) == [1, 2]
+""",
+    "a process pool": """
+from concurrent.futures import ProcessPoolExecutor
+def test_it():
+    with ProcessPoolExecutor(2) as pool: assert list(pool.map(abs, [-1, -2])) == [1, 2]
+""",
+    "multiprocessing with a pipe": """
+import multiprocessing as mp
+def child(end): end.send(1)
+def test_it():
+    here, there = mp.get_context("fork").Pipe()
+    one = mp.get_context("fork").Process(target=child, args=(there,)); one.start()
+    assert here.recv() == 1; one.join()
+""",
+    "sqlite": """
+import sqlite3
+def test_it():
+    with sqlite3.connect("a.db") as db:
+        db.execute("pragma journal_mode=wal"); db.execute("create table t (x)")
+""",
+    "shared memory": """
+from multiprocessing.shared_memory import SharedMemory
+def test_it():
+    memory = SharedMemory(create=True, size=10); memory.close(); memory.unlink()
+""",
+    "a server on loopback": SERVER,
+    "a temporary file": "import tempfile\ndef test_it(): tempfile.NamedTemporaryFile().close()",
+}
+
+COMMANDS: Final = {
+    "git init, commit and status": (
+        f"git init -q new && cd new && echo a > a && {GIT} add a && "
+        f"{GIT} commit -qm a && git status --short && git log --oneline"
+    ),
+    "ruff": "echo 'x = 1' > a.py && ruff check a.py && ruff format --check a.py",
+    "a virtual environment": "python -m venv --without-pip .venv && .venv/bin/python -c pass",
+    "pip": "python -m pip --version",
+    "files in /tmp": "echo a > /tmp/daruma-test-a && rm /tmp/daruma-test-a",
+    "files in the home folder": 'echo a > "$HOME/daruma-test-a" && rm "$HOME/daruma-test-a"',
+    "odd names": "mkdir 'ü b' && echo a > 'ü b/日本' && ln -s 'ü b/日本' l && cat l && rm -r *",
+    "a pipeline": "seq 1000 | sort -n | tail -1 | grep -q 1000 && echo a > f && chmod +x f",
+    "a heredoc and job control": "cat <<X > f\na\nX\nsleep 0.01 & wait $! && test -s f",
+}
+
+KNOWN: Final[dict[Level, set[str]]] = {
+    "none": set(),
+    "namespace": set(),
+    "landlock": {
+        "a process pool",  # semaphores of POSIX live in /dev/shm
+        "shared memory",
+        "a server on loopback",
+        "files in /tmp",
+    },
+}
+"""What does not work at a level, and can not without opening it."""
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Level, dict[str, bool]]:
+    """Run all tests inside a level, at once: which of them passed."""
+    level, work = request.param, tmp_path_factory.mktemp("work")
+    for number, text in enumerate(TESTS.values()):
+        (work / f"test_{number}.py").write_text(text)
+    command = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 pytest -q -rA -p no:cacheprovider"
+    done = asyncio.run(sandbox_at(level).run(command, workspace=work, timeout=120))
+    return level, {
+        name: f"PASSED test_{number}.py" in done.stdout for number, name in enumerate(TESTS)
+    }
+
+
+@pytest.mark.parametrize("what", TESTS)
+def test_a_test_passes_inside(ran: tuple[Level, dict[str, bool]], what: str) -> None:
+    """The workspace's own tests, as verification runs them."""
+    level, passed = ran
+
+    assert passed[what] == (what not in KNOWN[level])
+
+
+@pytest.mark.parametrize("what", COMMANDS)
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_command_works_inside(level: Level, what: str, tmp_path: Path) -> None:
+    """Tools, temporary files, names and shells."""
+    done = await sandbox_at(level).run(COMMANDS[what], workspace=tmp_path, timeout=60)
+
+    assert done.passed == (what not in KNOWN[level]), done.stderr
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm here")
+@pytest.mark.parametrize("level", LEVELS)
+async def test_npm_works_inside(level: Level, tmp_path: Path) -> None:
+    """Another language's runner."""
+    (tmp_path / "package.json").write_text('{"scripts": {"test": "node -e 0"}}')
+    run = sandbox_at(level).run
+    done = await run("npm run test --silent", workspace=tmp_path, timeout=60)
+
+    assert done.passed, done.stderr
+
+
+# --- What one workspace leaves open beyond its level is said, not guessed (SA-01).
+
+
+@pytest.mark.parametrize("level", CONFINED)
+def test_an_ordinary_workspace_leaves_nothing_more_open(level: Level, tmp_path: Path) -> None:
+    """Neither a program of ours nor a secret lies in it."""
+    assert open_in(tmp_path, level) == ()
+
+
+@pytest.mark.parametrize("level", CONFINED)
+def test_a_workspace_that_holds_our_program_is_told(level: Level) -> None:
+    """Commands can change what is run outside later: all of a checkout."""
+    assert OWN_PROGRAM in open_in(PROGRAM, level)
+
+
+def test_the_interpreter_is_kept_by_namespaces_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment in the workspace is mounted to be read only; Landlock can not do that."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+
+    assert open_in(tmp_path, "namespace") == ()
+    assert open_in(tmp_path, "landlock") == (OWN_PROGRAM,)
+    assert open_in(tmp_path / ".venv", "namespace") == (OWN_PROGRAM,)
+
+
+def test_a_home_folder_as_workspace_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Landlock lets be written it lets be read, keys and all."""
+    (tmp_path / ".ssh").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert open_in(tmp_path, "landlock") == (SECRETS,)
+    assert open_in(tmp_path, "namespace") == ()
+
+
+async def test_every_result_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside what the level leaves open anywhere."""
+    sandbox = sandbox_at("landlock")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = await sandbox.run("true", workspace=tmp_path, timeout=10)
+
+    assert done.not_covered == (*sandbox.not_covered, SECRETS)
+
+
+# --- The model is told of the sandbox when that may be what was in the way, and only then.
+
+RESULT = CommandResult(
+    command="x", exit_code=1, stdout="", stderr="touch: /x: Read-only file system\n",
+    timed_out=False, truncated=False, seconds=0.1, sandbox="namespace",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (RESULT, "level namespace"),
+        (RESULT, "no network"),
+        (replace(RESULT, sandbox="landlock", stderr="", stdout="Permission denied"), "$TMPDIR"),
+    ],
+)
+def test_a_refusal_is_explained(result: CommandResult, said: str) -> None:
+    """SA-02: in one line, with the level and what it forbids."""
+    assert said in hint(result)
+    assert "\n" not in hint(result)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        replace(RESULT, exit_code=0),
+        replace(RESULT, sandbox="none"),
+        replace(RESULT, stderr="1 failed"),
+    ],
+)
+def test_other_failures_are_left_alone(result: CommandResult) -> None:
+    """What can not be told from the output is not guessed."""
+    assert hint(result) == ""
+
+
+def test_an_open_network_is_not_called_closed() -> None:
+    """It is open because the settings allow it."""
+    opened = replace(RESULT, not_covered=("the network, which the settings allow",))
+
+    assert "no network" not in hint(opened)
+
+
+MISSED = [
+    "curl: (6) Could not resolve host: example.org",
+    "wget: unable to resolve host address 'example.org'",
+    "<urlopen error [Errno -3] Temporary failure in name resolution>",
+    "OSError: [Errno 101] Network is unreachable",
+    "connect: network is unreachable",
+    "getaddrinfo EAI_AGAIN registry.npmjs.org",
+    "dial tcp: lookup proxy.golang.org on 10.0.0.1:53: no such host",
+    "failed to lookup address information: Try again",
+    "ssh: Could not resolve hostname x: Name or service not known",
+    "NameResolutionError(\"HTTPSConnection(host='pypi.org')\")",
+]
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, 6])
+@pytest.mark.parametrize("said", MISSED)
+def test_a_blocked_network_is_a_violation_whatever_the_exit_code(said: str, exit_code: int) -> None:
+    """SA-02: told to the model and audited, as far as the command's own words tell."""
+    for result in (
+        replace(RESULT, exit_code=exit_code, stderr=f"x\n{said}\n"),
+        replace(RESULT, exit_code=exit_code, stderr="", stdout=said, sandbox="landlock"),
+    ):
+        assert hint(result).startswith("sandbox_violation: the network is blocked (sandbox.network")
+        assert command_run("tool", result).violation == hint(result).partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sandbox": "none"},
+        {"not_covered": ("the network, which the settings allow",)},
+        {"stderr": "curl: (22) The requested URL returned error: 404"},
+        {"stderr": "1 failed: test_network"},
+    ],
+)
+def test_what_the_sandbox_did_not_stop_is_no_violation(changes: dict[str, Any]) -> None:
+    """Without a sandbox, or with the network open, a missing host is nobody's doing."""
+    for exit_code in (0, 1):
+        result = replace(RESULT, stderr=MISSED[0], exit_code=exit_code)
+        result = replace(result, **changes)
+        assert "sandbox_violation" not in hint(result)
+        assert command_run("tool", result).violation == ""
+
+
+@pytest.mark.parametrize("exit_code", [-31, 159])
+def test_a_forbidden_system_call_is_a_violation(exit_code: int) -> None:
+    """SA-02: a filter ends what makes one; without a sandbox it was something else."""
+    result = replace(RESULT, exit_code=exit_code, stderr="")
+
+    assert "system call" in killed_for(result)
+    assert killed_for(replace(result, sandbox="none")) == ""
+
+
+def test_a_limit_is_named_by_its_setting() -> None:
+    """So that a person knows what to change."""
+    assert killed_for(RESULT) == ""
+    assert "sandbox.memory_mb" in killed_for(replace(RESULT, stopped_by="memory"))
+    assert "sandbox.processes" in killed_for(replace(RESULT, stopped_by="processes"))

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from tests.git_ground import repository
 from tests.snapshot_fuzz.reading import read
+from tests.snapshot_race import race
 
-from daruma.tools.snapshots.outcome import Entry, RestoreRefused, SnapshotUnavailable
+from daruma.tools.snapshots.outcome import Change, Entry, RestoreRefused, SnapshotUnavailable
 from daruma.tools.snapshots.placing import no_step
+from daruma.tools.snapshots.restore import Preview, preview
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store
 
@@ -349,3 +351,98 @@ def test_a_single_path_that_leads_anywhere_else_is_refused(
 
     assert read(work.parent) == before
     snapshots.take("goes on", by="work")
+
+
+# --- What putting back would do is known beforehand, and looking leaves no trace.
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Path:
+    """A workspace with four files."""
+    (tmp_path / "ws").mkdir()
+    for name in ("changed", "deleted", "theirs", "both"):
+        (tmp_path / "ws" / name).write_text("before\n")
+    return tmp_path / "ws"
+
+
+@pytest.fixture
+def snapshots_previewing(ws: Path) -> Snapshots:
+    """Its snapshots; there are none yet."""
+    return Snapshots(ws, "t", Store(ws.parent / "store.sqlite3"))
+
+
+def work_previewing(ws: Path, snapshots: Snapshots) -> str:
+    """Take a snapshot, let the work do something, then somebody else; return the snapshot."""
+    target = snapshots.take("start", by="work", fresh=True).snapshot.id
+    (ws / "changed").write_text("after\n")
+    (ws / "deleted").unlink()
+    (ws / "added").touch()
+    (ws / "both").write_text("after\n")
+    snapshots.take("end", by="work")
+    (ws / "theirs").write_text("theirs\n")
+    (ws / "both").write_text("theirs\n")
+    return target
+
+
+def test_only_what_the_work_changed_would_be_put_back(
+    ws: Path, snapshots_previewing: Snapshots
+) -> None:
+    """What it added goes, what it deleted comes; conflicts are named, others' files are not."""
+    target = work_previewing(ws, snapshots_previewing)
+
+    foreseen = preview(snapshots_previewing, target)
+
+    done = (Change("added", "deleted"), Change("changed", "changed"), Change("deleted", "added"))
+    assert foreseen == Preview(done, conflicts=("both",))
+
+
+def test_what_is_foreseen_is_what_is_done(ws: Path, snapshots_previewing: Snapshots) -> None:
+    """Path by path, also where conflicts are overwritten."""
+    target = work_previewing(ws, snapshots_previewing)
+
+    foreseen = preview(snapshots_previewing, target, conflicts="overwrite")
+    restored = snapshots_previewing.restore(target, conflicts="overwrite")
+
+    assert tuple(each.path for each in foreseen.changes) == restored.paths
+    assert "both" in restored.paths
+
+
+def test_a_directory_is_named_by_what_lies_in_it(ws: Path, snapshots_previewing: Snapshots) -> None:
+    """One that comes or goes empty is named itself."""
+    target = snapshots_previewing.take("start", by="work", fresh=True).snapshot.id
+    (ws / "made" / "in").mkdir(parents=True)
+    (ws / "made" / "in" / "it").touch()
+    (ws / "empty").mkdir()
+    snapshots_previewing.take("end", by="work")
+
+    foreseen = preview(snapshots_previewing, target)
+
+    assert [each.path for each in foreseen.changes] == ["empty", "made/in/it"]
+
+
+def test_looking_leaves_no_trace(ws: Path, snapshots_previewing: Snapshots) -> None:
+    """What somebody else changed is still reported by the next one who looks."""
+    target = work_previewing(ws, snapshots_previewing)
+    kept = snapshots_previewing.kept()
+
+    preview(snapshots_previewing, target)
+
+    assert snapshots_previewing.kept() == kept
+    drifted = snapshots_previewing.take("next", by="others").changes
+    assert [each.path for each in drifted] == ["both", "theirs"]
+    assert (ws / "changed").read_text() == "after\n"
+
+
+# --- Directories that become links while a workspace is put back (RO-06, ED-02).
+
+
+def test_a_directory_swapped_for_a_link_lets_no_restore_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written or deleted where the link leads; ``python -m tests.snapshot_race``."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+
+    raced = race(tmp_path, lambda number: number < 50)
+
+    assert raced.after == raced.before
+    assert raced.swaps > 0

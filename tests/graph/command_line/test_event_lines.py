@@ -1,0 +1,286 @@
+"""What each event says on paper."""
+
+from io import StringIO
+from typing import Any, get_args
+
+import pytest
+from rich.console import Console
+from tests.parts import a_task
+
+from daruma.graph.command_line.asking import _answer
+from daruma.graph.command_line.event_lines import audit_lines, lines_of
+from daruma.graph.command_line.output import Line, Paper
+from daruma.graph.command_line.panel import GoingOn, bar, in_words, spent_of
+from daruma.graph.command_line.progress import Progress
+from daruma.graph.command_line.questions import how_to_answer
+from daruma.state.events import (
+    BudgetSettled,
+    BudgetSpent,
+    CallSettled,
+    ContextCompacted,
+    Event,
+    MemberCompleted,
+    MemberStarted,
+    MergeCompleted,
+    ModelAttemptFailed,
+    ModelCallCompleted,
+    ModelCallStarted,
+    RecoveryChosen,
+    RecoveryCompleted,
+    RecoveryStarted,
+    Reflected,
+)
+from daruma.state.recovery import Carried
+from daruma.state.spending import AGAIN
+from daruma.state.steps import Audit, ContextCost, Step
+from daruma.state.task import Amounts
+from daruma.state.usage import Attempt, Failover, Usage
+from daruma.tools.calls.journal import Settles
+from daruma.tools.calls.once import WAYS
+
+# --- Budgets of tokens, money and time on paper.
+
+WHERE: Any = {"node": "main", "scope": "task", "measure": "usd"}
+
+
+def test_a_spent_budget_is_told_and_what_became_of_it() -> None:
+    """In the words that people write amounts in."""
+    spent = BudgetSpent(**WHERE, spent=0.26, limit=0.25).to_dict()
+    granted = BudgetSettled(**WHERE, more=0.25).to_dict()
+    ended = BudgetSettled(**WHERE, stopped=True).to_dict()
+
+    lines = [line.text for event in (spent, granted, ended) for line in lines_of(event)]
+    assert lines == [
+        "the task's budget is spent",
+        "granted $0.25 more",
+        "the work stops where its budget is spent",
+    ]
+
+
+def test_limited_measures_stand_beside_the_steps() -> None:
+    """Those that have a limit, with their grants; and the bar of one that is overdrawn is full."""
+    task = a_task(limits={"spend": Amounts(tokens=1000, seconds=60.0)})
+    usage = Usage(role="main", model="m", input_tokens=1200)
+    step = Step(kind="think", task_id="t/1", usage=usage, seconds=6.0)
+
+    found = spent_of({"task": task, "steps": [step]})
+
+    assert "tokens 1,200 of 1,000, seconds 6.0 s of 60.0 s" in in_words(found)
+    assert "tokens ########## " in bar(found, ascii_only=True).plain
+    assert "seconds #......... " in bar(found, ascii_only=True).plain
+
+
+def test_an_amount_can_be_typed() -> None:
+    """Of the measure that is spent; of others it is asked again."""
+    said = iter(["usd 5", "tokens 500"])
+
+    assert _answer([AGAIN, "stop"], lambda _: next(said), ["tokens"]) == "tokens 500"
+    assert _answer([AGAIN, "stop"], lambda _: "go", ["tokens"]) == AGAIN
+
+
+def test_the_command_that_grants_can_be_pasted() -> None:
+    """Beside those for the options."""
+    value = {"type": "question", "id": "q", "options": [AGAIN, "stop"], "amounts": ["tokens"]}
+    question: Any = type("Open", (), {"value": value})()
+
+    assert how_to_answer("t", [question])[-1] == "daruma answer t --text 'tokens NUMBER'"
+
+
+# --- A call that a crash met is told of in one line, and what it had left can be brought back.
+
+
+def settled(how: str, undo: str | None = None) -> dict[str, Any]:
+    return CallSettled(call_id="c1", tool="pay", how=how, undo=undo).to_dict()
+
+
+@pytest.mark.parametrize("how", ["reused", *WAYS, *sorted({*get_args(Settles)} - {"ask"})])
+def test_every_way_has_its_words(how: str) -> None:
+    """None is shown by its code."""
+    (line,) = lines_of(settled(how))
+
+    assert line.text.startswith("pay was ")
+    assert line.text != f"pay {how}"
+
+
+def test_what_was_put_back_can_be_had_again() -> None:
+    """By the command that brings it, as it can be pasted."""
+    file = StringIO()
+    paper = Paper(Console(file=file, width=80, highlight=False))
+
+    with Progress(paper) as progress:
+        progress.begin("brave-otter-7k2f", "a model")
+        progress.see("custom", settled("restore", "7f"))
+
+    assert "what was there is kept: daruma undo brave-otter-7k2f --to 7f\n" in file.getvalue()
+
+
+# --- A compaction is one line.
+
+
+@pytest.mark.parametrize(
+    ("changes", "size", "done"),
+    [
+        (
+            {"saved": {"memory": 400, "prune": 3000}, "exact": True},
+            "context: 8,204 tokens, now 5,630 of 8,000",
+            "recalled memory dropped, old outputs left out",
+        ),
+        (
+            {"saved": {"summarise": 2000}, "messages": 57, "by": "rules"},
+            "context: about 8,204 tokens, now 5,630 of 8,000",
+            "old messages summarised (57 by rules: no model did)",
+        ),
+        (
+            {"saved": {}},
+            "context: about 8,204 tokens, now 5,630 of 8,000",
+            "nothing could be left out",
+        ),
+    ],
+)
+def test_it_says_how_large_it_was_and_what_was_done(
+    changes: dict[str, Any], size: str, done: str
+) -> None:
+    """CX-01 and FA-04."""
+    cost = ContextCost(node="main", budget=8000, before=8204, after=5630, **changes)
+
+    (line,) = lines_of(ContextCompacted(node="main", cost=cost.to_dict()).to_dict())
+
+    assert line == Line("note", size, done)
+
+
+# --- Setbacks are told while they happen: what failed, what is done about it, what became of
+# that.
+
+FAILED = ModelAttemptFailed(
+    node="main", model="a", attempt=2, error="slow down", then="again", status=429, wait=2.0
+)
+LAST = ModelAttemptFailed(node="main", model="a", attempt=3, error="reset", then="gave up")
+
+
+@pytest.mark.parametrize(
+    ("event", "lines"),
+    [
+        (FAILED, [Line("bad", "a, request 2 (429): slow down", "again in 2.0 s")]),
+        (LAST, [Line("bad", "a, request 3: reset", "gave up")]),
+        (
+            RecoveryStarted(
+                code="loop_detected",
+                message="search, 3 times with the same result",
+                progress={"percent": 25, "reasoning": "1 of 4 phases"},
+            ),
+            [
+                Line("head", "Recovery"),
+                Line("bad", "search, 3 times with the same result", "loop_detected"),
+                Line("note", "25 % done: 1 of 4 phases"),
+            ],
+        ),
+        (
+            RecoveryChosen(
+                strategy="alternative-tool",
+                reasoning="It is down.",
+                confidence=0.85,
+                by="model",
+                tool_name="brave_search",
+                parameters={"query": "x"},
+            ),
+            [
+                Line(
+                    "note", "alternative-tool: brave_search x", "confidence 0.85, chosen by model"
+                ),
+                Line("words", "It is down."),
+            ],
+        ),
+        (
+            RecoveryCompleted(strategy="retry", carried="denied"),
+            [Line("bad", "retry: denied")],
+        ),
+    ],
+)
+def test_each_setback_has_its_line(event: Event, lines: list[Line]) -> None:
+    """RE-09 and FA-04: what a person has to know of it, and no more."""
+    assert lines_of(event.to_dict()) == lines
+
+
+def test_a_failure_without_progress_is_told_without() -> None:
+    """RE-09: nothing is made up."""
+    assert len(lines_of(RecoveryStarted(code="timeout", message="slow").to_dict())) == 2
+
+
+@pytest.mark.parametrize("carried", get_args(Carried))
+def test_every_outcome_of_a_recovery_has_words(carried: str) -> None:
+    """None of them is told as a bare code, and only what was done is a success."""
+    (line,) = lines_of(RecoveryCompleted(strategy="retry", carried=carried).to_dict())
+
+    assert line.text not in ("retry", "retry: ")
+    assert (line.mark == "ok") is (carried in ("executed", "approved", "instructed", "answered"))
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        ("b", "b answered; requests that failed: 2 of a, 1 of b"),
+        ("", "no model answered; requests that failed: 2 of a, 1 of b"),
+    ],
+)
+def test_a_failover_is_summed_up(used: str, said: str) -> None:
+    """TL-17: what it took to get an answer."""
+    attempts = tuple(Attempt(model=m, error="503", then="again") for m in ("a", "a", "b"))
+    failover = Failover(requested="a", used=used, attempts=attempts)
+    audit = Audit(message_id="m", failover=failover)
+
+    assert audit_lines(audit.to_dict()) == [Line("note", said)]
+
+
+# --- What the members of a team do is told with the phase that they do it for.
+
+
+@pytest.mark.parametrize(
+    ("event", "lines"),
+    [
+        (
+            MemberStarted(phase_id="p1", expert="tester", workspace="/w/p1"),
+            [Line("head", "tester takes up p1", "/w/p1")],
+        ),
+        (MemberStarted(phase_id="p1", expert="tester", workspace=None),
+         [Line("head", "tester takes up p1")]),
+        (
+            MemberCompleted(phase_id="p1", expert="tester", outcome="completed"),
+            [Line("ok", "tester has ended p1: completed")],
+        ),
+        (
+            MemberCompleted(phase_id="p1", expert="tester", outcome="failed"),
+            [Line("bad", "tester has ended p1: failed")],
+        ),
+        (MergeCompleted(phase_id="p1", paths=("a",)), [Line("ok", "p1 is merged", "1 file")]),
+        (
+            MergeCompleted(phase_id="p1", paths=(), conflicts=("a", "b")),
+            [
+                Line("bad", "p1 is not merged: 2 files met other work"),
+                Line("note", "a"),
+                Line("note", "b"),
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_each_step_of_a_team_has_its_lines(event: Event, lines: list[Line]) -> None:
+    """PL-06: who works on what, and whether it came together."""
+    assert lines_of(event.to_dict()) == lines
+
+
+def test_what_a_member_does_names_its_phase() -> None:
+    """Members work at the same time: their lines would mix otherwise."""
+    lines = lines_of(Reflected(text="I see.", member="p2").to_dict())
+
+    assert [line.text for line in lines] == ["p2: Reflection", "p2: I see."]
+
+
+def test_members_who_do_the_same_are_told_apart() -> None:
+    """The end of one member's model call does not end that of another."""
+    going_on = GoingOn()
+    for member in ("p1", "p2"):
+        started = ModelCallStarted(node="main", model="m", member=member)
+        going_on.open(started.to_dict(), f"{member} asks")
+
+    going_on.close(ModelCallCompleted(node="main", model="m", seconds=1, member="p2").to_dict())
+
+    assert [each.title for each in going_on.activities] == ["p1 asks"]

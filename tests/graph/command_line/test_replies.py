@@ -1,0 +1,405 @@
+"""Replies to open questions, made of the options of ``daruma answer``."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import pytest
+from langgraph.types import Interrupt
+from rich.console import Console
+from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said
+
+from daruma.graph.command_line.asking import ask, yes_to
+from daruma.graph.command_line.editing import AnswerRefused
+from daruma.graph.command_line.output import Paper
+from daruma.graph.command_line.questions import how_to_answer
+from daruma.graph.command_line.replies import ALL, Given
+from daruma.graph.command_line.run import with_all
+from daruma.graph.command_line.session import Stop
+from daruma.state.interrupts import read_reply
+from daruma.state.recovery import RecoveryAction
+
+# --- What is said on the command line or at the terminal becomes exactly one reply per question.
+
+
+def review() -> Interrupt:
+    phases = [{"id": "p1", "title": "Do it", "depends_on": []}]
+    value = {"id": "r", "spec_review_id": "r", "goal": "Do it", "phases": phases}
+    return Interrupt({"type": "spec_review_request", "deadline": None, **value}, id="i1")
+
+
+def approvals(*names: str, required: bool = False) -> Interrupt:
+    shown = [
+        {"approval_id": name, "digest": f"digest of {name}", "tool": "run_command",
+         "args": {"command": "ls"}, "command": "ls", "cwd": "/ws", "reason": "why",
+         "required": required, "deny_effect": "continue", "sandbox": "none"}
+        for name in names
+    ]  # fmt: skip
+    value = {"type": "approval_request", "id": "a", "approvals": shown, "deadline": None}
+    return Interrupt(value, id="i1")
+
+
+def question() -> Interrupt:
+    value = {
+        "type": "question",
+        "id": "q",
+        "question": "What now?",
+        "context": "",
+        "deadline": None,
+    }
+    return Interrupt(value, id="i1")
+
+
+def held() -> Interrupt:
+    """The question after a rollback that failed."""
+    return Interrupt(question().value | {"options": ["retry", "restore", "keep"]}, id="i1")
+
+
+def recovery() -> Interrupt:
+    action = RecoveryAction(strategy="retry", tool_name="shout", confidence=0.6).to_dict()
+    value = {"id": "t/1:recovery:0", "failure": "it fell", "action": action, "deadline": None}
+    return Interrupt({"type": "recovery_request", **value}, id="i1")
+
+
+def decided(reply: Any) -> dict[str, str]:
+    return {each["approval_id"]: each["decision"] for each in reply["decisions"]}
+
+
+CHANGED_A = Given(edit="a", args='{"command": "ls -l"}')
+
+GIVEN: dict[str, tuple[Given, dict[str, str]]] = {
+    "as shown": (Given(approve=["a@digest of a"], deny=["b"]), {"a": "approve", "b": "deny"}),
+    "all approved": (Given(approve=[ALL]), {"a": "approve", "b": "approve"}),
+    "one approved": (Given(approve=["b"]), {"b": "approve"}),
+    "one each": (Given(approve=["a"], deny=["b"]), {"a": "approve", "b": "deny"}),
+    "the rest denied": (Given(approve=["a"], deny=[ALL]), {"a": "approve", "b": "deny"}),
+    "one changed": (CHANGED_A, {"a": "edit"}),
+    "the rest approved": (replace(CHANGED_A, approve=[ALL]), {"a": "edit", "b": "approve"}),
+    "all but one": (Given(approve=[ALL], deny=["a"]), {"a": "deny", "b": "approve"}),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_decisions_name_what_they_decide(name: str) -> None:
+    """Each with the digest that was shown; what is not named stays open (TL-13)."""
+    given, expected = GIVEN[name]
+    asked = approvals("a", "b")
+
+    reply = given.replies("t", [asked])["i1"]
+
+    assert decided(reply) == expected
+    assert read_reply(asked.value, reply)
+
+
+RECOVERIES: dict[str, tuple[Given, dict[str, str]]] = {
+    "approved": (Given(approve=[ALL]), {"decision": "approve"}),
+    "approved by its id": (Given(approve=["t/1:recovery:0"]), {"decision": "approve"}),
+    "denied": (Given(deny=[ALL], reason="no"), {"decision": "deny", "reason": "no"}),
+    "instructed": (Given(text="Ask Ann."), {"decision": "instruct", "text": "Ask Ann."}),
+}
+
+
+@pytest.mark.parametrize("name", RECOVERIES)
+def test_a_recovery_is_agreed_to_or_not_or_replaced(name: str) -> None:
+    """RE-06: by the options that calls and questions are answered with."""
+    given, expected = RECOVERIES[name]
+
+    reply = given.replies("t", [recovery()])["i1"]
+
+    assert reply == expected
+    assert read_reply(recovery().value, reply)
+
+
+def test_the_commands_that_answer_a_recovery_do() -> None:
+    """RE-06: as printed, each of them."""
+    commands = how_to_answer("t", [recovery()])
+
+    assert commands == [
+        "daruma answer t --approve t/1:recovery:0",
+        "daruma answer t --deny --reason 'why not'",
+        "daruma answer t --text 'what to do instead'",
+    ]
+
+
+REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
+    "half a digest": (Given(approve=["a@digest"]), approvals("a"), "no approval 'a@digest'"),
+    "an id that is not open": (Given(approve=["z"]), approvals("a", "b"), "open: a, b"),
+    "yes and no": (Given(approve=["a"], deny=["a"]), approvals("a"), "not both approve and deny"),
+    "all of both": (Given(approve=[ALL], deny=[ALL]), approvals("a"), "not both approve and deny"),
+    "a change of what is not open": (CHANGED_A, approvals("b"), "no approval 'a' is open; open: b"),
+    "changed twice": (
+        Given(edit="a", args="{}", approve=["a"]),
+        approvals("a"),
+        "not both edit and approve",
+    ),
+    "another kind": (Given(confirm=True), question(), "daruma answer t --text"),
+    "another recovery": (
+        Given(approve=["t/1:recovery:1"]),
+        recovery(),
+        "'t/1:recovery:1' is not open: the recovery is 't/1:recovery:0'",
+    ),
+    "a recovery, yes and no": (
+        Given(approve=[ALL], deny=[ALL]),
+        recovery(),
+        "one of --approve, --deny",
+    ),
+    "an edited recovery": (CHANGED_A, recovery(), "a recovery is not edited"),
+    "a confirmed recovery": (Given(confirm=True), recovery(), "--approve t/1:recovery:0"),
+    "no kind": (Given(), question(), "give an answer"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_answer_that_fits_nothing_is_refused(name: str) -> None:
+    """The line says what would fit."""
+    given, asked, said = REFUSED[name]
+
+    with pytest.raises(AnswerRefused, match=said):
+        given.replies("t", [asked])
+
+
+def test_a_call_runs_with_the_arguments_given() -> None:
+    """TL-14: those and no others; the digest is that of what was asked."""
+    reply = CHANGED_A.replies("t", [approvals("a")])["i1"]
+
+    (decision,) = reply["decisions"]
+    assert decision["args"] == {"command": "ls -l"}
+    assert decision["digest"] == "digest of a"
+
+
+@pytest.mark.parametrize(
+    ("edit", "args", "said"),
+    [
+        (None, "{}", "--args goes with --edit ID"),
+        ("a", "{not json", "--args is not JSON"),
+        ("a", '{"a": NaN}', "--args is not JSON: NaN"),
+        ("a", "[" * 100_000, "--args is not JSON"),
+        ("a", "[1]", "--args is not an object such as"),
+    ],
+)
+def test_arguments_that_can_not_be_read_are_refused(edit: str | None, args: str, said: str) -> None:
+    """Before a thread is looked at, in one line."""
+    with pytest.raises(AnswerRefused, match=said) as refused:
+        Given(edit=edit, args=args).check()
+
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{not json", None])
+def test_a_plan_that_can_not_be_read_is_refused(tmp_path: Any, text: str | None) -> None:
+    """A missing file, no JSON, or JSON that is no plan."""
+    file = tmp_path / "plan.json"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(AnswerRefused, match=r"plan\.json"):
+        Given(edit=str(file)).replies("t", [review()])
+
+
+def test_yes_never_agrees_to_what_is_required() -> None:
+    """Plans and optional approvals are confirmed; questions have no yes."""
+    assert yes_to([review()]) == {"i1": {"decision": "confirm"}}
+    assert decided(yes_to([approvals("a", "b")])["i1"]) == {"a": "approve", "b": "approve"}
+    assert yes_to([approvals("a", required=True)]) == {}
+    assert yes_to([recovery()]) == {"i1": {"decision": "approve"}}
+    assert yes_to([question()]) == {}
+
+
+BARE = {
+    ("t", "--approve"): ["t", "--approve=*"],
+    ("t", "--approve", "a"): ["t", "--approve", "a"],
+    ("t", "--deny", "--reason", "no"): ["t", "--deny=*", "--reason", "no"],
+    ("t", "--approve", "a", "--deny"): ["t", "--approve", "a", "--deny=*"],
+    ("t", "--approve=-a"): ["t", "--approve=-a"],
+}
+
+
+@pytest.mark.parametrize("args", BARE)
+def test_without_an_id_all_are_meant(args: tuple[str, ...]) -> None:
+    """``--approve`` and ``--deny`` may stand alone."""
+    assert with_all(args) == BARE[args]
+
+
+def test_the_commands_that_answer_can_be_pasted() -> None:
+    """Names of threads and approvals are quoted for the shell."""
+    commands = how_to_answer("my thread", [approvals("a; rm -rf /", "b")])
+
+    assert "daruma answer 'my thread' --approve 'a; rm -rf /@digest of a;'" in commands
+
+
+def test_where_there_are_options_each_has_its_command() -> None:
+    """RO-03: what can be done after a failed rollback."""
+    assert how_to_answer("t", [held()]) == [
+        "daruma answer t --text retry",
+        "daruma answer t --text restore",
+        "daruma answer t --text keep",
+    ]
+
+
+def test_the_commands_that_answer_say_what_was_shown() -> None:
+    """TL-13: a yes to one call is not one to another that has its id by then."""
+    (command, *_) = how_to_answer("t", [approvals("a")])
+    pinned = Given(approve=["a@digest of a"])
+    later = approvals("a")
+    later.value["approvals"][0]["digest"] = "digest of b"
+
+    assert command == "daruma answer t --approve 'a@digest of a'"
+    assert decided(pinned.replies("t", [approvals("a")])["i1"]) == {"a": "approve"}
+    with pytest.raises(AnswerRefused, match="'a' is another call by now"):
+        pinned.replies("t", [later])
+    with pytest.raises(AnswerRefused, match="'a' is another call by now"):
+        Given(edit="a@digest of a", args="{}").replies("t", [later])
+
+
+TYPED: dict[str, tuple[Interrupt, list[str], Any]] = {
+    "confirmed": (review(), ["c"], {"decision": "confirm"}),
+    "rejected": (review(), ["r", "shorter"], {"decision": "reject", "feedback": "shorter"}),
+    "asked until it is understood": (review(), ["", "what?", "C"], {"decision": "confirm"}),
+    "answered": (question(), ["wait"], {"answer": "wait"}),
+    "chosen": (held(), ["keep"], {"answer": "keep"}),
+    "chosen by its beginning": (held(), ["re", "maybe", "RES"], {"answer": "restore"}),
+    "recovered": (recovery(), ["a"], {"decision": "approve"}),
+    "not recovered": (recovery(), ["d", "no"], {"decision": "deny", "reason": "no"}),
+    "recovered otherwise": (
+        recovery(),
+        ["i", "Ask Ann."],
+        {"decision": "instruct", "text": "Ask Ann."},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_is_typed_becomes_a_reply(name: str) -> None:
+    """A reply that the question accepts."""
+    asked, typed, expected = TYPED[name]
+
+    replies = ask(Stop("t", None, (asked,)), paper(), known=False, read=typing(*typed))
+
+    assert replies == {"i1": expected}
+    assert read_reply(asked.value, replies["i1"])
+
+
+def test_each_approval_is_decided_for_itself() -> None:
+    """One is approved, one denied with a reason."""
+    asked = approvals("a", "b")
+
+    replies = ask(Stop("t", None, (asked,)), paper(), known=False, read=typing("a", "d", "no"))
+
+    assert decided(replies["i1"]) == {"a": "approve", "b": "deny"}
+    assert replies["i1"]["decisions"][1]["reason"] == "no"
+
+
+LATER: list[tuple[Interrupt, list[str]]] = [
+    (review(), ["l"]),
+    (review(), ["r", ""]),
+    (approvals("a", "b"), ["a", "l"]),
+    (question(), [""]),
+    (held(), ["re", ""]),
+    (recovery(), ["l"]),
+    (recovery(), ["i", ""]),
+    (review(), []),
+]
+
+
+@pytest.mark.parametrize(("asked", "typed"), LATER)
+def test_later_leaves_everything_open(asked: Interrupt, typed: list[str]) -> None:
+    """Nothing is half answered; the end of the input counts as later."""
+    stop = Stop("t", None, (asked,))
+
+    assert ask(stop, paper(), known=False, read=typing(*typed)) == {}
+
+
+def typing(*lines: str) -> Any:
+    """A person who types these lines and then closes the input."""
+    typed: Iterator[str] = iter(lines)
+
+    def read(_: str) -> str:
+        for line in typed:
+            return line
+        raise EOFError
+
+    return read
+
+
+def paper() -> Paper:
+    return Paper(Console(file=StringIO()))
+
+
+def in_doubt(name: str) -> Interrupt:
+    value = question().value | {"id": name, "options": ["happened", "again", "unknown"]}
+    return Interrupt(value, id=f"interrupt {name}")
+
+
+def test_one_text_is_no_answer_to_several_questions() -> None:
+    """Each call that is in doubt is answered for itself; the commands say how."""
+    both = [in_doubt("m1:c1"), in_doubt("m1:c2")]
+
+    with pytest.raises(AnswerRefused, match=r"say which one .* --to m1:c1 --text happened or "):
+        Given(text="happened").replies("t", both)
+    with pytest.raises(AnswerRefused, match="no question 'm9' is open; open: m1:c1, m1:c2"):
+        Given(text="happened", to="m9").replies("t", both)
+
+    told = Given(text="happened", to="m1:c2").replies("t", both)
+    assert told == {"interrupt m1:c2": {"answer": "happened"}}
+    assert Given(text="again").replies("t", both[:1]) == {"interrupt m1:c1": {"answer": "again"}}
+
+
+# --- A plan that nobody confirmed in time is parked, said to be, and taken up by a late answer.
+
+
+@pytest.fixture
+def late(daruma: Daruma) -> Daruma:
+    """The command, with a review on thread ``t`` whose deadline has passed."""
+    (daruma.folder / "daruma.yaml").write_text("spec_review: {timeout: 0.001}\n")
+    model = daruma.script(plan=[PLAN, OTHER_PLAN], main=[DONE])
+    daruma("run", "Do it", "--mode", "plan_exec", "--model", model, "--thread", "t")
+    return daruma
+
+
+def standing(daruma: Daruma) -> str:
+    (row,) = daruma("threads").out.splitlines()
+    return row.split("\t")[1]
+
+
+def test_resuming_parks_an_overdue_review_and_says_so(late: Daruma) -> None:
+    """PL-03: exit code 3, the result, the question again, and how to answer it."""
+    before, said, after = standing(late), late("resume", "t"), standing(late)
+
+    assert (before, after) == ("waiting", "parked")
+    assert said.code == 3
+    assert "plan parked: nobody confirmed it in time" in said.out
+    assert "─── ✗ parked ───" in said.out
+    assert "Is this plan right?  parked: it waits, without a deadline" in said.out
+    assert "daruma answer t --confirm\n" in said.out
+
+
+def test_a_parked_plan_goes_on_once_it_is_confirmed(late: Daruma) -> None:
+    """However late: by its own answer, or by agreeing to what waits."""
+    late("resume", "t")
+
+    said = late("answer", "t", "--confirm", "--json")
+
+    assert (said.code, said.json["status"]) == (0, "completed")
+    assert standing(late) == "completed, not checked"
+
+
+def test_a_parked_plan_can_be_looked_at(late: Daruma) -> None:
+    """``show`` and ``resume`` change nothing of it, and offer the same."""
+    parked = late("resume", "t", "--json")
+
+    shown, again = late("show", "t"), late("resume", "t", "--json")
+
+    assert (parked.code, parked.json["status"]) == (3, "parked")
+    assert parked.json["interrupts"][0]["value"]["parked"] is True
+    assert again.json == parked.json
+    assert "thread t  parked" in shown.out
+    assert "daruma answer t --confirm\n" in shown.out
+    assert late("show", "t", "--json").json["status"] == "parked"
+
+
+def test_agreeing_beforehand_confirms_what_is_overdue(late: Daruma) -> None:
+    """``--yes`` is an answer, and a late one counts."""
+    said: Said = late("resume", "t", "--yes", "--json")
+
+    assert (said.code, said.json["status"]) == (0, "completed")

@@ -1,0 +1,282 @@
+"""What a run tells those who follow it: events, server-sent events, HTTP status."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from langgraph.types import Command
+from tests.graph.workers.test_work import ASKED, PLANNED, at_work, graph_on
+from tests.parts import settings
+from tests.scripted_runs import say
+
+from daruma.graph.build import build_graph
+from daruma.graph.follow import as_text, server_sent, status_of
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused
+from daruma.graph.run import NotFollowed
+from daruma.graph.standing import standings
+from daruma.graph.storage.events import MOST, Heard
+from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.sync import run
+from daruma.graph.workers.work import asubmit, awork, submit, work
+from daruma.state.errors import DamagedState, DarumaError, StorageUnavailable, ThreadBusy
+from daruma.state.interrupts import AnsweredAlready, ReplyRefused
+
+# --- Events as browsers listen to them.
+
+
+def test_an_event_is_one_block() -> None:
+    """Its lines are one: a line break within would end it."""
+    text = as_text(Heard(7, {"type": "reflected", "text": "one\ntwo é"}))
+
+    assert text == 'id: 7\nevent: reflected\ndata: {"type": "reflected", "text": "one\\ntwo é"}\n\n'
+
+
+class Slow:
+    """Events of which the second one comes when it is let."""
+
+    def __init__(self) -> None:
+        self.let, self.closed = asyncio.Event(), False
+
+    async def __aiter__(self) -> AsyncGenerator[Heard]:
+        try:
+            yield Heard(1, {"type": "one"})
+            await self.let.wait()
+            yield Heard(2, {"type": "two"})
+        finally:
+            self.closed = True
+
+
+async def test_a_long_silence_is_broken() -> None:
+    """By comments, which listeners pass over; then the events go on."""
+    slow: Any = Slow()
+    told = aiter(server_sent(slow, every=0.001))
+
+    first, silence = await anext(told), await anext(told)
+    slow.let.set()
+    rest = [each async for each in told if not each.startswith(":")]
+
+    assert (first[:5], silence) == ("id: 1", ": still there\n\n")
+    assert [each[:5] for each in rest] == ["id: 2"]
+    assert slow.closed
+
+
+async def test_who_goes_away_leaves_nothing_behind() -> None:
+    """The events are closed with their listener."""
+    slow: Any = Slow()
+    told: Any = server_sent(slow)
+    await anext(told)
+
+    await told.aclose()
+
+    assert slow.closed
+
+
+# --- Which status is answered where something is refused.
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (NoSuchThread, 404),
+        (NotNow, 409),
+        (AnsweredAlready, 409),
+        (ThreadBusy, 409),
+        (RequestRefused, 422),
+        (ReplyRefused, 422),
+        (StorageUnavailable, 503),
+        (DamagedState, 500),
+    ],
+)
+def test_each_refusal_has_its_status(error: type[DarumaError], status: int) -> None:
+    """The narrowest class that is known counts."""
+    assert status_of(error("why")) == status
+
+
+# --- Following a thread that somebody else runs: all of its events, once, and an end.
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def types(heard: list[Heard]) -> list[str]:
+    return [each.type for each in heard]
+
+
+async def test_who_follows_hears_all_of_a_run(postgres_url: str) -> None:
+    """From the first event to the stop, in their order, over connections of his own."""
+    async with aopen_postgres(postgres_url) as pg, aopen_postgres(postgres_url) as elsewhere:
+        events = await graph_on(elsewhere).afollow(THREAD)
+        await asubmit(elsewhere, ASKED, "t")
+        async with at_work(graph_on(pg)), asyncio.timeout(30):
+            heard = [each async for each in events]
+
+    assert types(heard)[0] == "task_started"
+    assert types(heard)[-2:] == ["task_completed", "run_stopped"]
+    assert (heard[-1].event["outcome"], heard[-1].event["result"]["output"]) == ("done", "First.")
+    assert [each.id for each in heard] == sorted({each.id for each in heard})
+
+
+async def test_who_comes_back_goes_on_where_he_was(postgres_url: str) -> None:
+    """After any event: what comes is what was left, whether the run is over or not."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        events = await graph.afollow(THREAD)
+        await asubmit(pg, ASKED, "t")
+        await awork(graph, wait=False)
+        heard = [each async for each in events]
+
+        for number, each in enumerate(heard[:-1]):
+            rest = [each async for each in await graph.afollow(THREAD, after=each.id)]
+            assert rest == heard[number + 1 :]
+
+
+async def test_the_end_is_told_once(postgres_url: str) -> None:
+    """Also where it is the last of as many events as are read at once."""
+    async with aopen_postgres(postgres_url) as pg:
+        stop = {"type": "run_stopped", "outcome": "done"}
+        told = [*({"type": "e"} for _ in range(MOST - 1)), stop]
+        await pg.checkpointer.events.write("t", "r", told)
+
+        heard = [each async for each in await graph_on(pg).afollow(THREAD, after=0)]
+
+    assert [each.event for each in heard] == told
+
+
+async def test_a_run_that_waits_says_for_what(postgres_url: str) -> None:
+    """The stop holds the question; once it is answered the events are those of what comes then."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, PLANNED, "t")
+        await awork(graph, wait=False)
+        (stop,) = [each async for each in await graph.afollow(THREAD)]
+        (question,) = stop.event["questions"]
+        events = await graph.afollow(THREAD)
+        await asubmit(pg, Command(resume={question["id"]: {"decision": "confirm"}}), "t")
+        await awork(graph, wait=False)
+
+        heard = [each async for each in events]
+
+        assert stop.event["outcome"] == "waiting"
+        assert types(heard)[0] == "spec_review_completed"
+        assert heard[-1].event["outcome"] == "done"
+
+
+async def test_a_run_that_could_not_be_made_says_why(postgres_url: str) -> None:
+    """What a job fails with is the last that is heard."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg, [{"raise": "down"}], fallback_chain={"enabled": False})
+        events = await graph.afollow(THREAD)
+        await asubmit(pg, ASKED, "t")
+        await awork(graph, wait=False)
+
+        heard = [each async for each in events]
+
+        assert heard[-1].event["outcome"] == "failed"
+        assert "ScriptedFault: down" in heard[-1].event["error"]
+        assert (await graph.alook(THREAD)).error == heard[-1].event["error"]
+
+
+async def test_what_is_queued_behind_a_run_is_heard_too(postgres_url: str) -> None:
+    """A thread has stopped when nothing is left to do on it."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        events = await graph.afollow(THREAD)
+        for text in ("one", "two"):
+            await asubmit(pg, {"messages": [("user", text)], "mode": "direct_chat"}, "t")
+        await awork(graph, wait=False)
+
+        heard = [each async for each in events]
+
+        assert types(heard).count("run_stopped") == 2
+
+
+async def test_who_goes_away_leaves_the_run_alone(postgres_url: str) -> None:
+    """Cancelled in the midst of listening."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        async with at_work(graph) as lines:
+            events = await graph.afollow(THREAD)
+
+            async def listen() -> None:
+                async for _ in events:
+                    listening.cancel()
+
+            listening = asyncio.create_task(listen())
+            await asubmit(pg, ASKED, "t")
+            await asyncio.wait([listening])
+            await lines.until("completed")
+
+        assert listening.cancelled()
+        assert (await graph.alook(THREAD)).status == "completed"
+
+
+def test_a_thread_may_wait_for_events(postgres_url: str) -> None:
+    """Synchronously, while a worker runs on another thread."""
+    with open_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        events = graph.follow(THREAD)
+        submit(pg, ASKED, "t")
+        working = threading.Thread(target=lambda: run(awork(graph, wait=False)))
+        working.start()
+
+        heard = [*events]
+
+        working.join()
+        assert types(heard)[-1] == "run_stopped"
+
+
+async def test_a_second_answer_is_refused_where_it_is_given(postgres_url: str) -> None:
+    """No worker has taken up the first one yet."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, PLANNED, "t")
+        await awork(graph, wait=False)
+        (question,) = (await graph.alook(THREAD)).questions
+        reply: Any = Command(resume={question["id"]: {"decision": "confirm"}})
+        await asubmit(pg, reply, "t")
+
+        with pytest.raises(AnsweredAlready):
+            await asubmit(pg, reply, "t")
+
+        assert (await graph.alook(THREAD)).status == "queued"
+        await awork(graph, wait=False)
+        assert (await graph.alook(THREAD)).status == "completed"
+
+
+def test_where_a_thread_stands_is_seen_by_anybody(postgres_url: str) -> None:
+    """Synchronously: queued, waiting, and gone."""
+    with open_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        submit(pg, PLANNED, "t")
+        queued = graph.look(THREAD)
+        work(graph, wait=False)
+        waiting = graph.look(THREAD)
+        with pytest.raises(NoSuchThread, match="no thread 'u'"):
+            graph.look({"configurable": {"thread_id": "u"}})
+
+    assert (queued.status, queued.goal, queued.events) == ("queued", "Do it", ())
+    assert (waiting.status, len(waiting.questions)) == ("waiting", 1)
+    assert waiting.events[0]["type"] == "task_started"
+    assert waiting.to_dict()["timeline"][0]["kind"] == "request"
+
+
+def test_a_thread_that_nobody_else_gets_at_is_not_followed() -> None:
+    """It is said what is missing."""
+    graph = build_graph(ScriptedChatModel(script={"main": [say("Done.")]}), (), settings())
+
+    with pytest.raises(NotFollowed, match="persistence=pg"):
+        graph.follow(THREAD)
+
+
+async def test_a_job_that_has_told_its_end_is_done(postgres_url: str) -> None:
+    """Though it was not put away yet: its thread can be answered at once."""
+    async with aopen_postgres(postgres_url) as pg:
+        await asubmit(pg, ASKED, "t")
+        database, log = pg.checkpointer.database, pg.checkpointer.events
+        queued = (await standings(database))["t"]
+        told = {"type": "run_stopped"}
+        await log.write("t", str((queued.submitted or {})["name"]), [told])
+
+        assert await standings(database) == {}

@@ -1,0 +1,152 @@
+"""A tool call of the model on its way to execution, and the approval of it by a person."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.parts import a_call
+
+from daruma.state.calls import Grounds, approval_of, moved, reduce_calls, with_status
+
+# --- Tool tasks are replaced as a whole for a new turn, and one by one as they end.
+
+
+def test_a_tuple_begins_a_new_turn() -> None:
+    """Nothing of the turn before is left."""
+    assert reduce_calls((a_call("a"),), (a_call("b"),)) == (a_call("b"),)
+    assert reduce_calls((a_call("a"),), ()) == ()
+
+
+def test_a_single_call_updates_its_own() -> None:
+    """TL-02: calls that end at the same time do not undo each other, in either order."""
+    turn = (a_call("a"), a_call("b"))
+    a, b = moved(turn[0], "done"), moved(turn[1], "failed")
+
+    assert reduce_calls(reduce_calls(turn, a), b) == (a, b)
+    assert reduce_calls(reduce_calls(turn, b), a) == (a, b)
+
+
+def test_a_call_of_no_open_turn_is_dropped() -> None:
+    """A late result does not bring its call back."""
+    assert reduce_calls((a_call("a"),), a_call("z")) == (a_call("a"),)
+
+
+def test_calls_are_picked_by_status_in_order() -> None:
+    """The order is that of the model's answer."""
+    calls = (a_call("a"), a_call("b", "awaiting"), a_call("c"))
+
+    assert [call.id for call in with_status(calls, "ready")] == ["a", "c"]
+
+
+def test_results_of_equal_ids_in_two_answers_are_apart() -> None:
+    """Servers repeat ids of calls from one answer to the next."""
+    assert a_call("a", message_id="m1").result_id != a_call("a", message_id="m2").result_id
+
+
+# --- An approval shows exactly what will run, and its digest changes with any of that.
+
+CALL = a_call("c1", name="run_command", args={"command": "make", "timeout": 5})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CALL, args={"command": "make all", "timeout": 5}),
+        replace(CALL, args={"command": "make", "timeout": 6}),
+        replace(CALL, args={"command": "make", "timeout": 5, "cwd": "sub"}),
+        replace(CALL, name="other"),
+    ],
+)
+def test_another_call_has_another_digest(other: Any) -> None:
+    """TL-13: what was shown is what runs."""
+    assert approval_of(other, "/w").digest != approval_of(CALL, "/w").digest
+
+
+def test_the_digest_covers_the_place() -> None:
+    """The same line in another workspace is another thing."""
+    assert approval_of(CALL, "/other").digest != approval_of(CALL, "/w").digest
+
+
+def test_the_digest_does_not_depend_on_the_order_of_arguments() -> None:
+    """Nor on how Python happens to hold them, so that it is the same after a restart."""
+    turned = replace(CALL, args={"timeout": 5, "command": "make"})
+
+    assert approval_of(turned, "/w").digest == approval_of(CALL, "/w").digest
+    assert len(approval_of(CALL, "/w").digest) == 64
+
+
+def test_odd_text_has_a_digest_too() -> None:
+    """Models write lone surrogates."""
+    assert approval_of(replace(CALL, args={"command": "\ud800"}), None).digest
+
+
+def test_a_command_shows_the_directory_it_runs_in() -> None:
+    """TL-13: the exact line and working directory, also when the call names its own."""
+    inside = replace(CALL, args={"command": "make", "cwd": "sub"})
+
+    assert approval_of(CALL, "/w").cwd == "/w"
+    assert approval_of(inside, "/w").cwd == "/w/sub"
+
+
+def test_only_commands_show_a_line() -> None:
+    """Another tool may well have an argument of that name; the folder is told for every call."""
+    approval = approval_of(replace(CALL, name="editor"), "/w")
+
+    assert (approval.command, approval.cwd) == (None, "/w")
+
+
+def test_arguments_of_a_wrong_type_are_shown_as_they_are() -> None:
+    """What a model wrote must not break the question that a person is asked about it."""
+    approval = approval_of(replace(CALL, args={"command": ["rm", "-rf"]}), "/w")
+
+    assert approval.args == {"command": ["rm", "-rf"]}
+
+
+def test_another_level_has_another_digest() -> None:
+    """What a person allows in a sandbox is not allowed without one."""
+    confined = approval_of(CALL, "/w", Grounds(sandbox="namespace"))
+
+    assert confined.sandbox == "namespace"
+    assert confined.digest != approval_of(CALL, "/w").digest
+    assert confined.exact != approval_of(CALL, "/w").exact
+
+
+def test_another_environment_has_another_digest() -> None:
+    """The same line finds another program behind another path."""
+    other = approval_of(CALL, "/w", Grounds(environment={"PATH": "/evil"}))
+
+    assert other.exact != approval_of(CALL, "/w", Grounds(environment={"PATH": "/bin"})).exact
+
+
+def test_another_content_of_the_workspace_has_another_digest() -> None:
+    """A script behind the line may have changed; what runs beside the call may change it too."""
+    other, one = (approval_of(CALL, "/w", Grounds(tree=tree)) for tree in ("b", "a"))
+
+    assert other.digest != one.digest
+    assert other.exact == one.exact
+
+
+def test_the_same_call_in_a_later_answer_has_another_digest() -> None:
+    """Models repeat ids: a yes is for one call."""
+    later = replace(CALL, message_id="m2")
+
+    assert approval_of(later, "/w").digest != approval_of(CALL, "/w").digest
+
+
+def test_hidden_characters_are_shown_and_warned_of() -> None:
+    """The command itself stays exactly what would run."""
+    tricky = replace(CALL, args={"command": "rm \u202egnp.exe"})
+
+    approval = approval_of(tricky, "/w")
+
+    assert approval.command == "rm \u202egnp.exe"
+    assert "\\u202e" in approval.shown
+    assert [warning.partition(":")[0] for warning in approval.warnings] == ["command"]
+
+
+@pytest.mark.parametrize(
+    "args", [{"a": [{"b\u200b": "c"}]}, {"a\u200b": 1}, {"a": {"b": ["\u202e"]}}]
+)
+def test_arguments_of_all_depths_are_warned_of(args: dict[str, Any]) -> None:
+    """In keys and lists too, and in the name of the argument itself."""
+    assert approval_of(replace(CALL, name="other", args=args), "/w").warnings

@@ -1,0 +1,488 @@
+"""The policy says whether a call runs, waits for a person, or does not run."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.parts import settings
+
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.tools import PolicyRule, Tools
+from daruma.tools.builtin_tools import BUILTIN_TOOLS
+from daruma.tools.calls.policy.policy import (
+    NONE,
+    UNTOLD,
+    argument,
+    check_named,
+    check_profile,
+    decide,
+    may_fit,
+    shows,
+    surely_fits,
+)
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.tool import Effect, Tool
+
+BUILTIN = {tool.name: tool for tool in BUILTIN_TOOLS}
+COMMAND = BUILTIN["run_command"]
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+(SHOUT,) = Registry([shout]).visible(Tools(), ())
+
+
+def policy(**rules: Any) -> Tools:
+    return settings(tools={"policy": rules}).tools
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pytest",
+        "pytest -x -q",
+        "python -m pytest -vv tests/test_a.py::test_b",
+        "python3 -m pytest",
+        "  ruff check src  ",
+        "ruff format --check .",
+        "git status",
+        "git diff",
+        "git log --oneline",
+    ],
+)
+def test_known_safe_commands_run_at_once(line: str) -> None:
+    """They only look, or run what verification runs anyway."""
+    assert decide(COMMAND, {"command": line}, Tools()).decision == "allow"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls",
+        "pytest; rm -rf .",
+        "pytest\nrm -rf .",
+        "pytest && rm x",
+        "pytest | sh",
+        "pytest > conftest.py",
+        "pytest $(rm x)",
+        "pytest `rm x`",
+        "pytest ../elsewhere",
+        "pytest tests/../../elsewhere",
+        "pytest /etc",
+        "pytest ~/x",
+        "pytest -p evil",
+        "pytest --rootdir=/",
+        "ruff check --fix",
+        "ruff format .",
+        "git push",
+        "git diff --output=x",
+        "git log --oneline --output=x",
+        "xpytest",
+        "",
+    ],
+)
+def test_all_other_commands_are_confirmed(line: str) -> None:
+    """Whole lines are compared: nothing may be hung on to a safe one."""
+    rule = decide(COMMAND, {"command": line}, Tools())
+
+    assert (rule.decision, rule.required) == ("confirm", False)
+    assert rule.reason
+
+
+@pytest.mark.parametrize("args", [{}, {"command": ["pytest"]}, {"command": None}])
+def test_a_command_that_is_no_text_is_not_safe(args: dict[str, Any]) -> None:
+    """What can not be read is not taken for harmless."""
+    assert decide(COMMAND, args, Tools()).decision == "confirm"
+
+
+def test_a_safe_command_elsewhere_is_confirmed() -> None:
+    """In another directory the same words may run other things."""
+    assert decide(COMMAND, {"command": "pytest", "cwd": "sub"}, Tools()).decision == "confirm"
+
+
+@pytest.mark.parametrize("tool", [*BUILTIN.values(), SHOUT], ids=lambda tool: tool.name)
+def test_what_is_no_command_is_allowed(tool: Any) -> None:
+    """Looking and editing in the workspace, and the tools that the application passed in."""
+    if tool is not COMMAND:
+        assert decide(tool, {"command": "rm -rf ."}, Tools()).decision == "allow"
+
+
+def test_an_applications_own_run_command_is_its_own_affair() -> None:
+    """Only the built-in tool is known to take a shell line."""
+    assert decide(SHOUT, {"command": "rm"}, Tools()).decision == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rules", "decision"),
+    [
+        ({"shout": "deny"}, "deny"),
+        ({"sh*": "confirm"}, "confirm"),
+        ({"*": "deny", "shout": "allow"}, "deny"),
+        ({"shout": "allow", "*": "deny"}, "deny"),
+        ({"*": "confirm", "shout": "allow"}, "allow"),
+        ({"shout(text=*)": "confirm", "shout": "allow"}, "confirm"),
+        ({"shout": "confirm", "sh*(text=*)": "allow"}, "allow"),
+        ({"sh*(text=*)": "confirm", "shout(text=*)": "allow"}, "allow"),
+        ({"sh*": "confirm", "*": "allow"}, "confirm"),
+        ({"*": "allow", "sh*": "confirm"}, "allow"),
+        ({"shout(text=quiet)": "deny", "shout": "confirm"}, "confirm"),
+        ({"SHOUT": "deny"}, "allow"),
+        ({"other": "deny"}, "allow"),
+    ],
+)
+def test_the_order_of_rules(rules: dict[str, str], decision: str) -> None:
+    """Deny, then arguments before none, an exact name before a pattern, then the first given."""
+    assert decide(SHOUT, {"text": "hey"}, policy(**rules)).decision == decision
+
+
+def test_the_users_rule_goes_over_the_built_in_one() -> None:
+    """A safe command can be denied, any other one allowed."""
+    assert decide(COMMAND, {"command": "pytest"}, policy(run_command="deny")).decision == "deny"
+    assert decide(COMMAND, {"command": "rm x"}, policy(run_command="allow")).decision == "allow"
+
+
+def test_a_rule_keeps_all_it_says() -> None:
+    """TL-13: whether it is required, what a denial does, and why."""
+    given = {"decision": "confirm", "required": True, "deny_effect": "continue", "reason": "why"}
+
+    assert decide(SHOUT, {}, policy(shout=given)) == PolicyRule.model_validate(given)
+
+
+MCP = replace(SHOUT, origin="mcp")
+
+
+def test_the_tools_of_a_server_are_confirmed_unless_they_only_look() -> None:
+    """Nobody here has read what they do; a rule of the user's goes over that."""
+    assert decide(MCP, {}, Tools()).decision == "confirm"
+    assert decide(MCP, {}, Tools()).reason
+    assert decide(replace(MCP, effect="none"), {}, Tools()).decision == "allow"
+    assert decide(MCP, {}, policy(shout="allow")).decision == "allow"
+
+
+EDITOR = BUILTIN["str_replace_editor"]
+
+COMMANDS = {"run_command": "confirm", "run_command(git *)": "allow", "run_command(rm *)": "deny"}
+
+
+@pytest.mark.parametrize(
+    ("args", "decision"),
+    [
+        ({"command": "git log"}, "allow"),
+        ({"command": "git log; ls"}, "confirm"),
+        ({"command": "git log && r''m x"}, "deny"),
+        ({"command": "git log $X"}, "confirm"),
+        ({"command": "$X y"}, "deny"),
+        ({"command": "git log <<X"}, "deny"),
+        ({"command": "git log 'open"}, "deny"),
+        ({"command": "ls"}, "confirm"),
+        ({"command": ["git", "log"]}, "deny"),
+        ({}, "deny"),
+    ],
+)
+def test_commands_are_allowed_whole_and_denied_in_part(args: Any, decision: str) -> None:
+    """In doubt whether a rule fits, it holds if it denies, and does not if it allows."""
+    assert decide(COMMAND, args, policy(**COMMANDS)).decision == decision
+
+
+@pytest.mark.parametrize(
+    ("key", "line", "held"),
+    [
+        ("run_command(command=git push*)", "git push x", True),
+        ("run_command(command=git push*)", "ls; 'git' push x", True),
+        ("run_*(command=git push*)", "cat <<X", True),
+        ("run_*(command=git push*)", "git status", False),
+    ],
+)
+def test_a_pattern_for_a_whole_command_sees_through_quotes_too(
+    key: str, line: str, held: bool
+) -> None:
+    """However the user wrote the rule, and an allowing one takes no shell operator."""
+    assert (decide(COMMAND, {"command": line}, policy(**{key: "deny"})).decision == "deny") is held
+    assert decide(
+        COMMAND, {"command": "a; b"}, policy(**{"run_*(command=*)": "allow"})
+    ).decision == ("confirm")
+
+
+LINES = st.text("git psuh;&|$(){}<>`'\"\\\n", max_size=20)
+VALUES = st.none() | st.booleans() | st.floats() | LINES | st.text(max_size=5)
+ARGS = st.dictionaries(
+    st.sampled_from(["command", "path", "text", "cwd"]),
+    VALUES
+    | st.lists(VALUES, max_size=2)
+    | st.dictionaries(st.text(max_size=2), VALUES, max_size=2),
+    max_size=3,
+)
+KEYS = st.sampled_from([
+    "*", "run_command", "run_command(*)", "run_command(git *)", "run_command(git push *)", "run_*",
+    "run_command(cwd=a/**)", "str_*(path=src/**)", "*(path=*.py)", "*(command=*)", "shout(text=*)",
+])  # fmt: skip
+POLICIES = st.dictionaries(KEYS, st.sampled_from(["allow", "confirm", "deny"]), max_size=4)
+TOOLS = st.sampled_from([*BUILTIN.values(), SHOUT, MCP])
+
+
+@given(TOOLS, ARGS, POLICIES, KEYS)
+def test_a_rule_that_denies_never_lets_more_run(
+    tool: Any, args: dict[str, Any], rules: dict[str, str], key: str
+) -> None:
+    """Nor do any arguments, of whatever type, make the policy fail."""
+    before = decide(tool, args, policy(**rules)).decision
+    after = decide(tool, args, policy(**rules | {key: "deny"})).decision
+
+    assert after in {before, "deny"} or rules.get(key) == before
+
+
+@given(st.text("git push -ab'\";&|$(){}<>`\\\n*?[]~#!=", max_size=40))
+def test_no_line_with_an_operator_is_allowed_by_its_beginning(line: str) -> None:
+    """What a rule allows is one simple command: nothing in it means anything to a shell."""
+    rules = policy(**{"run_command(git *)": "allow", "run_command(*)": "allow"})
+
+    if decide(COMMAND, {"command": line}, rules).decision == "allow":
+        unquoted = re.sub(r"'[^']*'|\"[^\"$`\\]*\"", "", line)
+        assert not set(unquoted) & set(";&|$(){}<>`\\\n*?[]#!'\"")
+
+
+@pytest.mark.parametrize(
+    "args", [{"path": [[[["x"]]] * 3]}, {"path": 10**5000}, {"path": "a/" * 5000}]
+)
+def test_what_can_not_be_looked_at_is_taken_for_the_worse(args: dict[str, Any]) -> None:
+    """A denial holds, a permission does not."""
+    for _ in range(30):
+        args = {"path": [args["path"]]} if isinstance(args["path"], list) else args
+
+    assert decide(EDITOR, args, policy(**{"*(path=x/**)": "deny"})).decision == "deny"
+    rules = policy(**{"*(path=**)": "allow", "*": "confirm"})
+    assert decide(EDITOR, args, rules).decision == "confirm"
+
+
+# --- Which arguments fit a pattern for sure, and which may.
+
+
+@pytest.mark.parametrize(
+    ("glob", "value"),
+    [
+        ("secrets/**", "secrets/a"),
+        ("secrets/**", "./secrets//a/b"),
+        ("secrets/**", "src/../secrets/a"),
+        ("secrets/**", "SECRETS/a"),
+        ("secrets/**", "secrets"),
+        ("./secrets//**", "secrets/a"),
+        ("secrets/**", "/home/me/project/secrets/a"),
+        ("secrets/**", "../project/secrets/a"),
+        ("secrets/**", "~/project/secrets/a"),
+        ("secrets/**", ["src/a", "secrets/a"]),
+        ("secrets/**", {"secrets/a": 1}),
+        ("*.env", "deep/down/.env"),
+        (".env", "deep/.env"),
+        ("src/*.py", "src/a.py"),
+        ("src/*.py", "src/deep/a.py"),
+        ("secrets/**", "secrets/../src/a"),
+        ("*", 5),
+        ("1*", 100),
+        ("true", True),
+        ("null", None),
+        ("[[]]", []),
+        ("caf\u00e9", "CAFE\u0301"),
+    ],
+)
+def test_what_may_be_meant_may_fit(glob: str, value: Any) -> None:
+    """As text or as a path; one that is absolute or leads out may lead back in."""
+    assert may_fit(value, glob)
+
+
+@pytest.mark.parametrize(
+    ("glob", "value"),
+    [
+        ("secrets/**", "src/a"),
+        ("secrets/**", "src/secrets/a"),
+        ("secrets/**", "secretsX"),
+        ("1*", 2),
+        ("x", []),
+    ],
+)
+def test_what_is_something_else_does_not_fit(glob: str, value: Any) -> None:
+    """A denial of one folder does not forbid the others."""
+    assert not may_fit(value, glob)
+
+
+@pytest.mark.parametrize(
+    ("name", "glob", "value", "fits"),
+    [
+        ("path", "src/**", "src/a.py", True),
+        ("path", "src/**", "./src//b/../a.py", True),
+        ("path", "src/**", "src/../secrets/a", False),
+        ("path", "src/**", "src", False),
+        ("path", "src/**", "../src/a", False),
+        ("path", "src/**", "/src/a", False),
+        ("path", "**", "../x", False),
+        ("path", "*", "/etc/passwd", False),
+        ("path", "*.md", "a/../../x.md", False),
+        ("path", "~/**", "~/x", False),
+        ("path", "*.md", "docs/x.md", True),
+        ("path", "/data/**", "/data/x", True),
+        ("path", "/data/**", "/data/../etc/x", False),
+        ("path", "/data/**", "data/x", False),
+        ("paths", "tmp/**", ["tmp/a", "tmp/b"], True),
+        ("paths", "tmp/**", ["tmp/a", "src/b"], False),
+        ("paths", "SRC/**", "src/a", False),
+        ("amount", "1?", 10, True),
+        ("amount", "1?", 1000, False),
+        ("text", "a*", "a/../b", True),
+    ],
+)
+def test_only_what_stays_inside_fits_surely(name: str, glob: str, value: Any, fits: bool) -> None:
+    """All that a list holds must fit, a path without leaving the folder."""
+    assert surely_fits(name, value, glob) is fits
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [({"a": 1}, 1), ({}, "x")],
+)
+def test_an_argument_that_was_left_out_has_its_default(args: Any, expected: Any) -> None:
+    """A rule speaks of what the tool will get."""
+    schema = {"properties": {"a": {"default": "x"}, "b": {}, "c": {}}, "required": ["c"]}
+
+    assert argument(args, schema, "a") == expected
+    assert argument(args, schema, "b") is UNTOLD
+    assert argument(args, schema, "c") is NONE
+    assert argument(args, schema, "d") is NONE
+
+
+@given(st.text("ab/.~*", max_size=12))
+def test_what_surely_fits_may_fit(path: str) -> None:
+    """The two answers never cross: a denial holds wherever a permission would."""
+    for glob in ("a/**", "**", "*", "a/*", "/a/**", "b*"):
+        if surely_fits("path", path, glob):
+            assert may_fit(path, glob)
+            assert ".." not in path.split("/")[:1]
+
+
+# --- A profile decides which tools the model is shown.
+
+
+async def nothing(*_: Any) -> str:
+    return ""
+
+
+EFFECTS: dict[str, Effect] = {
+    "search": "none",
+    "search_knowledge": "none",
+    "hybrid_search": "external",
+    "web_search": "external",
+    "get_knowledge_graph_context": "none",
+    "web_search_all": "none",
+    "pay": "external",
+    "run_command": "workspace",
+}
+TOOLS_PROFILES = [Tool(name, "", {}, nothing, effect=effect) for name, effect in EFFECTS.items()]
+
+
+def shown(**given: Any) -> list[str]:
+    return [tool.name for tool in TOOLS_PROFILES if shows(Tools(**given), tool)]
+
+
+@pytest.mark.parametrize("profile", [None, "all"])
+def test_without_a_profile_all_are_shown(profile: str | None) -> None:
+    """TL-06."""
+    assert shown(profile=profile) == list(EFFECTS)
+
+
+def test_read_only_shows_what_changes_nothing() -> None:
+    """TL-06: nothing that writes, runs or reaches outside."""
+    assert shown(profile="read_only") == [name for name in EFFECTS if EFFECTS[name] == "none"]
+
+
+def test_the_librarian_has_exactly_its_four() -> None:
+    """AS-02."""
+    assert shown(profile="librarian_retrieval") == [
+        "search_knowledge",
+        "hybrid_search",
+        "web_search",
+        "get_knowledge_graph_context",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (("pay",), ["pay"]),
+        (("web_*", "pa?"), ["web_search", "web_search_all", "pay"]),
+        (("PAY",), []),
+        ((), []),
+    ],
+)
+def test_a_profile_of_ones_own_lists_names_or_patterns(
+    patterns: tuple[str, ...], expected: list[str]
+) -> None:
+    """TL-06."""
+    assert shown(profile="mine", profiles={"mine": patterns}) == expected
+
+
+def test_a_profile_of_ones_own_goes_before_a_built_in_one() -> None:
+    """What the user wrote counts."""
+    assert shown(profile="read_only", profiles={"read_only": ("pay",)}) == ["pay"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "hint"), [("readonly", "did you mean 'read_only'"), ("mien", "did you mean 'mine'")]
+)
+def test_a_profile_that_is_not_there_is_an_error(profile: str, hint: str) -> None:
+    """It names the nearest and all there are; nothing is shown by accident."""
+    settings = Tools(profile=profile, profiles={"mine": ()})
+    expected = f"{hint}.*There are: all, read_only, librarian_retrieval, mine$"
+
+    with pytest.raises(SettingsError, match=expected):
+        check_profile(settings)
+    with pytest.raises(SettingsError):
+        shows(settings, TOOLS_PROFILES[0])
+
+
+def test_a_profile_can_be_asked_for_by_its_name() -> None:
+    """An expert's, which is no setting; the error says of none where it stands."""
+    settings = Tools(profiles={"mine": ()})
+
+    for name in ("mine", "read_only", None):
+        check_named(name, settings)
+    with pytest.raises(SettingsError, match=r"^there is no profile 'mien'; did you mean 'mine'"):
+        check_named("mien", settings)
+
+
+# --- A rule of the policy that can not be about any call is an error, not a silence.
+
+
+def pay(amount: int) -> str:
+    """Pay."""
+    return str(amount)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("Pay", "there is no tool 'Pay'; did you mean 'pay'?"),
+        ("runCommand", "did you mean 'run_command'?"),
+        ("str_replace_edtor", "did you mean 'str_replace_editor'?"),
+        ("str_replace_edtor(path=secrets/**)", "did you mean 'str_replace_editor'?"),
+        ("str_replace_editor(file=secrets/**)", "'str_replace_editor' has no argument 'file'"),
+        ("pay(amont=1*)", "'pay' has no argument 'amont'; it has: amount"),
+    ],
+)
+def test_a_rule_about_nothing_is_refused(key: str, said: str) -> None:
+    """A prohibition that is misspelt would hold for nothing, and nobody would know."""
+    with pytest.raises(SettingsError) as error:
+        Registry([pay]).check(Tools(policy={key: "deny"}))
+
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "key", ["pay", "pay(amount=1)", "pay_*", "Pay*", "refund", "mcp__notes__write"]
+)
+def test_a_rule_may_be_about_tools_that_are_not_there(key: str) -> None:
+    """Settings are shared by graphs with other tools."""
+    Registry([pay]).check(Tools(policy={key: "deny"}))

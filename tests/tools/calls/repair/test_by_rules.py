@@ -1,0 +1,443 @@
+"""The rules rung: what a call's arguments certainly meant, without asking anyone (TL-09, TL-10)."""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.tools.repair.corpus.offered import TOOLS, never
+
+from daruma.tools.calls.repair.by_rules import repaired_args, repaired_text
+from daruma.tools.calls.repair.json_reader import Refused, Repaired
+from daruma.tools.calls.tool import Effect, Tool
+
+# --- The rules rung: what is repaired, by which rungs, and what is refused with which problem.
+
+LIMIT = 300_000
+
+
+def tool(properties: Mapping[str, Any], *required: str, effect: Effect = "none") -> Tool:
+    """Return a tool with these properties and no others."""
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return Tool("act", "", {**schema, "additionalProperties": False}, never, effect=effect)
+
+
+ONE = tool({"a": {"type": "integer"}, "b": {"type": "string"}})
+
+
+@pytest.mark.parametrize(
+    ("raw", "args", "rungs"),
+    [
+        ('{"a": 1}', {"a": 1}, ()),
+        ('```json\n{"a": 1}\n```', {"a": 1}, ("code fence",)),
+        ("{'a': 1}", {"a": 1}, ("single quotes",)),
+        ('{"b": None}', {}, ("python literals", "null left out")),
+        ('{"a": 1, // one\n"b": "//"}', {"a": 1, "b": "//"}, ("comments",)),
+        ('{"a": 1,}', {"a": 1}, ("trailing comma",)),
+        ('{"b": "x\ty"}', {"b": "x\ty"}, ("raw newline in string",)),
+        ('"{\\"a\\": 1}"', {"a": 1}, ("doubled encoding",)),
+        ('not an object: "{}"', {}, ("doubled encoding",)),
+        ("not an object: [{}]", {}, ("list around the object",)),
+        ('{\\"b\\": \\"x\\"}', {"b": "x"}, ("doubled encoding",)),
+        ('{"arguments": {"a": 1}}', {"a": 1}, ("wrapper",)),
+        ('{"name": "Act", "input": "{\\"a\\": 1}"}', {"a": 1}, ("wrapper",)),
+        ('{"A": 1}', {"a": 1}, ("key spelling",)),
+        ('{"a": "1"}', {"a": 1}, ("number from text",)),
+        ('{"a": 1.0}', {"a": 1}, ("whole number",)),
+        ('{"a": 1}{"a": 1}', {"a": 1}, ("repeated object",)),
+        ('{"a": 1}}', {"a": 1}, ("extra closing bracket",)),
+        ('{"a": 1 "b": ""}', {"a": 1, "b": ""}, ("missing comma",)),
+        ('{a: 1, b: "x"}', {"a": 1, "b": "x"}, ("unquoted keys",)),
+        ('{"a": 1, "b": ""', {"a": 1, "b": ""}, ("missing closing brackets",)),
+        ('{"b": "\\d"}', {"b": "\\d"}, ("lone backslashes",)),
+        ('{"b": """x"""}', {"b": "x"}, ("triple quotes",)),
+        ("{“a”: 1}", {"a": 1}, ("typographic quotes",)),
+        ('Sure: {"a": 1} Done!', {"a": 1}, ("surrounding text",)),
+        ('{"a": 1}<|im_end|>', {"a": 1}, ("end marks",)),
+        (" ", {}, ("empty text",)),
+        ("nothing", {}, ("empty text",)),
+    ],
+)
+def test_each_rung_repairs_and_is_named(
+    raw: str, args: dict[str, Any], rungs: tuple[str, ...]
+) -> None:
+    """TL-10: a certain reading is found, and the audit can say how."""
+    assert repaired_text(raw, ONE, max_bytes=LIMIT) == Repaired(args, rungs)
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        ("", "invalid_args"),
+        ("{}", "invalid_args"),
+        ('{"a": 1}{"a": 2}', "invalid_json"),
+        ('{"a": 1, "a": 2}', "invalid_json"),
+        ('{"a": NaN}', "invalid_json"),
+        ('{"a": 1, "c": 2}', "invalid_args"),
+        ('{"a": 1e999}', "invalid_json"),
+        ('{"a": ' + "9" * 5_000 + "}", "invalid_json"),
+        ('{"a": 1} but "b": 2', "invalid_json"),
+        ('b: {"a": 1}', "invalid_json"),
+        ("```json\n", "cut_off"),
+        ('{"a": 1', "cut_off"),
+        ('{"a": 1,', "cut_off"),
+        ('{"a": 1, "b": "x', "cut_off"),
+        ('{"a": 1, "b": nul', "cut_off"),
+        ('{"b": "x"', "cut_off"),
+        ('"{\\"a\\": 1', "cut_off"),
+        ('{"b": "say "hi"}', "invalid_json"),
+        ('{"b": """"Doc."""" , "a": 1}', "invalid_json"),
+        ('{"b": """}{"b": """}', "invalid_json"),
+        ('{\\"b\\": \\"x\\\\ny\\"}', "invalid_json"),
+        ("""{"b": 'x", "c": "y', "a": 1}""", "invalid_json"),
+        ("""{'b": "', "a': "", "a": 1}""", "invalid_json"),
+        ("[" * 65 + "]" * 65, "invalid_json"),
+        ('{"b": "\ud800"}', "invalid_json"),
+        ('{"b": "' + "x" * LIMIT + '"}', "too_large"),
+    ],
+)
+def test_what_is_not_certain_is_refused(raw: str, problem: str) -> None:
+    """Each refusal says of which kind it is: what was cut off is not to be asked about."""
+    given = tool(ONE.parameters["properties"], "a")
+
+    found = repaired_text(raw, given, max_bytes=LIMIT)
+
+    assert isinstance(found, Refused)
+    assert found.problem == problem
+
+
+@pytest.mark.parametrize("effect", ["workspace", "external"])
+def test_brackets_are_never_added_for_a_tool_that_changes_something(effect: Effect) -> None:
+    """A payload that lacks its end is refused, though all that the schema knows is there."""
+    whole = tool({"a": {"type": "string"}}, "a", effect=effect)
+
+    found = repaired_text('{"a": "x"', whole, max_bytes=LIMIT)
+
+    assert isinstance(found, Refused)
+    assert found.problem == "cut_off"
+    assert "was cut off: give the call again, with less in it" in found.reason
+
+
+INTEGER = {"type": "integer"}
+LIST = {"type": "array", "items": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "wanted"),
+    [
+        (INTEGER, "3", 3),
+        (INTEGER, "3.0", 3),
+        (INTEGER, 3.0, 3),
+        (INTEGER, "12345678901234567890", 12345678901234567890),
+        ({"type": "number"}, "0.5", 0.5),
+        ({"type": "boolean"}, "true", True),
+        ({"anyOf": [INTEGER, {"type": "null"}]}, "null", None),
+        ({"anyOf": [INTEGER, {"type": "string"}]}, "3", "3"),
+        ({"anyOf": [INTEGER, {"type": "string"}]}, 3.0, 3),
+        ({"type": "string"}, "null", "null"),
+        (LIST, "x", ["x"]),
+        (LIST, '["x", "y"]', ["x", "y"]),
+        ({"type": "array", "items": INTEGER}, "3", [3]),
+        ({"type": "object"}, '{"x": [1]}', {"x": [1]}),
+        ({"enum": ["low", "high"]}, "LOW", "low"),
+        ({"$ref": "#/$defs/Whole"}, "3", 3),
+    ],
+)
+def test_a_value_becomes_its_type_where_nothing_is_lost(
+    schema: dict[str, Any], given: Any, wanted: Any
+) -> None:
+    """TL-10: and it stays as it is where the schema takes it as it is."""
+    act = tool({"k": schema})
+    act = Tool("act", "", {**act.parameters, "$defs": {"Whole": INTEGER}}, never)
+
+    found = repaired_args({"k": given}, act)
+
+    assert isinstance(found, Repaired)
+    assert (found.args, type(found.args["k"])) == ({"k": wanted}, type(wanted))
+
+
+@pytest.mark.parametrize(
+    ("schema", "given"),
+    [
+        (INTEGER, "007"),
+        (INTEGER, "1,000"),
+        (INTEGER, "3.5"),
+        (INTEGER, 2.0**60),
+        (INTEGER, True),
+        ({"type": "string"}, 3),
+        ({"type": "boolean"}, 1),
+        ({"type": "boolean"}, "yes"),
+        (LIST, "x, y"),
+        (LIST, "[x"),
+        (LIST, None),
+        ({**LIST, "minItems": 2}, "x"),
+        ({"enum": ["a-b", "ab"]}, "AB"),
+        ({"type": "object"}, "[1]"),
+        ({"anyOf": [INTEGER, {"type": "boolean"}, {"type": "string", "pattern": "x"}]}, "3"),
+        ({"anyOf": [{"type": "array", "items": INTEGER}, INTEGER]}, "3"),
+    ],
+)
+def test_a_value_with_two_meanings_is_refused(schema: dict[str, Any], given: Any) -> None:
+    """Zeros, separators and other types' words may mean something."""
+    found = repaired_args({"k": given}, tool({"k": schema}, "k"))
+
+    assert isinstance(found, Refused)
+    assert found.problem == "invalid_args"
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted"),
+    [
+        ({"maxResults": 1}, {"max_results": 1}),
+        ({"max-results": 1, "Path": "x"}, {"max_results": 1, "path": "x"}),
+        ({"maxResults": 1, "MAX_RESULTS": 1}, None),
+        ({"maxResults": 1, "max_results": 1}, None),
+        ({"results": 1}, None),
+        ({"path": "x", "why": "because"}, None),
+    ],
+)
+def test_a_key_is_renamed_only_without_a_rival(
+    args: dict[str, Any], wanted: dict[str, Any] | None
+) -> None:
+    """TL-10: case and separators are spelling; anything else is another key, and never dropped."""
+    found = repaired_args(args, tool({"max_results": INTEGER, "path": {"type": "string"}}))
+
+    assert (found.args if isinstance(found, Repaired) else None) == wanted
+
+
+def open_to(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema that allows keys beside those it names."""
+    return {"type": "object", "properties": properties, "additionalProperties": True}
+
+
+def test_a_mended_text_has_no_unknown_keys() -> None:
+    """A key that nobody knows may be what is left of several; a sound text may have it."""
+    either = {"anyOf": [{"required": ["a"]}, {"required": ["z"]}]}
+    unsaid = Tool("act", "", {"type": "object", "properties": {"a": INTEGER}, **either}, never)
+    act = Tool("act", "", open_to({"a": INTEGER}), never)
+
+    assert isinstance(repaired_text("{'a': 1, 'z': 2}", unsaid, max_bytes=LIMIT), Refused)
+    assert repaired_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
+
+
+def test_a_value_in_parentheses_is_no_list() -> None:
+    """In Python it takes a comma to be one."""
+    act = tool({"k": LIST})
+
+    assert isinstance(repaired_text('{"k": ("x")}', act, max_bytes=LIMIT), Refused)
+    assert repaired_text('{"k": ("x",)}', act, max_bytes=LIMIT) == Repaired(
+        {"k": ["x"]}, ("trailing comma", "python literals")
+    )
+
+
+def test_rivals_stay_as_they_are_where_other_keys_are_allowed() -> None:
+    """Which of the two was meant is for the tool to say."""
+    act = Tool("act", "", open_to({"max_results": INTEGER}), never)
+    args = {"maxResults": 1, "MAX_RESULTS": 2}
+
+    assert repaired_args(args, act) == Repaired(args, ())
+
+
+def test_a_wrapper_that_is_an_argument_stays() -> None:
+    """A tool may have an argument called ``input``."""
+    act = tool({"input": {"type": "object"}})
+
+    assert repaired_args({"input": {"a": 1}}, act) == Repaired({"input": {"a": 1}}, ())
+
+
+def test_a_call_of_another_tool_inside_is_refused() -> None:
+    """The name says that these arguments were for something else."""
+    found = repaired_args({"name": "other", "arguments": {"a": 1}}, ONE)
+
+    assert isinstance(found, Refused)
+    assert "other" in found.reason
+
+
+def test_deep_arguments_are_refused() -> None:
+    """What was read elsewhere may be nested as deep as Python can stand."""
+    deep: dict[str, Any] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+
+    assert isinstance(repaired_args(deep, tool({"a": {"type": "object"}})), Refused)
+
+
+def test_a_schema_that_can_not_be_read_repairs_nothing() -> None:
+    """Nothing could be checked against it."""
+    broken = Tool("act", "", {"type": "object", "properties": {"a": {"$ref": "#/x"}}}, never)
+
+    found = repaired_args({"a": 1}, broken)
+
+    assert isinstance(found, Refused)
+
+
+PIECES = ["[", "{", '"', "'", "\\", '{"a":', "{}", '{"a":1}', "/*", "//", "#", ",", "`", "“", "0"]
+PIECES += ["a ", '"""', "[1,", "(", "<|a|>", '{"a":1 ', "\n", "\\u0000", '{"b":"x"', "\\d", "- "]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_large_and_hopeless_text_takes_no_time(piece: str) -> None:
+    """256 KB of anything is refused or read in a moment; ten times the usual is allowed for."""
+    text = piece * (262_144 // len(piece))
+    started = time.process_time()
+
+    for each in (text, '{"b": "' + text, '{"b": "' + text + '"}', '{"b": [' + text):
+        repaired_text(each, ONE, max_bytes=LIMIT)
+
+    assert time.process_time() - started < 10
+
+
+def test_tools_of_the_corpus_have_the_schemas_that_pydantic_writes() -> None:
+    """References and optional values are in them, so that both are tried."""
+    text = str(TOOLS["query_orders"].parameters) + str(TOOLS["create_event"].parameters)
+
+    assert "$ref" in text
+    assert "anyOf" in text
+
+
+# --- Any call of any schema, its structure damaged at random: refused, or what was meant.
+
+TEXT = st.text(alphabet="ab \"'\\{}[],:#/\n\t-1é", max_size=10)
+KEYS = st.sampled_from(["path", "old_str", "newStr", "a", "b", "arguments", "name"])
+SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "string": TEXT,
+    "integer": st.integers(-(10**20), 10**20),
+    "number": st.floats(allow_nan=False, allow_infinity=False, width=32),
+    "boolean": st.booleans(),
+}
+EFFECTS: list[Effect] = ["none", "workspace"]
+STRINGS = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
+"""What is inside of a string is left alone: of a letter lost there nobody can know."""
+
+
+@st.composite
+def fields(draw: st.DrawFn, depth: int = 1) -> tuple[dict[str, Any], Any]:
+    """Draw a schema and a value that fits it."""
+    kind = draw(st.sampled_from([*SCALARS, "array", "object", "null"]))
+    if kind == "object" and depth:
+        return draw(objects(depth - 1))
+    if kind == "array" and depth:
+        schema, _ = draw(fields(0))
+        name = schema["anyOf"][0]["type"] if "anyOf" in schema else schema["type"]
+        values = draw(st.lists(SCALARS[name], max_size=3))
+        return {"type": "array", "items": {"type": name}}, values
+    name = draw(st.sampled_from(list(SCALARS)))
+    if kind == "null":
+        value = draw(st.none() | SCALARS[name])
+        return {"anyOf": [{"type": name}, {"type": "null"}]}, value
+    return {"type": name}, draw(SCALARS[name])
+
+
+@st.composite
+def objects(draw: st.DrawFn, depth: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw an object's schema and an object, some of whose optional keys are left out."""
+    drawn = {key: draw(fields(depth)) for key in draw(st.sets(KEYS, min_size=1, max_size=4))}
+    required = draw(st.sets(st.sampled_from(sorted(drawn))))
+    given_keys = [key for key in drawn if key in required or draw(st.booleans())]
+    schema = {
+        "type": "object",
+        "properties": {key: schema for key, (schema, _) in drawn.items()},
+        "required": sorted(required),
+        "additionalProperties": draw(st.sampled_from([False, False, None])),
+    }
+    if schema["additionalProperties"] is None:
+        del schema["additionalProperties"]
+    return schema, {key: drawn[key][1] for key in given_keys}
+
+
+@st.composite
+def damages(draw: st.DrawFn, text: str) -> str:
+    """Draw a text with one to three marks, quotes or its end damaged; what it says stays whole.
+
+    The places are those of the sound text: behind a lost quote everything looks like structure.
+    """
+    style = draw(st.sampled_from(["json", "json", "quotes", "breaks"]))
+    if style == "quotes":
+        text = STRINGS.sub(lambda m: "'" + m[0][1:-1].replace("'", "\\'") + "'", text)
+    if style == "breaks":
+        text = re.sub(r"\\.", lambda m: "\n" if m[0] == "\\n" else m[0], text)
+    strings = [found.span() for found in STRINGS.finditer(text)]
+    marks = [n for n, each in enumerate(text) if each in "{}[],:" and not _within(n, strings)]
+    quotes = [place for start, end in strings for place in (start, end - 1)]
+    # Of two lost quotes nobody can know: ["", ""] without them is [", "], which is as sound.
+    places = draw(st.sets(st.sampled_from(marks), max_size=3)) if marks else set()
+    places |= draw(st.sets(st.sampled_from(quotes), max_size=1)) if quotes else set()
+    for place in sorted(places, reverse=True):
+        text = text[:place] + draw(_instead(text[place])) + text[place + 1 :]
+    end = draw(st.sampled_from(["whole", "whole", "cut", "twice", "fence"]))
+    if end == "cut":
+        return text[
+            : draw(st.integers(min(1, len(text)), len(text)))
+        ]  # no text at all means no arguments
+    return {"twice": text + text, "fence": f"```json\n{text}\n```"}.get(end, text)
+
+
+def _instead(mark: str) -> st.SearchStrategy[str]:
+    """Draw what stands in a mark's place."""
+    other = {"{": "[", "}": "]", "[": "{", "]": "}", ",": " ", ":": "=", '"': "'", "'": '"'}[mark]
+    more = [] if mark in "\"'" else [f",{mark}", f"{mark} // {mark}\n"]  # a string stays whole
+    return st.sampled_from(["", mark + mark, other, *more])
+
+
+def _within(place: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in spans)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+@settings(max_examples=250, deadline=None)
+@given(data=st.data())
+def test_damaged_structure_is_refused_or_mended_as_meant(data: st.DataObject) -> None:
+    """TL-10: never anything else. What is JSON in spite of the damage says so with certainty."""
+    schema, meant = data.draw(objects())
+    effect: Effect = data.draw(st.sampled_from(EFFECTS))
+    tool = Tool("act", "", schema, never, effect=effect)
+    text = json.dumps(meant, ensure_ascii=data.draw(st.booleans()))
+    text = data.draw(damages(text))
+    assume(text.strip() and not _is_json(text))
+
+    found = repaired_text(text, tool, max_bytes=300_000)
+
+    assert isinstance(found, Refused) or dumped(found.args) == dumped(meant), (text, found)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_what_fits_is_left_as_it_is(data: st.DataObject) -> None:
+    """A call that needs no repair gets none, as text and as arguments."""
+    schema, meant = data.draw(objects())
+    tool = Tool("act", "", schema, never)
+
+    found = repaired_text(json.dumps(meant), tool, max_bytes=300_000)
+    same = repaired_args(meant, tool)
+
+    assume(not {"arguments", "name"} & meant.keys())
+    assert isinstance(found, Repaired)
+    assert isinstance(same, Repaired)
+    assert dumped(found.args) == dumped(same.args) == dumped(meant)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(alphabet="{}[](),:\"'`\\ntrue1 -.#/*“”é\n", max_size=60))
+def test_any_text_has_an_outcome(text: str) -> None:
+    """Whatever a model writes, nothing is raised."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+    found = repaired_text(text, Tool("act", "", schema, never), max_bytes=300_000)
+
+    assert isinstance(found, (Repaired, Refused))
+
+
+def dumped(args: dict[str, Any]) -> str:
+    """Return arguments as text, in which 1 and 1.0 are two."""
+    return json.dumps(args, sort_keys=True)

@@ -1,0 +1,182 @@
+"""Approvals: what they rest on, the question, the decision, and the last look before the run."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.parts import a_call, a_context, no_sandbox, settings
+
+from daruma.state.calls import Grounds, ToolTask, approval_of
+from daruma.tools.calls.approvals import check_permission, grounds_of, tree_now
+from daruma.tools.context import Context
+from daruma.tools.errors import NotPermitted, ToolError
+from daruma.tools.sandbox.sandbox import SandboxUnavailable
+
+# --- What an approval rests on: for commands all that confines them, for the rest the workspace.
+
+COMMAND = a_call("c1", name="run_command", args={"command": "make"})
+EDIT = a_call("c2", name="str_replace_editor")
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+async def confining() -> Any:
+    return SimpleNamespace(level="landlock", not_covered=("metadata",))
+
+
+CONTEXT = replace(a_context(tools=[shout]), open_sandbox=confining)
+
+
+async def test_a_command_rests_on_its_sandbox_its_environment_and_the_tree(tmp_path: Path) -> None:
+    """SA-01: the level, what that leaves open, and which programs it finds."""
+    found = await grounds_of(COMMAND, str(tmp_path), CONTEXT, tree="t1")
+
+    assert (found.sandbox, found.not_covered, found.tree) == ("landlock", ("metadata",), "t1")
+    assert "PATH" in found.environment
+
+
+async def test_what_differs_between_terminals_is_no_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A yes that was given in one holds in the other, but not with another PATH."""
+    before = await grounds_of(COMMAND, str(tmp_path), CONTEXT)
+    for name in ("TERM", "LANG", "TZ", "LC_ALL"):
+        monkeypatch.setenv(name, "another")
+    cosmetic = await grounds_of(COMMAND, str(tmp_path), CONTEXT)
+    monkeypatch.setenv("PATH", "/another")
+
+    assert cosmetic == before
+    assert await grounds_of(COMMAND, str(tmp_path), CONTEXT) != before
+
+
+async def test_another_tool_of_ours_rests_on_the_tree_alone(tmp_path: Path) -> None:
+    """No sandbox is opened for it."""
+    context = replace(CONTEXT, open_sandbox=no_sandbox)
+
+    assert await grounds_of(EDIT, str(tmp_path), context, tree="t1") == Grounds(tree="t1")
+
+
+@pytest.mark.parametrize(
+    ("call", "workspace"),
+    [(a_call("c3"), "/w"), (a_call("c4", name="gone"), "/w"), (COMMAND, None)],
+)
+async def test_what_works_in_no_workspace_rests_on_nothing(call: Any, workspace: Any) -> None:
+    """Tools of the application know no sandbox."""
+    context = replace(CONTEXT, open_sandbox=no_sandbox)
+
+    assert await grounds_of(call, workspace, context, tree="t1") == Grounds()
+
+
+async def test_a_sandbox_that_is_not_to_be_had_is_said(tmp_path: Path) -> None:
+    """SA-01: never a lower level instead."""
+    with pytest.raises(SandboxUnavailable):
+        await grounds_of(COMMAND, str(tmp_path), replace(CONTEXT, open_sandbox=no_sandbox))
+
+
+async def test_the_tree_changes_with_the_workspace(tmp_path: Path) -> None:
+    """And only with it; a task without a workspace has none."""
+    first = await tree_now(str(tmp_path), CONTEXT)
+    again = await tree_now(str(tmp_path), CONTEXT)
+    (tmp_path / "a").write_text("b")
+
+    assert first == again
+    assert await tree_now(str(tmp_path), CONTEXT) != first
+    assert await tree_now(None, CONTEXT) == ""
+
+
+async def test_a_workspace_that_is_gone_is_said(tmp_path: Path) -> None:
+    """One line, for the model."""
+    with pytest.raises(ToolError):
+        await tree_now(str(tmp_path / "gone"), CONTEXT)
+
+
+# --- Between a yes and the run of a call the world may have become another.
+
+COMMAND_PERMISSION = a_call("c1", name="run_command", args={"command": "make all"})
+
+
+def context(**policy: Any) -> Context:
+    return a_context(tools=[shout], given=settings(tools={"policy": policy}))
+
+
+async def approved(call: ToolTask, workspace: str, at: Context) -> ToolTask:
+    exact = approval_of(call, workspace, await grounds_of(call, workspace, at)).exact
+    return replace(call, approved=exact)
+
+
+async def check(call: ToolTask, at: Context, workspace: str | None = None) -> None:
+    tool = at.tools.named(call.name)
+    assert tool is not None
+    await check_permission(call, tool, workspace, at)
+
+
+async def test_what_needs_nobody_may_run() -> None:
+    """TL-12: allowed without a rule."""
+    await check(a_call("c1"), context())
+
+
+async def test_what_the_policy_now_denies_may_not() -> None:
+    """A thread may be resumed under other settings."""
+    with pytest.raises(NotPermitted, match="denied by policy"):
+        await check(replace(a_call("c1"), approved="yes"), context(shout="deny"))
+
+
+async def test_what_now_needs_a_person_may_not_without_one() -> None:
+    """TL-15: never unapproved."""
+    with pytest.raises(NotPermitted, match="a person has to approve"):
+        await check(a_call("c1"), context(shout="confirm"))
+
+
+async def test_what_was_approved_may_run(tmp_path: Path) -> None:
+    """The workspace's content may have changed since: other calls run beside this one."""
+    at = context()
+    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
+    (tmp_path / "new.txt").write_text("by a sibling")
+
+    await check(call, at, str(tmp_path))
+
+
+async def another_sandbox() -> Any:
+    return SimpleNamespace(level="namespace", not_covered=())
+
+
+async def test_what_was_approved_for_another_sandbox_may_not(tmp_path: Path) -> None:
+    """SA-01: a level is never lowered silently, nor is a yes stretched to another one."""
+    confined = replace(context(), open_sandbox=another_sandbox)
+    call = await approved(COMMAND_PERMISSION, str(tmp_path), confined)
+
+    with pytest.raises(NotPermitted, match="is not what would run now"):
+        await check(call, context(), str(tmp_path))
+
+
+async def with_network() -> Any:
+    return SimpleNamespace(level="namespace", not_covered=("the network",))
+
+
+async def test_what_was_approved_without_the_network_may_not_with_it(tmp_path: Path) -> None:
+    """TL-13: the level is the same, what it leaves open is not what was shown."""
+    confined = replace(context(), open_sandbox=another_sandbox)
+    call = await approved(COMMAND_PERMISSION, str(tmp_path), confined)
+
+    with pytest.raises(NotPermitted, match="is not what would run now"):
+        await check(call, replace(context(), open_sandbox=with_network), str(tmp_path))
+
+
+async def test_a_yes_to_something_else_is_none(tmp_path: Path) -> None:
+    """TL-13: other arguments, another folder, another call of the same."""
+    at = context()
+    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
+    (tmp_path / "sub").mkdir()
+
+    for other, folder in (
+        (replace(call, args={"command": "make none"}), tmp_path),
+        (replace(call, message_id="m2"), tmp_path),
+        (call, tmp_path / "sub"),
+    ):
+        with pytest.raises(NotPermitted):
+            await check(other, at, str(folder))

@@ -1,0 +1,532 @@
+"""From the calls of a model's answer to tool tasks, in the order of TL-12. Pure."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from tests.parts import settings
+
+from daruma.state.calls import ToolTask
+from daruma.state.conversation import Clarification
+from daruma.tools.calls.parse import Call
+from daruma.tools.calls.registry import Registry
+from daruma.tools.calls.resolve import filled, tool_task, tool_tasks, with_arguments
+from daruma.tools.calls.tool import Canonical, Tool
+from daruma.tools.calls.visible import Offer
+
+# --- A call goes on with what was known of it, where it is the one that was meant.
+
+MILK = Clarification(
+    call_id="m:1",
+    target_action="create_reminder",
+    partial_args={"title": "Milk", "notes": "cold"},
+    missing_fields=("reminder_date",),
+    status="resumed",
+)
+BREAD = replace(MILK, call_id="m:2", partial_args={"title": "Bread"})
+TIMED = replace(
+    MILK, target_action="create_schedule_task", partial_args={"due_time": "09:00"}, call_id="m:3"
+)
+DAY = "2031-05-05"
+
+
+def offer(*known: Clarification) -> Offer:
+    tools = Registry().visible(settings().tools, {"assistant"})
+    return Offer(tools, asks=True, resuming=known)
+
+
+@pytest.mark.parametrize(
+    ("args", "whole"),
+    [
+        ({}, {"title": "Milk", "notes": "cold"}),
+        ({"date": DAY}, {"title": "Milk", "notes": "cold", "reminder_date": DAY}),
+        ({"title": "Milk", "date": DAY}, {"title": "Milk", "notes": "cold", "reminder_date": DAY}),
+        ({"title": "Eggs", "date": DAY}, {"title": "Eggs", "reminder_date": DAY}),
+        ({"notes": "warm"}, {"title": "Milk", "notes": "warm"}),
+    ],
+)
+def test_what_the_call_gives_wins(args: dict[str, Any], whole: dict[str, Any]) -> None:
+    """One that says something else than was known is given only what it can not do without."""
+    found = filled("create_reminder", args, offer(MILK))
+
+    assert (found.call.args, found.continues) == (whole, "m:1")
+
+
+def test_a_call_of_another_tool_is_left_alone() -> None:
+    """As is any call where nothing is known."""
+    assert filled("create_todo", {"title": "a"}, offer(MILK)).call.args == {"title": "a"}
+    assert filled("create_reminder", {}, offer(), "m:9") == (
+        (("create_reminder", {}, (), ())),
+        "m:9",
+    )
+
+
+def test_a_call_by_the_name_it_was_promoted_from_goes_on() -> None:
+    """What is known makes a scheduled task of the todo, as it did before."""
+    found = filled("create_todo", {"title": "Milk"}, offer(TIMED))
+
+    assert found.call.name == "create_schedule_task"
+    assert found.call.args == {"title": "Milk", "due_time": "09:00"}
+
+
+def test_no_two_calls_go_on_with_the_same() -> None:
+    """In their order, unless one names what it is about."""
+    by_order = titles({"date": DAY}, {"date": DAY})
+    by_name = titles({"title": "Bread", "date": DAY}, {"date": DAY})
+
+    assert by_order == [("Milk", "m:1"), ("Bread", "m:2")]
+    assert by_name == [("Bread", "m:2"), ("Milk", "m:1")]
+
+
+def titles(*calls: dict[str, Any]) -> list[tuple[str, str]]:
+    """The titles of the tasks that calls of create_reminder become, and what they go on with."""
+    made = [{"name": "create_reminder", "args": a, "id": f"c{n}"} for n, a in enumerate(calls)]
+    tasks = tool_tasks(AIMessage("", tool_calls=made, id="m"), offer(MILK, BREAD))
+    return [(task.args["title"], task.continues) for task in tasks]
+
+
+# --- A call lacks what its tool says is asked for, and nothing else is wrong with it.
+
+NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
+
+
+@tool
+def book(name: str, seats: int, day: str, note: str = "") -> str:
+    """Book a table."""
+    return name + str(seats) + day + note
+
+
+book.metadata = {
+    "daruma": {
+        "argument_aliases": {"date": "day"},
+        "dates": {"day": "date"},
+        "ask_for": {"day": "On which day?", "name": "For whom?"},
+    }
+}
+WHOLE = {"name": "Ann", "seats": 2, "day": "2026-11-25"}
+
+
+def become(args: dict[str, Any] | str, *, asks: bool = True, **given: Any) -> ToolTask:
+    """What a call becomes; arguments as a text are such as could not be read."""
+    tools = settings(tools={"call_repair_attempts": 0} | given).tools
+    offer = Offer(Registry([book]).visible(tools, ()), settings=tools, now=NOW, asks=asks)
+    made = {"name": "book", "args": args, "id": "c1"}
+    bad = [{**made, "type": "invalid_tool_call", "error": None}] if isinstance(args, str) else []
+    good = [] if isinstance(args, str) else [made]
+    (task,) = tool_tasks(AIMessage("", tool_calls=good, invalid_tool_calls=bad, id="m"), offer)
+    return task
+
+
+@pytest.mark.parametrize(
+    ("args", "missing", "question"),
+    [
+        ({"name": "Ann", "seats": 2}, ("day",), "On which day?"),
+        ({"seats": 2}, ("day", "name"), "On which day? For whom?"),
+        ({"name": "Ann", "seats": "2"}, ("day",), "On which day?"),
+        (WHOLE | {"day": " "}, ("day",), "On which day?"),
+        (WHOLE | {"name": None}, ("name",), "For whom?"),
+        (WHOLE | {"day": "soon"}, ("day",), "On which day? ('soon' leaves it open.)"),
+        ('{"name": "Ann", "seats": 2,}', ("day",), "On which day?"),
+    ],
+)
+def test_what_is_missing_is_asked_for(args: Any, missing: tuple[str, ...], question: str) -> None:
+    """CO-01: missing, blank or in doubt; what is there is mended and canonical."""
+    task = become(args)
+
+    assert (task.status, task.missing, task.reason) == ("lacking", missing, question)
+    assert task.args == {key: value for key, value in WHOLE.items() if key not in missing}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [{"name": "Ann"}, {"name": "Ann", "seats": "many"}, {"name": "Ann", "seats": 2, "colour": 1}],
+)
+def test_what_does_not_fit_for_another_reason_is_not_asked_for(args: dict[str, Any]) -> None:
+    """It is for the model to mend."""
+    task = become(args)
+
+    assert (task.status, task.problem) == ("failed", "invalid_args")
+
+
+def test_what_is_whole_runs() -> None:
+    """With its date in ISO form; a blank that nothing needs is no matter."""
+    task = become({"name": "Ann", "seats": 2, "date": "on Wednesday", "note": ""})
+
+    assert task.status == "ready"
+    assert task.args == WHOLE | {"note": ""}
+
+
+def test_where_nobody_can_be_asked_the_model_is_told() -> None:
+    """Also of a date that is in doubt: it is not run with a guess."""
+    lacks, vague = become({"name": "Ann", "seats": 2}, asks=False), WHOLE | {"day": "soon"}
+    told = become(vague, asks=False)
+
+    assert lacks.reason == "invalid_args: $: 'day' is a required property"
+    assert told.reason == (
+        "invalid_args: day: 'soon' is no day or time beyond doubt: give it as 2026-11-25T09:00"
+    )
+
+
+def test_the_policy_goes_first() -> None:
+    """TL-12: what is denied is not asked for."""
+    task = become({"seats": 2}, policy={"book": "deny"})
+
+    assert (task.status, task.reason) == ("failed", "denied by policy: book is not allowed here")
+
+
+def test_a_persons_edit_is_not_asked_about() -> None:
+    """It can not be used, and is told to be so."""
+    offer = Offer(Registry([book]).visible(settings().tools, ()), now=NOW)
+
+    edited = with_arguments(become(WHOLE), {"seats": 2}, replace(offer, asks=False))
+
+    assert edited.problem == "invalid_args"
+
+
+# --- Every call of an answer becomes one tool task, in the order of TL-12.
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+def message(*calls: tuple[str | None, str | None], broken: str | None = None) -> AIMessage:
+    """An answer with calls of ``(name, id)`` and maybe one whose arguments are not JSON."""
+    invalid = [{"name": "shout", "args": broken, "id": "b", "error": None}] if broken else []
+    return AIMessage(
+        "",
+        id="m1",
+        tool_calls=[{"name": name or "", "args": {"text": "x"}, "id": id_} for name, id_ in calls],
+        invalid_tool_calls=invalid,
+    )
+
+
+def hidden(text: str) -> str:
+    """Not for this task."""
+    return text
+
+
+def count(number: int, unit: str = "") -> str:
+    """Count to a number."""
+    return f"{number}{unit}"
+
+
+def offer_resolution(*, workspace: bool = False, **given: Any) -> Offer:
+    """Two tools, one more that is hidden; nothing that only a model could repair is repaired."""
+    shown = {"profile": "some", "profiles": {"some": ["shout", "count", "run_*"]}}
+    attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
+    tools = settings(tools=shown | attempts | given).tools
+    visible = Registry([shout, count, hidden]).visible(tools, {"workspace"} if workspace else ())
+    return Offer(visible, frozenset({"hidden"}), tools)
+
+
+def tasks(answer: AIMessage, *, workspace: bool = False, **policy: Any) -> tuple[ToolTask, ...]:
+    return tool_tasks(answer, offer_resolution(workspace=workspace, policy=policy))
+
+
+def called(name: str, args: dict[str, Any] | str, **given: Any) -> ToolTask:
+    """The task of one call, its arguments read or not."""
+    raw = args if isinstance(args, str) else ""
+    call = Call(id="c1", name=name, args=None if isinstance(args, str) else args, raw=raw)
+    return tool_task(call, "m1", offer_resolution(**given))
+
+
+def test_a_known_call_is_ready() -> None:
+    """TL-04: resolved exactly, with its arguments."""
+    (task,) = tasks(message(("shout", "c1")))
+
+    assert (task.id, task.message_id, task.name, task.requested_name) == (
+        "c1",
+        "m1",
+        "shout",
+        "shout",
+    )
+    assert (task.name_resolution, task.status, task.args) == ("exact", "ready", {"text": "x"})
+
+
+@pytest.mark.parametrize(("name", "resolution"), [("nope", "unknown"), ("", "missing")])
+def test_an_unknown_call_fails_and_says_what_there_is(name: str, resolution: str) -> None:
+    """TL-04 and TL-12."""
+    (task,) = tasks(message((name, "c1")))
+
+    assert (task.status, task.name_resolution) == ("failed", resolution)
+    assert "there are: shout" in task.reason
+
+
+def test_what_is_not_shown_can_not_be_called() -> None:
+    """TL-06: the built-in tools need a workspace."""
+    answer = AIMessage("", id="m1", tool_calls=[{"name": "run_tests", "args": {}, "id": "c1"}])
+
+    assert tasks(answer)[0].status == "failed"
+    assert tasks(answer, workspace=True)[0].status == "ready"
+
+
+def test_what_can_not_be_read_fails_before_the_policy_is_asked() -> None:
+    """TL-12."""
+    task = called("shout", "nonsense", policy={"shout": "confirm"})
+
+    assert (task.status, task.problem) == ("failed", "invalid_json")
+
+
+def test_an_unknown_call_that_can_not_be_read_says_so_first() -> None:
+    """TL-12: unparsable arguments come before the unknown tool."""
+    assert called("nope", "nonsense").problem == "invalid_json"
+    assert called("nope", {}).problem == "tool_not_found"
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("shout", "exact"),
+        ("Shout", "normalized"),
+        ("functions.shout", "normalized"),
+        ("cry", "alias"),
+    ],
+)
+def test_a_name_that_is_meant_resolves(name: str, how: str) -> None:
+    """TL-04: what was requested stays on record."""
+    task = called(name, {"text": "x"}, name_aliases={"cry": "shout"})
+
+    assert (task.name, task.name_resolution, task.status) == ("shout", how, "ready")
+    assert task.requested_name == name
+
+
+@pytest.mark.parametrize("name", ["hidden", "Hidden", "functions.hidden", "secret"])
+def test_a_hidden_tool_is_not_called_by_any_name(name: str) -> None:
+    """TL-06: not through alias or normalisation either."""
+    task = called(name, {"text": "x"}, name_aliases={"secret": "hidden"})
+
+    assert task.status == "failed"
+    assert "there are: shout, count" in task.reason
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["{'text': 'x'}", '```json\n{"text": "x"}\n```', '{"text": "x",}', '"{\\"text\\": \\"x\\"}"'],
+)
+def test_rules_repair_what_is_certain(raw: str) -> None:
+    """TL-10: no model is asked."""
+    task = called("shout", raw)
+
+    assert (task.args, task.status, task.repaired_by) == ({"text": "x"}, "ready", "rules")
+    assert task.rungs
+
+
+def test_rules_make_arguments_fit() -> None:
+    """TL-10: what loses nothing."""
+    task = called("count", {"number": "3", "Unit": "km"})
+
+    assert (task.args, task.repaired_by) == ({"number": 3, "unit": "km"}, "rules")
+
+
+def test_repaired_arguments_meet_the_policy_as_they_are_after() -> None:
+    """TL-12: a rule about arguments holds for what would run, however it was written."""
+    rule = {"shout(text=secret*)": "deny"}
+
+    assert called("shout", "{'text': 'secret plan'}", policy=rule).status == "failed"
+    assert called("shout", {"Text": "secret plan"}, policy=rule).status == "failed"
+    assert called("shout", {"Text": "a plan"}, policy=rule).status == "ready"
+
+
+def test_what_was_cut_off_is_never_repaired() -> None:
+    """A payload that ends early must not be written, whoever would repair it."""
+    raw = '{"command": "rm -rf build'
+    given = {"workspace": True, "call_repair_attempts": 1}
+
+    assert called("run_command", raw, **given).status == "failed"
+    assert called("run_command", raw + '"', **given).problem == "cut_off"
+
+
+def test_nothing_of_an_answer_that_was_cut_off_runs() -> None:
+    """A stream's half arguments look whole once they are parsed."""
+    answer = message(("shout", "c1")).model_copy(
+        update={"response_metadata": {"finish_reason": "length"}}
+    )
+
+    assert [(t.status, t.problem) for t in tasks(answer)] == [("failed", "cut_off")]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "problem"),
+    [
+        ("nope", {"text": "x"}, "tool_not_found"),
+        ("hidden", {"text": "x"}, "tool_not_in_profile"),
+        ("nope", "nonsense", "tool_not_found"),
+        ("shout", "nonsense", "invalid_json"),
+        ("shout", {"words": "x"}, "invalid_args"),
+        ("shout", {"text": "x" * 2000}, "too_large"),
+    ],
+)
+def test_what_a_model_may_repair_waits_for_it(name: str, args: Any, problem: str) -> None:
+    """TL-08 and TL-09; without attempts it has failed."""
+    attempts: dict[str, Any] = {"name_repair_attempts": 1, "call_repair_attempts": 1}
+    attempts |= {"max_argument_bytes": 1024}
+    call = Call(id="c1", name=name, args=args, raw="x" * 2000 if problem == "too_large" else "")
+    if isinstance(args, str):
+        call = Call(id="c1", name=name, args=None, raw=args)
+
+    task = tool_task(call, "m1", offer_resolution(**attempts))
+
+    assert (task.status, task.problem) == ("repairable", problem)
+    assert tool_task(call, "m1", offer_resolution(max_argument_bytes=1024)).status == "failed"
+
+
+def test_a_missing_name_is_not_guessed() -> None:
+    """TL-04: nobody knows what an unnamed call was for."""
+    assert called(" ", {"text": "x"}, name_repair_attempts=1).status == "failed"
+
+
+def test_arguments_that_a_model_repaired_are_not_repaired_for_ever() -> None:
+    """TL-09: they fit now, or the call has failed."""
+    given = offer_resolution(call_repair_attempts=1)
+    broken = tool_task(Call("c1", "shout", {"words": "x"}, ""), "m1", given)
+
+    assert with_arguments(broken, {"text": "x"}, given, by="model").status == "ready"
+    assert with_arguments(broken, {"still": "x"}, given, by="model").status == "failed"
+
+
+def test_nothing_is_checked_where_the_schema_is_not() -> None:
+    """``validate_schema: false``: the tool says itself what it can not take."""
+    assert called("shout", {"words": "x"}, validate_schema=False).status == "ready"
+
+
+@pytest.mark.parametrize(
+    ("rule", "status", "reason"),
+    [
+        ("allow", "ready", ""),
+        ("confirm", "awaiting", ""),
+        ("deny", "failed", "denied by policy: shout is not allowed here"),
+        ({"decision": "deny", "reason": "too loud"}, "failed", "denied by policy: too loud"),
+    ],
+)
+def test_the_policy_decides_on_what_is_known(rule: Any, status: str, reason: str) -> None:
+    """TL-12: deny, allow, confirm."""
+    (task,) = tasks(message(("shout", "c1")), shout=rule)
+
+    assert (task.status, task.reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    ("rule", "effect"),
+    [
+        ({"required": False}, "continue"),
+        ({"required": True}, "block"),
+        ({"required": True, "deny_effect": "continue"}, "continue"),
+    ],
+)
+def test_a_required_approval_blocks_unless_told_otherwise(
+    rule: dict[str, Any], effect: str
+) -> None:
+    """TL-13."""
+    (task,) = tasks(message(("shout", "c1")), shout={"decision": "confirm"} | rule)
+
+    assert task.deny_effect == effect
+
+
+def test_arguments_that_do_not_fit_never_reach_a_person() -> None:
+    """TL-12: the schema is checked before ``confirm`` awaits approval."""
+    answer = AIMessage(
+        "", id="m1", tool_calls=[{"name": "run_command", "args": {"command": ["ls"]}, "id": "c1"}]
+    )
+
+    (task,) = tasks(answer, workspace=True)
+
+    assert task.status == "failed"
+
+
+def looking(**arguments: Any) -> Tool:
+    """A tool that changes nothing, and is another one, that does, once ``amount`` is given."""
+    return Tool(
+        "look",
+        "Look at an account.",
+        {"type": "object", "properties": arguments, "required": ["account"]},
+        unused,
+        effect="none",
+        canonical=Canonical({}, "pay", ("amount",)),
+    )
+
+
+async def unused(*_: Any) -> str:
+    raise AssertionError("nothing runs here")
+
+
+TEXT = {"type": "string"}
+PAY = Tool(
+    "pay",
+    "Pay into an account.",
+    {
+        "type": "object",
+        "properties": {"account": TEXT, "amount": {"type": "integer"}},
+        "required": ["account", "amount"],
+    },
+    unused,
+)
+BANK = (looking(account=TEXT, amount={"type": "integer"}), PAY)
+
+
+def banking(args: dict[str, Any] | str, **given: Any) -> ToolTask:
+    raw = args if isinstance(args, str) else ""
+    made = Call(id="c1", name="look", args=None if isinstance(args, str) else args, raw=raw)
+    attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
+    return tool_task(made, "m1", Offer(BANK, settings=settings(tools=attempts | given).tools))
+
+
+def test_a_repaired_call_is_canonical_too() -> None:
+    """TL-19: what came to light by the repair is promoted, and asked about, as what it is."""
+    wrapped = {"arguments": {"account": "a", "amount": "3"}}
+
+    task = banking(wrapped, policy={"pay": "confirm"})
+
+    assert (task.name, task.args) == ("pay", {"account": "a", "amount": 3})
+    assert (task.status, task.repaired_by) == ("awaiting", "rules")
+    assert banking(wrapped, policy={"pay": "deny"}).status == "failed"
+
+
+def test_a_call_that_was_cut_off_is_not_closed_into_one_with_an_effect() -> None:
+    """TL-10: brackets are added for a tool that changes nothing, not for what it is promoted to."""
+    task = banking('{"amount": 3, "account": "a"')
+
+    assert (task.status, task.problem) == ("failed", "cut_off")
+    assert banking('{"amount": 3, "account": "a"}').name == "pay"
+
+
+def test_a_number_that_can_not_be_stored_is_not_made_of_its_text() -> None:
+    """What is mended is checked like what was given so."""
+    task = called("count", {"number": "9" * 25})
+
+    assert (task.status, task.problem, task.args) == ("failed", "invalid_args", {})
+
+
+@pytest.mark.parametrize("text", ["é" * 800, "x" * 1600])
+def test_arguments_are_measured_in_bytes(text: str) -> None:
+    """Whether they were read or not."""
+    raw = '{"text": "' + text + '"}'
+    made = Call(id="c1", name="shout", args={"text": text}, raw=raw)
+
+    task = tool_task(made, "m1", offer_resolution(max_argument_bytes=1024))
+
+    assert (task.status, task.problem) == ("failed", "too_large")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": "\\p{L}+"},
+        {"type": "text"},
+        {"minLength": "one"},
+        {"type": 3},
+        {"$ref": "#/nowhere"},
+        {"$ref": "#/properties/text"},
+    ],
+)
+def test_a_schema_that_can_not_be_read_is_no_obstacle(schema: dict[str, Any]) -> None:
+    """TL-12: other servers' patterns, for one, are JavaScript's; the tool itself will say."""
+    odd = Tool("odd", "", {"type": "object", "properties": {"text": schema}}, unused)
+    made = Call(id="c1", name="odd", args={"text": "x"}, raw="")
+
+    assert tool_task(made, "m1", Offer((odd,))).status == "ready"
+    assert tool_task(replace(made, args=None, raw='{"text": "x",}'), "m1", Offer((odd,))).reason

@@ -1,0 +1,189 @@
+"""Every call gets one result, whose text any database and any provider takes."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from tests.parts import a_call
+from tests.scripted_runs import illegal
+
+from daruma.state.messages import Growing
+from daruma.state.text import without_reference
+from daruma.tools.calls.results import (
+    LIMIT,
+    MOST,
+    Outputs,
+    ProcessOutputs,
+    cut_off,
+    leave_out,
+    shown,
+    storable,
+    tool_result,
+    unanswered,
+)
+
+
+def test_a_result_answers_its_call() -> None:
+    """TL-03: by the call's id, under an id of its own."""
+    result = tool_result(a_call("c1"), "fine")
+
+    assert (result.tool_call_id, result.id, result.name) == ("c1", "m1:c1", "shout")
+    assert (result.content, result.status) == ("fine", "success")
+    assert tool_result(a_call("c1"), "bad", ok=False).status == "error"
+
+
+def test_a_call_without_a_name_has_a_result_too() -> None:
+    """Providers refuse a result with an empty name."""
+    assert tool_result(a_call(name="", requested_name=""), "x").name == "unknown"
+
+
+@given(st.text(alphabet=st.characters(), max_size=50) | st.sampled_from(["\ud800", "a\0b"]))
+def test_what_is_stored_is_utf8_without_nul(text: str) -> None:
+    """Postgres takes neither NUL nor lone surrogates; all other text stays as it is."""
+    stored = storable(text)
+
+    assert "\0" not in stored
+    assert stored.encode().decode() == stored
+    if "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text):
+        assert stored == text
+
+
+def test_long_text_keeps_both_ends() -> None:
+    """30,000 characters; the middle is cut and counted."""
+    stored = storable("a" * LIMIT + "b" * LIMIT)
+
+    assert storable("a" * LIMIT) == "a" * LIMIT
+    assert stored.startswith("a" * (LIMIT // 2))
+    assert stored.endswith("b" * (LIMIT // 2))
+    assert "[... 30000 characters cut ...]" in stored
+
+
+ANSWER = AIMessage(
+    "",
+    id="m1",
+    tool_calls=[{"name": "shout", "args": {}, "id": id_} for id_ in ("c1", "c2")],
+    invalid_tool_calls=[{"name": "shout", "args": "{", "id": "c3", "error": None}],
+)
+
+
+def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
+    """TL-03: those that can not be read as well; with them the conversation is legal."""
+    history: list[AnyMessage] = [HumanMessage("hi"), ANSWER, tool_result(a_call("c2"), "fine")]
+
+    missing = unanswered(history)
+
+    assert [m.tool_call_id for m in missing] == ["c1", "c3"]
+    assert illegal([*history, *missing]) == []
+    assert unanswered([*history, *missing]) == []
+
+
+def test_there_is_nothing_to_answer_without_calls() -> None:
+    """An empty history included."""
+    assert unanswered([]) == []
+    assert unanswered([HumanMessage("hi"), AIMessage("Done.", id="m2")]) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("finish_reason", "length"),
+        ("finish_reason", "content_filter"),
+        ("finish_reason", "MAX_TOKENS"),
+        ("stop_reason", "max_tokens"),
+        ("done_reason", "length"),
+    ],
+)
+def test_an_answer_that_a_limit_ended_is_known(key: str, why: str) -> None:
+    """TL-12: in the words of OpenAI, Google, Anthropic and Ollama: nothing of it may run."""
+    assert cut_off(AIMessage("x", response_metadata={key: why})) == why
+
+
+@pytest.mark.parametrize("metadata", [{}, {"finish_reason": "stop"}, {"stop_reason": None}])
+def test_an_answer_that_the_model_ended_is_whole(metadata: dict[str, object]) -> None:
+    """Also where nobody says so."""
+    assert cut_off(AIMessage("x", response_metadata=metadata)) == ""
+
+
+def test_a_result_that_was_left_out_in_part_is_known_from_then_on() -> None:
+    """The tool that reads on in it stays with the thread, however long that gets."""
+    cut = tool_result(a_call("c1"), "its ends", reference="0123456789abcdef")
+    history: Growing[AnyMessage] = Growing([HumanMessage("hi")])
+    before = leave_out(history)
+    history = history.with_more([cut])
+    then = leave_out(history)
+
+    assert (before, then) == (False, True)
+    assert leave_out(history.with_more([HumanMessage("And now?")]))
+    assert leave_out([*history, HumanMessage("And now?")])
+
+
+# --- What is too long to show is kept whole, and its two ends say where.
+
+
+@given(text=st.text(max_size=3000), limit=st.integers(200, 2000))
+async def test_what_is_shown_fits_and_what_is_left_out_is_counted(text: str, limit: int) -> None:
+    """The ends are the text's own, the whole is under the id that is told."""
+    outputs = Outputs(ProcessOutputs())
+    text = text.encode(errors="replace").decode().replace("\0", "?")
+
+    short = await shown(text, limit, outputs)
+
+    assert len(short.text) <= limit
+    if len(text) <= limit:
+        assert (short.text, short.reference) == (text, "")
+        return
+    found = re.search(r"\n\[(\d+) characters left out; .* id ([0-9a-f]{16})\]\n", short.text)
+    assert found
+    head, tail = short.text[: found.start()], short.text[found.end() :]
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert len(head) + int(found[1]) + len(tail) == len(text)
+    assert found[2] == short.reference
+    assert await outputs.read(short.reference) == text
+
+
+async def test_the_same_text_has_the_same_id() -> None:
+    """A call that is made again after a crash keeps nothing twice."""
+    store = ProcessOutputs()
+    first, again, other = [await Outputs(store).keep(text) for text in ("a", "a", "b")]
+
+    assert first == again != other
+
+
+async def test_a_thread_reads_its_own_outputs_only() -> None:
+    """An id that was overheard in another thread leads nowhere."""
+    store = ProcessOutputs()
+    id_ = await Outputs(store, "one").keep("secret")
+
+    assert await Outputs(store, "one").read(id_) == "secret"
+    assert await Outputs(store, "two").read(id_) is None
+
+
+async def test_of_an_endless_text_a_beginning_is_kept() -> None:
+    """The ends that are shown are those of all of it."""
+    outputs = Outputs(ProcessOutputs())
+
+    short = await shown("a" * MOST + "b" * 5000, 1000, outputs)
+
+    assert short.text.endswith("b" * 400)
+    assert await outputs.read(short.reference) == "a" * MOST
+
+
+async def test_the_oldest_goes_where_a_number_is_set() -> None:
+    """Without a checkpointer nobody deletes the thread."""
+    outputs = Outputs(ProcessOutputs(most=2))
+
+    ids = [await outputs.keep(text) for text in ("a", "b", "c")]
+
+    assert [await outputs.read(id_) for id_ in ids] == [None, "b", "c"]
+
+
+async def test_results_that_differ_in_the_middle_by_noise_alone_compare_as_equal() -> None:
+    """RE-02: the id of the whole would hide every loop with a duration in its output."""
+    outputs = Outputs(ProcessOutputs())
+    one, two = [await shown("x" * 3000 + f"took {n} s" + "y" * 3000, 1000, outputs) for n in (1, 2)]
+
+    assert one.text != two.text
+    assert without_reference(one.text) == without_reference(two.text)

@@ -1,0 +1,273 @@
+"""A digest of a folder's content: what was approved is void once anything in it has changed."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from daruma.tools.errors import FileUnavailable
+from daruma.tools.files.beneath import WalkingOpener
+from daruma.tools.files.paths import Parts
+from daruma.tools.files.tree import LARGEST, SETTLED, FileHashes, tree_id
+
+# --- Hashes are remembered for files that have not changed, and only for so many.
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_text("text")
+    return path
+
+
+def settled(status: os.stat_result) -> int:
+    return max(status.st_mtime_ns, status.st_ctime_ns) + SETTLED
+
+
+def test_a_hash_is_known_until_the_file_changes(file: Path) -> None:
+    """Size, times, inode and path must all be the same."""
+    hashes, status = FileHashes(), file.stat()
+    hashes.keep(b"file", status, b"hash", settled(status))
+
+    assert hashes.known(b"file", file.stat()) == b"hash"
+    assert hashes.known(b"other", file.stat()) is None
+    os.utime(file, (1, 1))
+    assert hashes.known(b"file", file.stat()) is None
+
+
+def test_a_file_that_was_just_changed_is_not_remembered(file: Path) -> None:
+    """It could change again without its times telling, as git knows too."""
+    hashes, status = FileHashes(), file.stat()
+    hashes.keep(b"file", status, b"hash", settled(status) - 1)
+
+    assert hashes.known(b"file", status) is None
+
+
+def test_the_oldest_are_forgotten(file: Path) -> None:
+    """A memory that only grows would be a leak."""
+    hashes, status = FileHashes(most=2), file.stat()
+    for path in (b"1", b"2", b"3"):
+        hashes.keep(path, status, path, settled(status))
+
+    assert [hashes.known(path, status) for path in (b"1", b"2", b"3")] == [None, b"2", b"3"]
+
+
+# --- A tree's id changes with all that a tree says, and with nothing else.
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A small repository with one of everything."""
+    top = tmp_path / "tree"
+    for name in ("a.py", "src/b.sh", "ignored/c", ".git/hooks/pre-push", ".git/config", ".git/HEAD",
+                 "node_modules/x/index.js", "src/__pycache__/b.cpython-311.pyc"):  # fmt: skip
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(name)
+    (top / ".gitignore").write_text("ignored\n")
+    (top / "link").symlink_to("a.py")
+    os.mkfifo(top / "pipe")
+    (top / os.fsdecode(b"\xff\xfe")).write_bytes(b"\0")
+    return top
+
+
+def touch(path: Path, text: str = "other") -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.write_text(text)
+
+
+def relink(top: Path) -> None:
+    (top / "link").unlink()
+    (top / "link").symlink_to("b.py")
+
+
+def into_link(top: Path) -> None:
+    (top / "a.py").rename(top.parent / "a.py")
+    (top / "a.py").symlink_to("../a.py")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "an edit": lambda top: touch(top / "a.py", "A.py"),
+    "an edit of what is ignored": lambda top: touch(top / "ignored/c"),
+    "an edit under an odd name": lambda top: (top / os.fsdecode(b"\xff\xfe")).write_bytes(b"\1"),
+    "a new file": lambda top: touch(top / "new", ""),
+    "a new folder": lambda top: (top / "new").mkdir(),
+    "a deletion": lambda top: (top / "a.py").unlink(),
+    "a renaming": lambda top: (top / "a.py").rename(top / "b.py"),
+    "a move": lambda top: (top / "a.py").rename(top / "src/a.py"),
+    "a mode": lambda top: (top / "a.py").chmod(0o777),
+    "a folder's mode": lambda top: (top / "src").chmod(0o700),
+    "where a link leads": relink,
+    "a link in place of a file": into_link,
+    "a pipe that is gone": lambda top: (top / "pipe").unlink(),
+    "a hook": lambda top: touch(top / ".git/hooks/pre-push"),
+    "a new hook": lambda top: touch(top / ".git/modules/sub/hooks/post-merge"),
+    "where a branch points": lambda top: touch(top / ".git/refs/heads/main"),
+    "the branch that is out": lambda top: touch(top / ".git/HEAD"),
+    "branches that were packed": lambda top: touch(top / ".git/packed-refs"),
+    "git's configuration": lambda top: touch(top / ".git/config"),
+    "git's attributes": lambda top: touch(top / ".git/info/attributes"),
+    "a nested repository's hook": lambda top: touch(top / "src/sub/.git/hooks/x"),
+    "a dependency": lambda top: touch(top / "node_modules/x/index.js"),
+    "a script among compiled files": lambda top: touch(top / "src/__pycache__/x.pyc.sh"),
+    "a link named like a cache": lambda top: (top / ".mypy_cache").symlink_to("src"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_any_change_makes_another_tree(root: Path, change: str) -> None:
+    """Whatever could change what an approved command does."""
+    before = tree_id(root)
+
+    CHANGES[change](root)
+
+    assert tree_id(root) != before
+
+
+NOTHING: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda _: None,
+    "times": lambda top: os.utime(top / "a.py", (1, 1)),
+    "reading": lambda top: (top / "a.py").read_bytes(),
+    "the same text again": lambda top: touch(top / "a.py", "a.py"),
+    "there and back": lambda top: (top / "a.py").rename(top / "x").rename(top / "a.py"),
+    "compiling": lambda top: touch(top / "src/__pycache__/b.cpython-311.pyc.140"),
+    "compiling anew": lambda top: touch(top / "__pycache__/n.cpython-311.pyc"),
+    "tests": lambda top: touch(top / ".pytest_cache/v/cache/nodeids"),
+    "linters": lambda top: (touch(top / ".ruff_cache/1/2"), touch(top / "src/.mypy_cache/x.json")),
+    "git": lambda top: (touch(top / ".git/index"), touch(top / ".git/logs/refs/heads/main")),
+    "what a link leads to": lambda top: (top / "link").stat(),
+}
+
+
+@pytest.mark.parametrize("change", NOTHING)
+def test_what_comes_and_goes_by_itself_does_not_count(root: Path, change: str) -> None:
+    """An approval is not void because somebody looked."""
+    before = tree_id(root)
+
+    NOTHING[change](root)
+
+    assert tree_id(root) == before
+
+
+TEXTS = st.sampled_from(["", "a", "b"])
+ENTRIES = st.recursive(
+    st.tuples(st.just("file"), TEXTS, st.sampled_from([0o600, 0o700]))
+    | st.tuples(st.just("link"), st.sampled_from(["a", "b"])),
+    lambda inner: st.dictionaries(st.sampled_from(["a", "b", "\n", "\udcff"]), inner, max_size=3),
+    max_leaves=5,
+)
+TREES = st.dictionaries(st.sampled_from(["a", "b", "c"]), ENTRIES, max_size=3)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(TREES, TREES)
+def test_equal_ids_are_equal_trees(tmp_path: Path, one: Any, other: Any) -> None:
+    """However a tree came to be; whichever way it is opened; and a second time the same."""
+    trees = [built(tmp_path / "1", one), built(tmp_path / "2", other)]
+
+    ids = [tree_id(tree) for tree in trees]
+
+    assert (ids[0] == ids[1]) is (one == other)
+    assert ids == [tree_id(tree, opener=WalkingOpener()) for tree in trees]
+
+
+def built(top: Path, described: Any) -> Path:
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir()
+    for name, entry in described.items():
+        if isinstance(entry, dict):
+            built(top / name, entry)
+        elif entry[0] == "link":
+            (top / name).symlink_to(entry[1])
+        else:
+            (top / name).write_text(entry[1])
+            (top / name).chmod(entry[2])
+    return top
+
+
+def test_one_entry_can_not_pass_for_two(tmp_path: Path) -> None:
+    """Where a link leads is free text: it may look like what is told of the next entry."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    built(one, {"c": ("link", f"da{0o120777}b")})
+    built(two, {"a": ("link", "b"), "c": ("link", "d")})
+
+    assert tree_id(one) != tree_id(two)
+
+
+class Refusing(WalkingOpener):
+    """Opens all but one name."""
+
+    def __init__(self, name: str, error: type[OSError]) -> None:
+        self.name = name
+        self.error = error
+
+    def open(self, root: int, parts: Parts, flags: int, *, links: bool) -> int:
+        if self.name in parts:
+            raise self.error
+        return super().open(root, parts, flags, links=links)
+
+
+@pytest.mark.parametrize("name", ["a.py", "src"])
+def test_what_may_not_be_read_counts_by_its_status(root: Path, name: str) -> None:
+    """The id is the same again, and another once the file is touched."""
+    opener = Refusing(name, PermissionError)
+    seen = tree_id(root, opener=opener, hashes=FileHashes())
+
+    assert tree_id(root, opener=opener, hashes=FileHashes()) == seen != tree_id(root)
+    os.utime(root / name, (1, 1))
+    assert tree_id(root, opener=opener, hashes=FileHashes()) != seen
+
+
+@pytest.mark.parametrize("name", ["a.py", "src", "link"])
+def test_what_vanishes_on_the_way_is_survived(root: Path, name: str) -> None:
+    """Others may work in the same folder."""
+    assert tree_id(root, opener=Refusing(name, FileNotFoundError), hashes=FileHashes())
+
+
+def test_a_large_file_is_not_read(root: Path) -> None:
+    """It counts by its size, times and inode."""
+    with (root / "large").open("wb") as file:
+        file.truncate(LARGEST + 1)
+
+    seen = tree_id(root, opener=Refusing("large", AssertionError))  # type: ignore[arg-type]
+
+    with (root / "large").open("r+b") as file:
+        file.write(b"x")
+    assert tree_id(root) != seen
+
+
+def test_a_file_is_read_once(root: Path) -> None:
+    """As long as the system says the same of it; what was just written is read again."""
+    hashes = FileHashes()
+    status = (root / "a.py").stat()
+    later = max(status.st_mtime_ns, status.st_ctime_ns) + 3 * 10**9
+    hashes.keep(b"a.py", status, b"known", later)
+
+    assert tree_id(root, hashes=hashes) != tree_id(root)
+    os.utime(root / "a.py", (1, 1))
+    assert tree_id(root, hashes=hashes) == tree_id(root)
+
+
+def test_a_deep_tree_is_seen_to_its_end(tmp_path: Path) -> None:
+    """Also where a path is too long for the system to take at once."""
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=at)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    before = tree_id(tmp_path)
+    os.mkdir("end", dir_fd=at)
+    os.close(at)
+
+    assert tree_id(tmp_path) != before
+
+
+def test_a_folder_that_is_not_there_is_an_error_for_people(tmp_path: Path) -> None:
+    """One line that says which."""
+    with pytest.raises(FileUnavailable, match="no such file"):
+        tree_id(tmp_path / "none")

@@ -1,0 +1,348 @@
+"""Actions against a failure: choosing one, asking a person, carrying it out, recording it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from tests.parts import a_call, a_context, a_failure, a_recovery, a_state, a_task, settings, taken
+from tests.scripted_runs import shout
+
+from daruma.state.channels import State
+from daruma.state.events import Event
+from daruma.state.failure import Failure
+from daruma.state.recovery import Carried, RecoveryAction, Strategy
+from daruma.tools.recovery.action import (
+    Case,
+    advice,
+    allowed,
+    by_rule,
+    carried_out,
+    closed_on_bug,
+    hides,
+    hopeless,
+    recovered,
+    tool_of,
+    with_assent,
+)
+
+# --- Which action may be taken: tables over the state, the failure and what was tried before.
+
+FAILURE = a_failure()
+LOOP = Failure(code="loop_detected", node="main", message="a loop", tool="shout")
+AT_VERIFY = a_failure("workspace_conflict", "verify")
+AT_PLAN = a_failure(node="plan")
+BOTH = ("shout", "whisper")
+TRIED = taken("recover", recovery=a_recovery("retry", tool="shout")) * 2
+
+
+def state(recoveries: int = 1, tried: int = 0, **values: Any) -> State:
+    steps = taken("recover", signature=FAILURE.signature) * tried
+    return a_state(**{"task": a_task(limits={"recoveries": recoveries}), "steps": steps} | values)
+
+
+@pytest.mark.parametrize(
+    ("recoveries", "tried", "strategy"),
+    [
+        (0, 0, "give-up"),
+        (1, 0, "parameter-adjustment"),
+        (1, 1, "give-up"),
+        (2, 1, "escalate"),
+        (2, 2, "give-up"),
+    ],
+)
+def test_the_rule_follows_from_the_record(recoveries: int, tried: int, strategy: str) -> None:
+    """RE-05 and RE-07."""
+    assert by_rule(state(recoveries, tried), FAILURE).strategy == strategy
+
+
+def test_another_failure_is_a_first_one() -> None:
+    """RE-07 speaks of one failure; numbers do not make it another."""
+    known = state(steps=taken("recover", signature=a_failure(message="request 7").signature))
+
+    assert not hopeless(known, a_failure(message="other"))
+    assert hopeless(known, a_failure(message="request 8"))
+
+
+@pytest.mark.parametrize(
+    ("failure", "steps", "room"),
+    [
+        (FAILURE, taken("think", "think"), True),
+        (FAILURE, taken("think", "think", "think"), False),
+        (AT_VERIFY, taken("verify"), True),
+        (AT_VERIFY, taken("verify", "verify"), False),
+        (AT_VERIFY, taken("verify", "think", "think", "think"), False),
+        (AT_PLAN, taken("plan", "plan", ok=False), True),
+        (AT_PLAN, taken("plan", "plan", "plan", ok=False), False),
+        (AT_PLAN, taken("think", "think", "think"), True),
+    ],
+)
+def test_there_has_to_be_budget_to_go_on_with(failure: Failure, steps: Any, room: bool) -> None:
+    """BU-01: without it nothing that is chosen could be done."""
+    assert (hopeless(state(steps=steps), failure) == "") is room
+
+
+@pytest.mark.parametrize(
+    ("action", "failure", "given", "becomes"),
+    [
+        ("retry", LOOP, {}, "retry"),
+        ("retry", LOOP, {"steps": TRIED}, "alternative-tool"),
+        ("retry", FAILURE, {"steps": TRIED}, "retry"),
+        ("parameter-adjustment", LOOP, {"steps": TRIED}, "alternative-tool"),
+        ("alternative-tool", LOOP, {}, "alternative-tool"),
+        ("alternative-tool", FAILURE, {}, "parameter-adjustment"),
+        ("alternative-tool", AT_PLAN, {}, "parameter-adjustment"),
+        ("escalate", LOOP, {"steps": TRIED}, "escalate"),
+        ("give-up", LOOP, {"steps": TRIED}, "give-up"),
+    ],
+)
+def test_what_can_not_be_done_becomes_what_comes_next(
+    action: Strategy, failure: Failure, given: dict[str, Any], becomes: str
+) -> None:
+    """RE-07: a tool is tried again twice; hiding needs a tool that failed."""
+    found = allowed(RecoveryAction(strategy=action), state(**given), failure, BOTH)
+
+    assert found.strategy == becomes
+
+
+def test_a_tool_that_is_not_shown_is_not_recommended() -> None:
+    """TL-06: a model would be told to call what it has not got."""
+    action = RecoveryAction(strategy="alternative-tool", tool_name="hidden")
+
+    found = allowed(action, state(), LOOP, BOTH)
+
+    assert (found.strategy, found.tool_name) == ("alternative-tool", None)
+
+
+def test_the_only_tool_is_not_hidden() -> None:
+    """The model would be left with nothing; worn out, it is a person's turn."""
+    other = RecoveryAction(strategy="alternative-tool")
+    again = RecoveryAction(strategy="retry")
+
+    assert allowed(other, state(), LOOP, ("shout",)).strategy == "parameter-adjustment"
+    assert allowed(again, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
+
+
+def test_another_tool_that_is_not_there_is_no_way_round_the_limit() -> None:
+    """RE-07: what is left of it is one more try of the worn out tool."""
+    other = RecoveryAction(strategy="alternative-tool")
+
+    assert allowed(other, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
+
+
+def test_the_tool_that_is_to_be_used_is_not_hidden() -> None:
+    """A model that names the failed tool as the other one means that tool."""
+    action = RecoveryAction(strategy="alternative-tool", tool_name="shout")
+
+    assert hides(action, LOOP, BOTH) == ""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "tool_name", "tool"),
+    [
+        ("retry", None, "shout"),
+        ("retry", "whisper", "whisper"),
+        ("parameter-adjustment", "whisper", "whisper"),
+        ("alternative-tool", "whisper", ""),
+        ("escalate", None, ""),
+    ],
+)
+def test_the_tool_that_is_tried_again(strategy: Strategy, tool_name: str | None, tool: str) -> None:
+    """What RE-07 counts by."""
+    assert tool_of(RecoveryAction(strategy=strategy, tool_name=tool_name), LOOP) == tool
+
+
+@pytest.mark.parametrize(
+    ("strategy", "confidence", "assent"),
+    [
+        ("retry", 0.8, ""),
+        ("retry", 0.5, "approval"),
+        ("retry", 0.49, "question"),
+        ("escalate", 1.0, "question"),
+        ("escalate", 0.6, "question"),
+        ("give-up", 0.6, "approval"),
+        ("give-up", 1.0, ""),
+    ],
+)
+def test_assent_follows_from_confidence(strategy: Strategy, confidence: float, assent: str) -> None:
+    """RE-06; to escalate is to ask, however sure."""
+    recovery = settings().fallback_chain.recovery
+    action = RecoveryAction(strategy=strategy, confidence=confidence)
+
+    assert with_assent(action, recovery).assent == assent
+
+
+@pytest.mark.parametrize(("named", "kept"), [("whisper", "whisper"), ("sing", None)])
+def test_another_tool_is_one_that_there_is(named: str, kept: str | None) -> None:
+    """Else the model would be told to use what it can not find."""
+    action = RecoveryAction(strategy="alternative-tool", tool_name=named)
+
+    assert allowed(action, state(), LOOP, BOTH).tool_name == kept
+
+
+def test_what_is_sure_enough_is_done_wherever_the_other_threshold_is() -> None:
+    """RE-06: the one to execute goes first; with it at the lower end nobody is asked for a yes."""
+    recovery = settings(fallback_chain={"recovery": {"execute_above": 0.3}}).fallback_chain.recovery
+    said = [
+        with_assent(RecoveryAction(strategy="retry", confidence=each), recovery).assent
+        for each in (0.4, 0.3, 0.2)
+    ]
+
+    assert said == ["", "", "question"]
+
+
+# --- What is on record of a recovery: only what was done counts as done.
+
+
+@pytest.mark.parametrize(
+    ("strategy", "carried", "tool", "hides"),
+    [
+        ("retry", "executed", "shout", ""),
+        ("retry", "approved", "shout", ""),
+        ("retry", "denied", "", ""),
+        ("alternative-tool", "executed", "", "shout"),
+        ("alternative-tool", "denied", "", ""),
+        ("alternative-tool", "observed", "", ""),
+        ("alternative-tool", "instructed", "", ""),
+    ],
+)
+def test_only_what_was_done_tries_or_hides_a_tool(
+    strategy: Strategy, carried: Carried, tool: str, hides: str
+) -> None:
+    """RE-07 counts by it, and the next request is made by it."""
+    action = RecoveryAction(strategy=strategy, confidence=0.7, by="rule")
+    found = recovered(action, LOOP, carried, BOTH)
+
+    assert (found.tool, found.hides) == (tool, hides)
+    assert (found.code, found.strategy) == ("loop_detected", strategy)
+    assert (found.by, found.carried, found.confidence) == ("rule", carried, 0.7)
+
+
+def test_a_bug_closes_what_was_opened_and_goes_on() -> None:
+    """PL-04; a bug is never caught for good."""
+    events: list[Event] = []
+    with pytest.raises(ZeroDivisionError), closed_on_bug(a_context(events=events)):
+        raise ZeroDivisionError
+
+    assert [event.to_dict()["carried"] for event in events] == ["failed"]
+
+
+# --- What the state becomes when an action is carried out.
+
+
+def case(failure: Failure = LOOP) -> Case:
+    return Case(a_state(failure=failure, calls=(a_call(),)), failure, "t/1:recovery:0")
+
+
+@pytest.mark.parametrize("strategy", ["retry", "alternative-tool", "parameter-adjustment"])
+async def test_the_failure_is_closed_and_the_model_told(strategy: Strategy) -> None:
+    """Calls of before are over; the failure is remembered as the origin."""
+    update: Any = await carried_out(case(), RecoveryAction(strategy=strategy), a_context())
+
+    assert (update["failure"], update["origin"], update["calls"]) == (None, LOOP, ())
+    assert [m.id for m in update["messages"]] == ["t/1:recovery:0"]
+
+
+async def test_giving_up_changes_nothing() -> None:
+    """The failure stays open: it goes on to emergency."""
+    update: Any = await carried_out(case(), RecoveryAction(strategy="give-up"), a_context())
+
+    assert update == {"origin": LOOP, "action": None}
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (a_failure("llm_failure"), False),
+        (a_failure("timeout"), False),
+        (a_failure("llm_failure", "plan"), False),
+        (a_failure("timeout", "verify"), False),
+        (LOOP, True),
+    ],
+)
+async def test_who_was_never_heard_is_told_nothing(failure: Failure, told: bool) -> None:
+    """A retry sends the request again just as it was."""
+    update: Any = await carried_out(case(failure), RecoveryAction(strategy="retry"), a_context())
+
+    assert bool(update["messages"]) is told
+
+
+@pytest.mark.parametrize(
+    ("strategy", "tool_name", "words"),
+    [
+        ("retry", None, "Try again."),
+        ("alternative-tool", None, "The tool shout is not there for the next step: use another"),
+        ("alternative-tool", "whisper", "use whisper."),
+        ("parameter-adjustment", None, "Go on another way."),
+    ],
+)
+def test_the_advice_names_what_failed_and_what_to_do(
+    strategy: Strategy, tool_name: str | None, words: str
+) -> None:
+    """And why, in the words of who chose it."""
+    action = RecoveryAction(strategy=strategy, tool_name=tool_name, reasoning="It is slow.")
+    said = advice(LOOP, action)
+
+    assert said.startswith("The last step failed: a loop.")
+    assert words in said
+    assert said.endswith("It is slow.")
+
+
+@pytest.mark.parametrize(("parameters", "called"), [(None, False), ({}, True)])
+async def test_a_call_needs_parameters_if_only_none(
+    parameters: dict[str, str] | None, called: bool
+) -> None:
+    """Not given they are advice; given as none they are those of a tool that takes none."""
+    action = RecoveryAction(
+        strategy="parameter-adjustment", tool_name="shout", parameters=parameters
+    )
+    update: Any = await carried_out(case(), action, a_context(tools=[shout]))
+
+    assert isinstance(update["messages"][0], AIMessage) is called
+
+
+async def test_a_corrected_call_that_was_mended_is_on_record() -> None:
+    """TL-11: as for any call."""
+    events: list[Event] = []
+    action = RecoveryAction(
+        strategy="parameter-adjustment", tool_name="Shout", parameters={"Text": "x"}
+    )
+    update: Any = await carried_out(case(), action, a_context(tools=[shout], events=events))
+
+    assert [(c.name, c.args) for c in update["calls"]] == [("shout", {"text": "x"})]
+    assert [e.type for e in events] == ["answer_audited"]
+
+
+async def test_a_corrected_call_has_an_id_that_providers_take() -> None:
+    """OpenAI refuses ids of calls with more than 40 characters, and a thread's id may have more."""
+    action = RecoveryAction(
+        strategy="parameter-adjustment", tool_name="shout", parameters={"text": "x"}
+    )
+    long = replace(case(), message_id=f"{'f' * 36}/1:recovery:0")
+    update: Any = await carried_out(long, action, a_context(tools=[shout]))
+
+    (call,) = update["messages"][0].tool_calls
+    assert len(call["id"]) <= 40
+
+
+async def test_the_first_failure_stays_the_origin() -> None:
+    """EM-04: recovery may meet others on the way."""
+    first = a_failure(message="first")
+    given = replace(case(), state=a_state(failure=LOOP, origin=first))
+    update: Any = await carried_out(given, RecoveryAction(strategy="retry"), a_context())
+
+    assert update["origin"] == first
+
+
+async def test_a_corrected_call_that_can_not_run_is_answered_with_an_error() -> None:
+    """TL-03 and TL-12: it is like any other call."""
+    action = RecoveryAction(
+        strategy="parameter-adjustment", tool_name="shout", parameters={"text": "x"}
+    )
+    denied = settings(tools={"policy": {"shout": "deny"}})
+    context = a_context(tools=[shout], given=denied)
+    update: Any = await carried_out(case(), action, context)
+
+    message, result = update["messages"]
+    assert result.tool_call_id == message.tool_calls[0]["id"]
+    assert result.status == "error"

@@ -1,0 +1,478 @@
+"""The checks of a workspace follow from what lies in it, and all of them are run."""
+
+import shutil
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from tests.parts import unconfined
+
+from daruma.state.verification import Check
+from daruma.tools.checks import (
+    CTEST,
+    OWN_PLUGINS,
+    PYTEST,
+    Case,
+    about_tests,
+    asks_to_pass,
+    asks_to_remove,
+    collected,
+    commands_for,
+    hidden_exit,
+    is_test_file,
+    is_to_be_fixed,
+    place_outside,
+    plugins_to_load,
+    ran_nothing,
+    read_report,
+    recognised_commands,
+    runs_pytest,
+)
+from daruma.tools.verification import Checking, run_checks
+
+PYTHON = ("pytest -x -q",)
+RUFF = "ruff check"
+NPM = "npm run test --if-present --silent"
+NO_TEST = '{"scripts": {"test": "echo no test specified && exit 1"}}'
+WITH_TEST = '{"scripts": {"test": "node test.js"}}'
+
+TABLE: list[tuple[dict[str, str], tuple[str, ...]]] = [
+    ({"pyproject.toml": ""}, PYTHON),
+    ({"a.py": ""}, PYTHON),
+    ({"pyproject.toml": "", "a.py": ""}, PYTHON),
+    ({"pyproject.toml": "[tool.ruff]\nline-length = 100"}, (*PYTHON, RUFF)),
+    ({"pyproject.toml": "[tool.ruff.lint]"}, (*PYTHON, RUFF)),
+    ({"pyproject.toml": "# [tool.ruff] is not used"}, PYTHON),
+    ({"pyproject.toml": "[tool.ruffian]"}, PYTHON),
+    ({"a.py": "", "ruff.toml": ""}, (*PYTHON, RUFF)),
+    ({"a.py": "", ".ruff.toml": ""}, (*PYTHON, RUFF)),
+    ({"package.json": WITH_TEST}, (NPM,)),
+    ({"package.json": "{}"}, ()),
+    ({"package.json": "not json"}, ()),
+    ({"package.json": '["scripts"]'}, ()),
+    ({"package.json": NO_TEST}, ()),
+    ({"Cargo.toml": ""}, ("cargo test --quiet",)),
+    ({"go.mod": ""}, ("go test ./...",)),
+    ({"pom.xml": ""}, ("mvn --quiet test",)),
+    ({"build.gradle.kts": ""}, ("gradle --quiet test",)),
+    ({"mix.exs": ""}, ("mix test",)),
+    ({"Makefile": "all:\n\ttrue\ntest: all\n\t./run"}, ("make test",)),
+    ({"Makefile": "test := x\ntests:\n"}, ()),
+    ({"Makefile": "test:\n\tpytest -q\n", "a.py": ""}, PYTHON),
+    ({"Makefile": "test:\n\t./run\n", "a.py": ""}, (*PYTHON, "make test")),
+    ({"Gemfile": "", "spec/": ""}, ("bundle exec rspec",)),
+    ({"Gemfile": "", ".rspec": "", "Rakefile": "task :test"}, ("bundle exec rspec",)),
+    ({"Gemfile": "", "Rakefile": "Rake::TestTask.new"}, ("bundle exec rake test",)),
+    ({"Gemfile": ""}, ()),
+    ({"CMakeLists.txt": "enable_testing()"}, (CTEST,)),
+    ({"CMakeLists.txt": "  add_test(NAME a COMMAND a)"}, (CTEST,)),
+    ({"CMakeLists.txt": "project(x)"}, ()),
+    ({"a.sln": "", "b.csproj": ""}, ("dotnet test",)),
+    ({"composer.json": '{"scripts": {"test": "phpunit"}}'}, ("composer test",)),
+    ({"composer.json": '{"require-dev": {"phpunit/phpunit": "*"}}'}, ("vendor/bin/phpunit",)),
+    ({"composer.json": "{}"}, ()),
+    ({"Package.swift": ""}, ("swift test",)),
+    ({"deno.json": ""}, ("deno test",)),
+    ({"package.json": WITH_TEST, "tool.py": ""}, (*PYTHON, NPM)),
+    ({"README.md": "", "py": "", "a.pyc": ""}, ()),
+    ({}, ()),
+]
+
+
+@pytest.mark.parametrize(("files", "commands"), TABLE)
+def test_files_tell_the_checks(files: dict[str, str], commands: tuple[str, ...]) -> None:
+    """VE-02: by manifest and what it says of tests; Python by any of its files."""
+    assert commands_for(files) == commands
+
+
+async def test_a_python_file_at_any_depth_counts(tmp_path: Path) -> None:
+    """VE-02."""
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    assert await recognised_commands(tmp_path) == ()
+    (tmp_path / "src" / "deep" / "a.py").touch()
+
+    assert await recognised_commands(tmp_path) == PYTHON
+
+
+@pytest.mark.parametrize("folder", ["node_modules/x", "venv/lib", ".venv/lib", ".git", "x/.tox"])
+async def test_files_of_others_do_not_count(tmp_path: Path, folder: str) -> None:
+    """What is installed or hidden says nothing about the workspace itself."""
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "a.py").touch()
+
+    assert await recognised_commands(tmp_path) == ()
+
+
+async def test_a_folder_named_like_a_manifest_is_none(tmp_path: Path) -> None:
+    """Only files count; a broken link is none."""
+    (tmp_path / "pyproject.toml").mkdir()
+    (tmp_path / "a.py").symlink_to("nowhere")
+    (tmp_path / "Cargo.toml").symlink_to("nowhere")
+
+    assert "cargo test --quiet" not in await recognised_commands(tmp_path)
+
+
+async def run(root: Path, *commands: str, seconds: float = 60) -> list[Check]:
+    """Run commands as if they were declared."""
+    declared = frozenset(commands)
+    checking = Checking(root, seconds, await unconfined(), declared=declared)
+    return [await checking.check(each) for each in commands]
+
+
+async def test_all_checks_are_run(tmp_path: Path) -> None:
+    """One that is red does not hide the next; the model is told all that is wrong."""
+    first, second, third = await run(
+        tmp_path, "echo out; echo err >&2; exit 3", "true", "sleep 9", seconds=0.3
+    )
+
+    assert (first.passed, first.exit_code, first.output) == (False, 3, "out\nerr")
+    assert (second.passed, second.exit_code, second.output) == (True, 0, "")
+    assert (third.passed, third.exit_code, third.timed_out) == (False, None, True)
+
+
+async def test_no_tests_are_neither_passed_nor_failed(tmp_path: Path) -> None:
+    """VE-02: pytest's exit code 5 is no failure; that of another command is one."""
+    empty, other, plain = await run(tmp_path, "pytest() { exit 5; }; pytest", "exit 5", PYTEST)
+
+    assert (other.outcome, other.exit_code) == ("failed", 5)
+    assert (empty.outcome, empty.note) == ("none", "there are no tests")
+    assert (plain.outcome, plain.note) == ("none", "there are no tests")
+
+
+async def test_a_toolchain_that_is_missing_says_nothing_and_is_named(tmp_path: Path) -> None:
+    """VE-02: of a recognised command; a declared one is what somebody wants to see run."""
+    sandbox, missing = await unconfined(), "swift test"
+    (recognised,) = await run_checks([missing], tmp_path, 60, sandbox)
+    (phpunit,) = await run_checks(["vendor/bin/phpunit"], tmp_path, 60, sandbox)
+    (declared,) = await run(tmp_path, missing)
+
+    assert (recognised.outcome, recognised.note) == ("none", "swift is not there")
+    assert phpunit.outcome == "none"
+    assert (declared.outcome, declared.exit_code) == ("failed", 127)
+    assert declared.note == "the program is not there"
+
+
+CMAKE = """\
+cmake_minimum_required(VERSION 3.10)
+project(it NONE)
+enable_testing()
+add_test(NAME it COMMAND grep -q yes ${CMAKE_SOURCE_DIR}/it)
+"""
+TOOLCHAINS: dict[str, tuple[str, str, str, str, str]] = {
+    "make": ("Makefile", "test:\n\tgrep -q yes it\n", "it", "yes", "no"),
+    "npm": ("package.json", '{"scripts": {"test": "node it.js"}}', "it.js", "0", "throw 1"),
+    "cmake": (
+        "CMakeLists.txt",
+        CMAKE,
+        "it",
+        "yes",
+        "no",
+    ),
+}
+
+
+@pytest.mark.parametrize("program", TOOLCHAINS)
+async def test_each_runner_tells_green_from_red(program: str, tmp_path: Path) -> None:
+    """VE-02: where its toolchain is there."""
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program} here")
+    manifest, text, name, green, red = TOOLCHAINS[program]
+    (tmp_path / manifest).write_text(text)
+    (command,) = await recognised_commands(tmp_path)
+    outcomes = []
+    for content in (green, red):
+        (tmp_path / name).write_text(content)
+        (check,) = await run_checks([command], tmp_path, 120, await unconfined())
+        outcomes.append(check.outcome)
+
+    assert outcomes == ["passed", "failed"]
+
+
+# --- Shell lines, reports and goals are read the same way whoever wrote them.
+
+WORKSPACE = Path("/srv/project")
+
+LEAVES = {
+    "cat ../../etc/passwd": "../../etc/passwd",
+    "cat /etc/passwd": "/etc/passwd",
+    "cd .. && make": "..",
+    "cd /": "/",
+    "cd": "cd",
+    "cat ~/.ssh/id_rsa": "~/",
+    "cat $HOME/.netrc": "$HOME",
+    "cat ${HOME}/.netrc": "${HOME",
+    "sh -c 'cat ../x'": "../x",
+    "pytest --rootdir=/etc": "/etc",
+    "pytest --rootdir=../other": "../other",
+    "echo x > ../out": "../out",
+    "echo x >/tmp/out": "/tmp/out",  # noqa: S108 - a line that is refused
+    "cat <../in": "../in",
+    "cat src/../../x": "src/../../x",
+    "cd src && cat ../../x": "../../x",
+    "../tool.sh": "../tool.sh",
+    "/home/me/tool.sh": "/home/me/tool.sh",
+    "cat /srv/other/file": "/srv/other/file",
+    "cat <<EOF\n../x\nEOF": "../x",
+}
+STAYS = [
+    "pytest -q tests/test_a.py::test_b",
+    "cd src && cat ../README.md",
+    "cat src/../README.md",
+    "/usr/bin/python3 -m pytest",
+    "make test > /dev/null 2>&1",
+    "grep -rq '/users/' src",
+    "sed -n '/a/,/b/p' file",
+    "curl -fs http://localhost/../x",
+    "cat /srv/project/src/a.py",
+    "ruff check .",
+    "git diff HEAD~1 --stat",
+    "git log HEAD..main",
+    "test -e a && test ! -e b",
+    "npm run test --if-present --silent",
+    "cat .../x",
+    "go test ./...",
+]
+
+
+@pytest.mark.parametrize("line", LEAVES)
+def test_a_line_that_leaves_the_workspace_is_found(line: str) -> None:
+    """VE-06: with the place that it leads to."""
+    assert place_outside(line, WORKSPACE) == LEAVES[line]
+
+
+@pytest.mark.parametrize("line", STAYS)
+def test_a_line_that_stays_is_let_be(line: str) -> None:
+    """VE-06: what looks like a path and is none does not count."""
+    assert place_outside(line, WORKSPACE) == ""
+
+
+HIDDEN = {
+    "pytest || true": "|| true",
+    "pytest; true": "; true",
+    "pytest\ntrue": "true",
+    "pytest || exit 0": "|| exit 0",
+    "pytest | tee log": "| tee",
+    "make test | cat": "| cat",
+    "pytest": "",
+    "true": "",
+    "pytest && true": "",
+    "echo '|| true'": "",
+    "pytest | grep -q passed": "",
+    "ls | wc -l": "",
+    "pytest # || true": "",
+}
+
+
+@pytest.mark.parametrize("line", HIDDEN)
+def test_what_hides_an_exit_code_is_named(line: str) -> None:
+    """VE-08: in whatever way."""
+    assert hidden_exit(line) == HIDDEN[line]
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("pytest -x -q", True),
+        ("pytest tests/unit -k 'a or b'", True),
+        ("python -m pytest", True),
+        ("pytest --co", False),
+        ("pytest --collect-only", False),
+        ("pytest --junitxml=a.xml", False),
+        ("pytest && true", False),
+        ("A=1 pytest", False),
+        ("make test", False),
+    ],
+)
+def test_a_plain_call_of_pytest_is_known(line: str, runs: bool) -> None:
+    """VE-08: only such a line is asked for a report."""
+    assert runs_pytest(line) == runs
+
+
+OLD = Case(("tests.test_old.TestA", "test_legacy[1]"), "tests/test_old.py", "failed", "x = load()")
+
+ASKING = [
+    "Make test_legacy pass",
+    "Look at tests/test_old.py",
+    "Look at test_old.py, please",
+    "See TestA",
+    "All tests should pass",
+    "It is done when pytest passes",
+    "Get the test suite green",
+    "Fix the failing tests",
+    "fix all broken unit tests",
+    "让测试通过",
+]
+NOT_ASKING = [
+    "Do it",
+    "Add a test for the parser",
+    "Fix the parser and add a test",
+    "Fix a typo",
+    "Pass the options to the tests folder",
+    "Ignore the failing tests",
+    "Leave test_old.py as it is",
+    "tests/test_older.py is of interest",
+    "Speed it up. Don't fix the broken tests.",
+]
+
+
+@pytest.mark.parametrize("goal", ASKING)
+def test_a_goal_asks_for_tests(goal: str) -> None:
+    """VE-07: by a test's name, its file's, or in general."""
+    assert asks_to_pass(goal, OLD)
+
+
+@pytest.mark.parametrize("goal", NOT_ASKING)
+def test_a_goal_that_speaks_of_something_else_does_not_ask(goal: str) -> None:
+    """VE-07: nor one that excuses what is red."""
+    assert not asks_to_pass(goal, OLD)
+
+
+@pytest.mark.parametrize(
+    ("goal", "meant"),
+    [
+        ("Fix the legacy mode", True),
+        ("Repair load()", True),
+        ("`load` is broken", True),
+        ("Extend the legacy mode", False),
+        ("Fix the colours", False),
+        ("Fix the colours. Do not touch the legacy mode.", False),
+    ],
+)
+def test_a_red_test_may_be_what_is_to_be_mended(goal: str, meant: bool) -> None:
+    """VE-07: a goal names a test by what it is about."""
+    assert is_to_be_fixed(goal, OLD) == meant
+
+
+@pytest.mark.parametrize(
+    ("goal", "removes"),
+    [
+        ("Remove test_legacy", True),
+        ("Delete tests/test_old.py", True),
+        ("Move tests/ to checks/", True),
+        ("Rename TestA", True),
+        ("Skip test_old.py for now", True),
+        ("Remove the cache", False),
+        ("Look at test_legacy", False),
+    ],
+)
+def test_a_goal_may_take_tests_away(goal: str, removes: bool) -> None:
+    """VE-08: where it names them."""
+    assert asks_to_remove(goal, OLD) == removes
+
+
+LISTED = """\
+tests/test_a.py::TestA::test_p[c::d/e.py f]
+tests/test_a.py::test_f
+
+3 tests collected in 0.1s
+"""
+WRITTEN = """<testsuites><testsuite>
+<testcase classname="tests.test_a.TestA" name="test_p[c::d/e.py f]" file="tests/test_a.py"/>
+<testcase classname="tests.test_a" name="test_f" file="tests/test_a.py"><failure>no</failure>
+<skipped/></testcase>
+<testcase classname="" name="tests.test_b" file="tests/test_b.py"><error>no</error></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_list_and_a_report_name_tests_alike() -> None:
+    """VE-08: else none could be missed."""
+    report = read_report(WRITTEN) or {}
+
+    assert collected(LISTED).keys() == {key for key in report if key[0]}
+    assert [(case.id, case.outcome) for case in report.values()] == [
+        ("tests/test_a.py::TestA::test_p[c::d/e.py f]", "passed"),
+        ("tests/test_a.py::test_f", "failed"),
+        ("tests/test_b.py", "failed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no xml", "<testsuites>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>']
+)
+def test_a_report_that_is_none_is_not_read(text: str) -> None:
+    """VE-08: nor one that could grow while it is read."""
+    assert read_report(text) is None
+
+
+KNOWN = [
+    ("asyncio", "pytest-asyncio"),
+    ("xdist", "pytest-xdist"),
+    ("xdist.looponfail", "pytest-xdist"),
+    ("anyio", "anyio"),
+]
+MOCK = ("mock", "pytest_mock")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "plugins"),
+    [
+        ("", ()),
+        ('dependencies = ["pytest_asyncio>=1"]', ("asyncio",)),
+        ("PyTest-XDist", ("xdist", "xdist.looponfail")),
+        ('asyncio_mode = "auto"', ("asyncio",)),
+        ('addopts = "-q -n auto"', ("xdist", "xdist.looponfail")),
+        ('dependencies = ["anyio-extras", "not-anyio"]', ()),
+    ],
+)
+def test_only_declared_plugins_are_loaded(manifest: str, plugins: tuple[str, ...]) -> None:
+    """VE-09: by requirement, or by an option that only one of them knows."""
+    assert plugins_to_load(KNOWN, manifest) == plugins
+    assert plugins_to_load([MOCK], manifest) == ("mock",)
+
+
+def test_all_plugins_that_come_with_daruma_are_known() -> None:
+    """VE-09: what this environment has is there for Daruma and its tests."""
+    found = {each.dist.name for each in entry_points(group="pytest11") if each.dist}
+
+    assert found <= OWN_PLUGINS
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "nothing"),
+    [
+        (CTEST, "No tests were found!!!", True),
+        (CTEST, "100% tests passed", False),
+        ("go test ./...", "?   x [no test files]", True),
+        ("go test ./...", "?   x [no test files]\nok  \ty 0.1s", False),
+        ("cargo test --quiet", "running 0 tests\n\nrunning 0 tests", True),
+        ("cargo test --quiet", "running 0 tests\n\nrunning 2 tests", False),
+        ("make test", "", False),
+    ],
+)
+def test_a_runner_that_had_nothing_to_run_is_told(command: str, said: str, nothing: bool) -> None:
+    """VE-02: it ends well, and nothing was checked."""
+    assert ran_nothing(command, said) == nothing
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        ("test_a.py", True),
+        ("src/a_test.go", True),
+        ("tests/data.json", True),
+        ("pkg/conftest.py", True),
+        ("web/a.spec.ts", True),
+        ("src/ATest.java", True),
+        ("src/contest.py", False),
+        ("latest.py", False),
+        ("checks/known.py", True),
+    ],
+)
+def test_files_of_tests_are_told_by_name_and_folder(path: str, is_one: bool) -> None:
+    """VE-08: or since tests were found in them."""
+    assert is_test_file(path, {"checks/known.py"}) == is_one
+
+
+def test_only_what_says_how_tests_are_run_counts() -> None:
+    """VE-08: a new version or dependency is no change of the tests."""
+    first = '[project]\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-q"\n'
+
+    assert about_tests("pyproject.toml", first) == about_tests(
+        "pyproject.toml", first.replace('"1"', '"2"')
+    )
+    assert about_tests("pyproject.toml", first) != about_tests(
+        "pyproject.toml", first.replace("-q", "--co")
+    )
+    ini = "[metadata]\nname = a\n\n[tool:pytest]\naddopts = -q\n"
+    assert about_tests("setup.cfg", ini) == about_tests("setup.cfg", ini.replace("= a", "= b"))
+    assert about_tests("setup.cfg", ini) != about_tests("setup.cfg", ini.replace("-q", "--co"))

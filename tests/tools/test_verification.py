@@ -1,0 +1,278 @@
+"""Running the checks that say whether the work is done, and files that others changed (RO-07)."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import a_context, a_phase, a_plan, a_state, a_task, settings
+
+from daruma.state.channels import State
+from daruma.state.events import Event, WorkspaceDrifted
+from daruma.state.savepoint import MOST, Drifted
+from daruma.state.task import Task
+from daruma.tools.context import Context
+from daruma.tools.errors import ToolError
+from daruma.tools.snapshots.outcome import Change
+from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.store import store_of
+from daruma.tools.verification import checked, declared, drift, drift_note, drifted
+
+# --- Checks are those of the workspace, the settings, and the phase at hand; each is run once.
+
+DECLARING = settings(verification={"commands": ["true", "test -e ok"]})
+
+
+@pytest.fixture
+def ws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace in which nothing is recognised; what Daruma keeps lies beside it."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "ws").mkdir()
+    return tmp_path / "ws"
+
+
+def test_the_current_phase_declares_its_own() -> None:
+    """VE-02: behind those of the settings; not those of other phases."""
+    plan = a_plan(
+        a_phase("a", validation_command="a"), a_phase("b", validation_command="b"), current="b"
+    )
+    context = a_context(given=DECLARING)
+
+    assert declared(a_state(plan=plan), context) == ("true", "test -e ok", "b")
+    assert declared(a_state(), context) == ("true", "test -e ok")
+
+
+async def test_all_are_run_and_told(ws: Path) -> None:
+    """VE-06 and RO-04: each run is an event, and each once."""
+    events: list[Event] = []
+    plan = a_plan(a_phase("a", validation_command="true"), current="a")
+    state = a_state(task=a_task(workspace=str(ws)), plan=plan)
+
+    found = await checked(state, a_context(given=DECLARING, events=events))
+
+    assert [(check.command, check.passed) for check in found.checks] == [
+        ("true", True),
+        ("test -e ok", False),
+    ]
+    assert [event.type for event in events] == [
+        "verification_started",
+        "command_run",
+        "command_run",
+    ]
+
+
+async def test_what_they_change_can_be_undone(ws: Path) -> None:
+    """RO-07: a look before and one after."""
+    context = a_context(given=settings(verification={"commands": ["touch made"]}))
+    snapshots = context.snapshots(str(ws))
+    assert snapshots is not None
+
+    await checked(a_state(task=a_task(workspace=str(ws))), context)
+
+    before, after = snapshots.kept()
+    assert [(each.label, each.opens) for each in (before, after)] == [
+        ("before verification", True),
+        ("after verification", False),
+    ]
+    assert [each.path for each in snapshots.changes(before.id, after.id)] == ["made"]
+
+
+async def test_without_a_workspace_there_is_nothing_to_verify() -> None:
+    """That passes, and says so."""
+    found = await checked(a_state(), a_context(given=DECLARING))
+
+    assert found.passed
+    assert found.note == "nothing to verify: the task has no workspace"
+
+
+async def test_without_checks_there_is_nothing_to_verify(ws: Path) -> None:
+    """VE-02: that passes, and says so."""
+    events: list[Event] = []
+    found = await checked(a_state(task=a_task(workspace=str(ws))), a_context(events=events))
+
+    assert found.passed
+    assert "no checks are known" in found.note
+    assert [event.type for event in events] == ["verification_started"]
+
+
+async def test_a_workspace_that_is_gone_is_an_error(ws: Path) -> None:
+    """Nothing is told as begun."""
+    events: list[Event] = []
+    with pytest.raises(ToolError):
+        await checked(a_state(task=a_task(workspace=str(ws / "gone"))), a_context(given=DECLARING))
+
+    assert events == []
+
+
+# --- What somebody else changed is found, told, and not forgotten before it is on record.
+
+
+@pytest.fixture
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """A task whose workspace holds one file."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "own").touch()
+    return a_task(workspace=str(tmp_path / "ws"))
+
+
+def snapshots(task: Task, context: Context) -> Snapshots:
+    found = context.snapshots(task.workspace)
+    assert found is not None
+    return found
+
+
+def make(task: Task, name: str) -> None:
+    Path(task.workspace or "", name).touch()
+
+
+def changed(*paths: str) -> list[Change]:
+    return [Change(path, "changed") for path in paths]
+
+
+async def test_what_others_changed_is_found_and_told(task: Task) -> None:
+    """RO-07: the paths, with how many there are."""
+    events: list[Event] = []
+    context = a_context(events=events)
+    snapshots(task, context).take("savepoint 1", by="others")
+    make(task, "theirs")
+
+    found = await drift(task, context)
+
+    assert found == Drifted(task_id="t/1", paths=("theirs",))
+    assert events == [WorkspaceDrifted(paths=("theirs",), total=1)]
+
+
+async def test_a_look_whose_finding_was_lost_is_made_up_for(task: Task) -> None:
+    """A run that stops at a question keeps nothing of what its look found."""
+    context = a_context()
+    snapshots(task, context).take("savepoint 1", by="others")
+    make(task, "first")
+    await drift(task, context)
+    make(task, "second")
+
+    found = await drift(task, context)
+
+    assert found == Drifted(task_id="t/1", paths=("first", "second"))
+
+
+async def test_what_is_known_is_not_told_again(task: Task) -> None:
+    """But what was known of another task is."""
+    context = a_context()
+    snapshots(task, context).take("savepoint 1", by="others")
+    make(task, "theirs")
+    found = await drift(task, context)
+
+    assert found is not None
+    assert await drift(task, context, found) is None
+    assert await drift(task, context, replace(found, task_id="t/0")) == found
+
+
+async def test_after_work_only_what_came_later_is_found(task: Task) -> None:
+    """The work went on with what it was told of."""
+    context = a_context()
+    snapshots(task, context).take("savepoint 1", by="others")
+    make(task, "first")
+    await drift(task, context)
+    snapshots(task, context).take("after a command", by="work")
+    make(task, "second")
+
+    assert await drift(task, context) == Drifted(task_id="t/1", paths=("second",))
+
+
+async def test_what_a_cut_off_work_did_is_not_of_others(task: Task) -> None:
+    """Nor is it once looks have followed; what comes after them is."""
+    context = a_context()
+    snapshots(task, context).take("before a command", by="work", opens=True)
+    make(task, "work")
+
+    assert await drift(task, context) is None
+    make(task, "theirs")
+    assert await drift(task, context) == Drifted(task_id="t/1", paths=("theirs",))
+    assert await drift(task, context) == Drifted(task_id="t/1", paths=("theirs",))
+
+
+async def test_what_an_undo_put_back_is_found_again_too(task: Task) -> None:
+    """The thread does not know of it until a run has kept that."""
+    context = a_context()
+    kept = snapshots(task, context)
+    start = kept.take("savepoint 1", by="others").snapshot.id
+    make(task, "work")
+    kept.take("after a command", by="work")
+    kept.restore(start)
+
+    first = await drift(task, context)
+
+    assert first == Drifted(task_id="t/1", paths=("work",))
+    assert await drift(task, context) == first
+
+
+async def test_who_never_looked_finds_nothing_changed(task: Task) -> None:
+    """Nor does it begin to keep a workspace."""
+    context = a_context()
+
+    assert await drift(task, context) is None
+    assert snapshots(task, context).kept() == ()
+
+
+@pytest.mark.parametrize("changes", [{"expert": "developer"}, {"workspace": None}])
+async def test_there_is_no_look(task: Task, changes: dict[str, Any]) -> None:
+    """A member's worktree is nobody else's."""
+    context = a_context()
+    snapshots(task, context).take("savepoint 1", by="others")
+    make(task, "theirs")
+
+    assert await drift(replace(task, **changes), context) is None
+    assert await drift(None, context) is None
+    assert len(snapshots(task, context).kept()) == 1
+
+
+async def test_without_snapshots_there_is_no_look(task: Task) -> None:
+    """The settings say so."""
+    context = a_context(given=settings(rollback={"snapshots": False}))
+    snapshots(task, a_context()).take("savepoint 1", by="others")
+    make(task, "theirs")
+
+    assert await drift(task, context) is None
+
+
+async def test_a_damaged_store_is_no_drift(task: Task) -> None:
+    """Whoever needs a snapshot will say that there is none."""
+    store = store_of(Path(task.workspace or ""))
+    store.parent.mkdir(parents=True)
+    store.write_bytes(b"no database" * 1000)
+
+    assert await drift(task, a_context()) is None
+
+
+def test_caches_are_no_drift() -> None:
+    """They come and go by themselves."""
+    events: list[Event] = []
+    context = a_context(events=events)
+
+    found = drifted(a_task(), changed(".pytest_cache/x", "__pycache__/a.pyc"), context)
+
+    assert found is None
+    assert events == []
+
+
+def test_of_many_paths_the_first_are_kept() -> None:
+    """What is on record is bounded; the event says how many there are."""
+    events: list[Event] = []
+    many = [f"{n:03}" for n in range(MOST + 5)]
+
+    found = drifted(a_task(), changed(*many), a_context(events=events))
+
+    assert found == Drifted(task_id="t/1", paths=tuple(many[:MOST]))
+    assert events == [WorkspaceDrifted(paths=tuple(many[:MOST]), total=MOST + 5)]
+
+
+def test_the_model_is_told_of_its_own_task_only() -> None:
+    """In the words of a note, behind all that was said."""
+    found = Drifted(task_id="t/1", paths=("a", "b"))
+
+    (note,) = drift_note(State(task=a_task(), drifted=found))
+
+    assert "a, b" in note.text
+    assert drift_note(State(task=a_task(), drifted=replace(found, task_id="t/0"))) == []
+    assert drift_note(State(task=a_task())) == []

@@ -1,0 +1,351 @@
+"""Words of texts, and finding texts by a query: word splitting, BM25, fused rankings."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langgraph.store.memory import InMemoryStore
+from tests.toy_embeddings import ToyEmbeddings
+
+from daruma.tools.text.search import (
+    LONGEST,
+    SAME_KIND,
+    WORDS_ONLY,
+    Found,
+    find,
+    fused,
+    is_name,
+    likeness,
+    likeness_to_any,
+    needed,
+    query_terms,
+    ranked,
+    rarity,
+    related,
+    telling_words,
+    terms,
+    texts_in,
+    weight,
+)
+
+# --- Index, query and ranking know the same words.
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("... \x00 \ud83d !?", []),
+        ("Configurations CONFIGURED", ["configur", "configur"]),
+        ("Café cafe CAFÉ", ["cafe"] * 3),
+        ("getUserName", ["getusername", "get", "user", "name"]),
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("max_retry_count", ["max_retry_count", "max", "retri", "count"]),
+        ("tools/search.py", ["tools/search.py", "tool", "search", "py"]),
+        ("3.11.2", ["3.11.2", "3", "11", "2"]),
+        ("utf8", ["utf8", "utf"]),
+        ("ＡＢＣ １２", ["abc", "12"]),
+        ("数据库索引", ["数据", "据库", "库索", "索引"]),
+        ("用Postgres存", ["用", "postgr", "存"]),
+        ("데이터베이스", ["데이", "이터", "터베", "베이", "이스"]),
+        ("x" * 1000, ["x" * LONGEST]),
+    ],
+)
+def test_a_text_has_these_words(text: str, found: list[str]) -> None:
+    """Case, accents and forms do not count; what is joined is known whole and by its parts."""
+    assert terms(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Die Kündigungsfristen der Mietverträge", "Kündigungsfrist Mietvertrag"),
+        ("Les bibliothèques nationales de France", "la bibliothèque"),
+        ("las configuraciones del servidor", "la configuración"),
+        ("straße", "STRASSE"),
+        ("Datenbankverbindungen für alle", "Datenbankverbindungen"),
+        ("leases are renewed", "renewing a lease"),
+        ("get_user_name()", "getUserName"),
+    ],
+)
+def test_other_forms_share_a_word(text: str, query: str) -> None:
+    """In English always; in others where the text, or the query, shows its language."""
+    assert set(terms(text)) & set(query_terms(query))
+
+
+def test_a_query_of_nothing_but_filling_words_keeps_them() -> None:
+    """Else it could find nothing; beside others they only cost time."""
+    assert query_terms("Where is the lease of the lease?") == ["leas"]
+    assert query_terms("to be or not to be") == ["to", "be", "or", "not"]
+
+
+WORDS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), max_size=6)
+
+
+@given(WORDS, st.data())
+def test_whatever_stands_in_a_text_is_found_by_it(words: list[str], data: st.DataObject) -> None:
+    """Each word of a text that is a word at all shares one with the text."""
+    text = " ".join(words)
+    for word in data.draw(st.permutations(words))[:2]:
+        assert set(query_terms(word)) <= set(terms(text))
+
+
+# --- Which memories fit: none that is about something else.
+
+BILLING = "The billing tests need DB_URL to point at the test database."
+
+
+@pytest.mark.parametrize(
+    ("goal", "memory", "fits"),
+    [
+        ("Fix the failing test in billing", BILLING, True),
+        ("Set DB_URL in the deployment of everything we have", BILLING, True),
+        ("Move all parsing libraries of the server to v2", "v2 is slow.", True),
+        ("Deploy to staging", "The staging server is host-3.", True),
+        ("Why does parseInvoice round wrongly?", "Rounding is decided in parse_invoice.py.", True),
+        ("Translate the café menu into German", "The Cafe menu lies in menus/today.md.", True),
+        ("修复计费模块的测试", "计费模块的测试需要数据库。", True),
+        ("修复计费模块的测试", "文档写在另一个仓库。", False),
+        ("Write the README of the parser", BILLING, False),
+        ("Make it work, please, as we did before", "We did it before, and it works.", False),
+        ("Rename the column amount to total in all invoices", "Prices have a total.", False),
+        ("Do it", BILLING, False),
+        ("", BILLING, False),
+        ("Fix the failing test in billing", "", False),
+    ],
+)
+def test_what_is_recalled_shares_what_the_goal_is_about(
+    goal: str, memory: str, *, fits: bool
+) -> None:
+    """CX-05: the floor beneath which nothing is injected, on both of its sides."""
+    assert related(goal, memory) is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The tests were failing", {"test", "fail"}),
+        ("HttpServer", {"httpserver", "http", "server"}),
+        ("src/app/main.py", {"src/app/main.py", "src", "app", "main", "py"}),
+        ("计费模块", {"计费", "费模", "模块"}),
+        ("Über", {"uber"}),
+        ("of and the", set()),
+    ],
+)
+def test_words_are_taken_from_a_text(text: str, words: set[str]) -> None:
+    """Whole and in parts, without case, accents and what stands everywhere."""
+    assert telling_words(text) == words
+
+
+def test_names_of_code_are_told_from_words() -> None:
+    """One of them shared is no chance."""
+    assert [is_name(word) for word in ("db_url", "a.py", "v2", "billing", "2024", "e-mail")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
+
+
+# --- How alike goals are: by the words that tell something.
+
+FIX = "Fix the rounding of invoices in bill/split.py"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        FIX,
+        "fix rounding of the invoices in bill/split.py!",
+        "Please fix how invoices are rounded (bill/split.py)",
+    ],
+)
+def test_the_same_in_other_words_is_alike(other: str) -> None:
+    """Enough to be told of a pitfall that one task alone has met."""
+    assert likeness(FIX, other) >= needed(1)
+
+
+@pytest.mark.parametrize("other", ["Document the config parser", "Fix the login", "", "!?"])
+def test_another_thing_is_another_kind(other: str) -> None:
+    """One verb in common is no kinship."""
+    assert likeness(FIX, other) < SAME_KIND
+
+
+def test_numbers_tell_tasks_of_one_kind_apart() -> None:
+    """However short they are."""
+    assert SAME_KIND <= likeness("Fix module number 7", "Fix module number 8") < 1
+
+
+def test_more_tasks_need_less_likeness() -> None:
+    """One failure is enough where the goal comes again nearly the same."""
+    assert needed(1) > needed(2) > needed(3) == needed(100)
+
+
+def test_the_most_alike_of_several_counts() -> None:
+    """A pitfall has been met under several goals."""
+    assert likeness_to_any(FIX, ["Document the parser", FIX]) == 1
+    assert likeness_to_any(FIX, []) == 0
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_texts_can_be_compared(one: str, other: str) -> None:
+    """From 0 to 1, the same both ways, and a text is like itself."""
+    assert 0 <= likeness(one, other) == likeness(other, one) <= 1
+    assert likeness(one, one) == 1
+
+
+# --- Ranking by words where the store does not rank.
+
+TEXTS = [
+    "The lease of a thread is renewed every ten seconds.",
+    "A thread is run by one process.",
+    "Every process has a thread, and every thread a thread-local store.",
+    "Nothing of the kind.",
+]
+
+
+def places(query: str, texts: list[str]) -> list[int]:
+    return [place for place, _ in ranked(query, texts)]
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    """One text has the lease, three the thread."""
+    assert places("lease thread", ["a thread", "thread here", "the thread", "a lease"])[0] == 3
+    assert places("thread", TEXTS)[0] == 2
+    assert 3 not in places("lease thread process", TEXTS)
+
+
+def test_the_shorter_of_two_texts_comes_first() -> None:
+    """With the same words in it, it is more about them; equal ones keep their order."""
+    assert places("lease", ["lease " + "other " * 50, "a lease", "a lease"]) == [1, 2, 0]
+
+
+def test_without_a_common_word_nothing_is_found() -> None:
+    """Neither for an empty query nor for no texts."""
+    assert ranked("zebra", TEXTS) == ranked("", TEXTS) == ranked("lease", []) == []
+
+
+def test_what_shares_too_little_is_left_out_where_that_is_asked() -> None:
+    """One common word of four is chance; words that no text has count too."""
+    query = "lease renewed zebra process"
+
+    assert [place for place, _ in ranked(query, TEXTS)] == [0, 1, 2]
+    assert [place for place, _ in ranked(query, TEXTS, 1 / 3)] == [0]
+    assert ranked("zebra giraffe gnu process", TEXTS, 1 / 3) == []
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=20))
+def test_scores_fall_and_places_are_there_once(texts: list[str], query: str) -> None:
+    """Whatever the texts and the query are."""
+    found = ranked(query, texts)
+
+    scores = [score for _, score in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(score > 0 for score in scores)
+    assert len({place for place, _ in found}) == len(found)
+
+
+def test_more_of_a_word_adds_less_and_less() -> None:
+    """BM25: up to 2.2 times what one adds; what all have still adds a little."""
+    assert weight(1, 1) == 1
+    assert weight(2, 1) - weight(1, 1) > weight(3, 1) - weight(2, 1) > 0
+    assert weight(10**6, 1) < 2.2001
+    assert rarity(1, 1000) > rarity(10, 1000) > rarity(1000, 1000) > 0
+
+
+# --- Several rankings become one.
+
+
+@pytest.mark.parametrize(
+    ("rankings", "together"),
+    [
+        ([], []),
+        ([["a", "b"], []], ["a", "b"]),
+        ([["a", "b", "c"], ["c", "b", "a"]], ["a", "c", "b"]),
+        ([["a", "b"], ["b", "c"]], ["b", "a", "c"]),
+        ([["a"], ["b"], ["b"]], ["b", "a"]),
+    ],
+)
+def test_what_several_rankings_have_comes_first(
+    rankings: list[list[str]], together: list[str]
+) -> None:
+    """Places count, not scores; of equals the one that was seen first."""
+    assert [thing for thing, _ in fused(rankings)] == together
+
+
+def test_the_score_is_that_of_the_paper() -> None:
+    """1 / (60 + place), for each ranking."""
+    assert dict(fused([["a"], ["b", "a"]])) == {"a": 1 / 61 + 1 / 62, "b": 1 / 61}
+
+
+# --- Finding in a store that does not rank, and in one that ranks by meaning alone.
+
+NOTES = ("notes",)
+
+
+def filled(store: InMemoryStore) -> InMemoryStore:
+    store.put(NOTES, "car", {"text": "the automobile stands outside", "n": 1})
+    store.put(NOTES, "dog", {"text": "a hound barks at midnight", "n": 2})
+    store.put(NOTES, "id", {"text": "error E4711 of the printer", "n": 3})
+    store.put(("other",), "car", {"text": "automobile E4711"})
+    return store
+
+
+def meaning() -> InMemoryStore:
+    return InMemoryStore(index={"dims": ToyEmbeddings.SIZE, "embed": ToyEmbeddings()})
+
+
+def keys(found: Found) -> list[str]:
+    return [item.key for item in found.items]
+
+
+async def test_a_store_that_does_not_rank_is_ranked_here_by_words() -> None:
+    """And that is said, unless words were all that was asked for."""
+    store = filled(InMemoryStore())
+
+    both = await find(store, NOTES, "barking hounds at the printer", limit=1)
+    words = await find(store, NOTES, "E4711", way="words")
+
+    assert (keys(both), both.note) == (["dog"], WORDS_ONLY)
+    assert (keys(words), words.note) == (["id"], "")
+    assert words.items[0].score
+    assert (await find(store, NOTES, "E4711", filter={"n": {"$lt": 3}})).items == ()
+
+
+async def test_a_store_that_ranks_by_meaning_is_fused_with_words() -> None:
+    """A synonym is found by meaning, a number by words; nothing of another namespace."""
+    store = filled(meaning())
+
+    assert keys(await find(store, NOTES, "car", way="words")) == []
+    assert keys(await find(store, NOTES, "car", way="meaning", limit=1)) == ["car"]
+    assert keys(await find(store, NOTES, "car", limit=1)) == ["car"]
+    found = await find(store, NOTES, "E4711", limit=9)
+    assert (keys(found)[0], found.note) == ("id", "")
+    assert {item.namespace for item in found.items} == {NOTES}
+
+
+class Blind(ToyEmbeddings):
+    """To it all texts mean the same."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0] * self.size for _ in texts]
+
+
+async def test_where_meaning_tells_nothing_words_decide() -> None:
+    """The best by words goes before what is merely as near as all else."""
+    store = filled(InMemoryStore(index={"dims": ToyEmbeddings.SIZE, "embed": Blind()}))
+
+    assert keys(await find(store, NOTES, "E4711", way="meaning", limit=1)) != ["id"]
+    assert keys(await find(store, NOTES, "E4711", limit=1)) == ["id"]
+
+
+async def test_an_empty_store_has_nothing_to_say() -> None:
+    """No note either."""
+    assert await find(InMemoryStore(), NOTES, "car") == Found()
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [({"a": "x", "b": [1, 2.5, True, None, {"c": ("y",)}]}, ["x", "1", "2.5", "y"]), ({}, [])],
+)
+def test_a_value_has_these_texts(value: Any, texts: list[str]) -> None:
+    """Texts and numbers, without keys, truth values and nulls."""
+    assert list(texts_in(value)) == texts
