@@ -80,9 +80,10 @@ def _steps_settled(state: State, answer: str, over: Overrun, context: Context) -
     """Grant every quota of steps once more, with what a person wants done, or stop (RE-03a)."""
     said = answer.strip()
     stop = said.lower() == STOP
+    more = 0 if stop or state.task is None else state.task.limits.think
     context.emit(
         BudgetSettled(
-            node=over.node, scope=over.scope, measure="steps", more=float(not stop), stopped=stop
+            node=over.node, scope=over.scope, measure="steps", more=float(more), stopped=stop
         )
     )
     grant = Grant(node=over.node, scope=over.scope, more=Amounts(), stopped=stop, steps=True)

@@ -501,7 +501,7 @@ class BudgetSpent(Event):
 class BudgetSettled(Event):
     """Closes a ``budget_spent``: so much ``more`` was granted, or the work stops there.
 
-    Of steps, ``more`` 1 is each of their quotas once more.
+    Of steps, every quota is granted once more; ``more`` is that of model calls.
     """
 
     type: ClassVar[str] = "budget_settled"

@@ -258,7 +258,8 @@ def _of_budget(steps: list[Step]) -> tuple[str, ...]:
     more = {m: sum(each.more.of(m) or 0.0 for each in grants) for m in measures}
     notes = [f"granted beyond its budget: {shown(m, more[m])}" for m in measures if more[m]]
     if times := sum(each.steps and not each.stopped for each in grants):
-        notes.append(f"a person granted the steps once more, {times} times")
+        often = "once more" if times == 1 else f"{times} times more"
+        notes.append(f"a person granted the steps {often}")
     if any(each.stopped and not each.steps for each in grants):
         notes.append("stopped where its budget of tokens, money or time was spent")
     if guessed := sum(usage.estimated for step in steps for usage in usages_of(step)):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from daruma.state import budget
 from daruma.state.budget import record_step
@@ -385,10 +385,10 @@ def told(over: Overrun) -> str:
     return f"{spent} The limit is budgets.{key}."
 
 
-def shown(measure: Measure, number: float) -> str:
-    """Return an amount as people write it: ``50,000 tokens``, ``$0.25``, ``90 s``."""
-    if measure == "tokens":
-        return f"{number:,.0f} tokens"
+def shown(measure: Measure | Literal["steps"], number: float) -> str:
+    """Return an amount as people write it: ``50,000 tokens``, ``$0.25``, ``90 s``, ``7 steps``."""
+    if measure in ("tokens", "steps"):
+        return f"{number:,.0f} {measure}"
     return f"${number:.4f}".rstrip("0").rstrip(".") if measure == "usd" else f"{number:,.1f} s"
 
 

@@ -52,7 +52,8 @@ def spent_lines(event: Event) -> list[Line]:
     """Say which limit is reached, and how much is spent."""
     measure = event["measure"]
     used, limit = shown(measure, event["spent"]), shown(measure, event["limit"])
-    return [Line("bad", f"the {event['scope']}'s budget is spent", f"{used} of {limit}")]
+    spent = "steps are used up" if measure == "steps" else "budget is spent"
+    return [Line("bad", f"the {event['scope']}'s {spent}", f"{used} of {limit}")]
 
 
 def settled_lines(event: Event) -> list[Line]:

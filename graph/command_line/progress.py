@@ -181,7 +181,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
         "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
         "phases": "\n".join(marked),
-        "checks": "\n".join(checked) or (result.checked.why if result.completed else ""),
+        "checks": "\n".join(checked) or _why_unchecked(result),
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
         "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
         "sandbox": result.sandbox or "",
@@ -192,6 +192,11 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "thread": thread,
     }
     return [(name, text) for name, text in told.items() if text]
+
+
+def _why_unchecked(result: TaskResult) -> str:
+    told = not result.completed or result.checked.why in result.notes
+    return "" if told else result.checked.why
 
 
 def _undo_rows(

@@ -452,6 +452,9 @@ def test_a_person_can_grant_more_instruct_or_stop(
     assert any(message.text == reply for message in run.messages) == instructed
     granted = any("granted the steps once more" in note for note in run.result.notes)
     assert granted == (reply not in ("stop", "Stop"))
+    (settled,) = run.happened("budget_settled")
+    think = 2 if sections else 50
+    assert (settled["measure"], settled["more"]) == ("steps", think if granted else 0)
 
 
 def test_steps_are_granted_as_often_as_a_person_says(

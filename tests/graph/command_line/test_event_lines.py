@@ -57,6 +57,19 @@ def test_a_spent_budget_is_told_and_what_became_of_it() -> None:
     ]
 
 
+def test_steps_that_are_used_up_are_told_as_steps() -> None:
+    """RE-03a."""
+    steps: Any = WHERE | {"measure": "steps"}
+    events = (BudgetSpent(**steps, spent=2, limit=2), BudgetSettled(**steps, more=50))
+
+    lines = [line for event in events for line in lines_of(event.to_dict())]
+    assert [line.text for line in lines] == [
+        "the task's steps are used up",
+        "granted 50 steps more",
+    ]
+    assert lines[0].tail == "2 steps of 2 steps"
+
+
 def test_limited_measures_stand_beside_the_steps() -> None:
     """Those that have a limit, with their grants; and the bar of one that is overdrawn is full."""
     task = a_task(limits={"spend": Amounts(tokens=1000, seconds=60.0)})
