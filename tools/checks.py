@@ -655,6 +655,13 @@ def is_test_file(path: str, known: Iterable[str] = ()) -> bool:
     return in_folder or path in known or _TEST_FILE.fullmatch(parts[-1]) is not None
 
 
+RUNS_TESTS: Final = (
+    *("conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"),
+    *(f"{place}/bin/{name}" for place in (".venv", "venv") for name in ("pytest", "make", "ruff")),
+)
+"""What runs and configures tests, and may lie where snapshots do not look."""
+
+
 def says_how(path: str) -> bool:
     """Whether a file may say which tests there are, or how they are run."""
     name = path.rpartition("/")[2]

@@ -7,8 +7,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.metadata import entry_points
@@ -26,6 +26,7 @@ from daruma.state.verification import Check, Verification
 from daruma.tools.checks import (
     PYTEST,
     RUFF,
+    RUNS_TESTS,
     Case,
     Key,
     Report,
@@ -80,14 +81,15 @@ from daruma.tools.threads import in_thread, to_thread
 class Beginning:
     """The snapshot of the task's beginning; ``changes`` are what differs now.
 
-    ``missing`` says why there is none. Its files are written when they are asked for, and removed
-    when ``stack`` is closed.
+    ``at`` is when that was, Unix time; ``missing`` says why there is none. Its files are written
+    when they are asked for, and removed when ``stack`` is closed.
     """
 
     snapshots: Snapshots | None = None
     snapshot: str = ""
     changes: tuple[Change, ...] = ()
     missing: str = ""
+    at: float = 0.0
     stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None
 
@@ -105,11 +107,23 @@ class Beginning:
     def changed_tests(self, known: Iterable[str]) -> tuple[str, ...]:
         """Return the test files that differ, and what says how tests are run (VE-08). Blocks."""
         files = frozenset(known)
-        return tuple(
+        told = (
             each.path
             for each in self.changes
             if is_test_file(each.path, files) or (says_how(each.path) and self._says_else(each))
         )
+        return (*told, *self._unseen())
+
+    def _unseen(self) -> Iterator[str]:
+        """Yield what is newer than the task and in no snapshot: it is told, not judged."""
+        if (snapshots := self.snapshots) is None or not self.at:
+            return
+        known = {each.path for each in self.changes}
+        for path in RUNS_TESTS:
+            with suppress(OSError):
+                newer = (snapshots.workspace / path).lstat().st_ctime > self.at
+                if newer and path not in known and snapshots.text(self.snapshot, path) is None:
+                    yield path
 
     def _says_else(self, change: Change) -> bool:
         if self.snapshots is None or change.what != "changed":
@@ -143,7 +157,8 @@ async def _beginning(
     except SnapshotUnavailable as error:
         return Beginning(missing=f"{NO_SNAPSHOT}: {error}")
     told = tuple(each for each in changes if counts(each.path))
-    return Beginning(snapshots, start.snapshot, told, stack=stack)
+    at = task.started_at if task else 0.0
+    return Beginning(snapshots, start.snapshot, told, at=at, stack=stack)
 
 
 # --- Running the checks, and judging what they say.
@@ -233,8 +248,6 @@ class Checking:
             live=live,
             stand_in=stand_in,
         )
-
-    # pytest
 
     async def _pytest(self, command: str) -> Check:
         result, report = await self._reported(command)

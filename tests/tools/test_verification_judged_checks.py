@@ -40,6 +40,11 @@ def put(ws: Path, files: Files) -> None:
             (ws / name).write_text(text)
 
 
+def began(ws: Path) -> float:
+    """Return when the task began: after the folder was there, before anything else was."""
+    return ws.stat().st_ctime - 1
+
+
 async def story(
     ws: Path,
     before: Files,
@@ -57,7 +62,7 @@ async def story(
         return sandbox_at(level)
 
     context = replace(context, open_sandbox=opened) if level != "none" else context
-    task = a_task(workspace=str(ws), goal=goal)
+    task = a_task(workspace=str(ws), goal=goal, started_at=began(ws))
     put(ws, before)
     written = await write_savepoint(task, "task", context)
     put(ws, after)
@@ -293,6 +298,15 @@ async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
         assert set(found.changed_tests) == FAKES[fake].keys()
     else:
         assert found.outcome == "failed", found.summary
+
+
+@pytest.mark.parametrize("path", ["pytest.ini", ".venv/bin/pytest"])
+async def test_what_no_snapshot_holds_is_told_too(path: str, ws: Path) -> None:
+    """VE-08: git ignores it, and it says how tests are run, or runs them."""
+    ignored = OLD | {".gitignore": "pytest.ini\n.venv\n"}
+    found = await story(ws, ignored, {path: "[pytest]\n", "note.txt": "x"})
+
+    assert found.changed_tests == (path,)
 
 
 async def test_what_ends_early_is_named(ws: Path) -> None:
