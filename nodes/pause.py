@@ -58,6 +58,8 @@ def question_of(state: State) -> Question:
 
 
 GO_ON: Final = "go on"
+_STOPS: Final = frozenset({STOP, "no", "停止"})
+"""What says that the work stops, whatever its case and punctuation: no step is granted by it."""
 
 
 def _question_of_steps(state: State, id_: str) -> Question:
@@ -79,7 +81,7 @@ def _question_of_steps(state: State, id_: str) -> Question:
 def _steps_settled(state: State, answer: str, over: Overrun, context: Context) -> Update:
     """Grant every quota of steps once more, with what a person wants done, or stop (RE-03a)."""
     said = answer.strip()
-    stop = said.lower() == STOP
+    stop = said.lower().strip(" .!。！") in _STOPS
     more = 0 if stop or state.task is None else state.task.limits.think
     context.emit(
         BudgetSettled(

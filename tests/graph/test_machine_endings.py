@@ -429,6 +429,8 @@ SHORT = {"budgets": {"think": 2}}
         ([*[say()] * 4, OK, say()], {}, "go on", "completed", "budgets.reflect (2)"),
         ([*[say()] * 4, OK, say()], {}, "Make ok.", "completed", "still red"),
         ([say()] * 4, {}, "Stop", GAVE_UP, "still red"),
+        ([say()] * 4, {}, "STOP.", GAVE_UP, "still red"),
+        (work(2), SHORT, "No!", OUT, "no answer yet"),
     ],
 )
 def test_a_person_can_grant_more_instruct_or_stop(
@@ -448,10 +450,11 @@ def test_a_person_can_grant_more_instruct_or_stop(
     assert says in asked["question"]
     assert run.result.headline == ends
     assert unclosed(run.events) == []
-    instructed = reply not in ("go on", "stop", "Stop")
+    stops = reply in ("stop", "Stop", "STOP.", "No!")
+    instructed = reply != "go on" and not stops
     assert any(message.text == reply for message in run.messages) == instructed
     granted = any("granted the steps once more" in note for note in run.result.notes)
-    assert granted == (reply not in ("stop", "Stop"))
+    assert granted == (not stops)
     (settled,) = run.happened("budget_settled")
     think = 2 if sections else 50
     assert (settled["measure"], settled["more"]) == ("steps", think if granted else 0)
