@@ -19,7 +19,7 @@ from daruma.state.savepoint import Drifted
 from daruma.state.settings import Settings
 from daruma.tools.calls.journal import Turns
 from daruma.tools.context import Context
-from daruma.tools.verification import drift
+from daruma.tools.rollback import drift
 
 # --- Live things that belong to one run: they hang on its config, and end with it.
 

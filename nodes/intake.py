@@ -19,12 +19,11 @@ from daruma.tools.continuity.clarification import TAKEN_UP_IN, taken_up
 from daruma.tools.evolution.lessons import feeds_back, lessons_for, told
 from daruma.tools.memory.memories import owner_of
 from daruma.tools.memory.recall import recall
-from daruma.tools.rollback import Written, write_savepoint
+from daruma.tools.rollback import Written, drifted, write_savepoint
 from daruma.tools.skills import usable_in
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.team.templates import TemplateRefused, template_named
 from daruma.tools.threads import in_thread
-from daruma.tools.verification import drifted
 
 
 async def intake(state: State, context: Context) -> Update:

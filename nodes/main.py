@@ -32,8 +32,8 @@ from daruma.tools.continuity.clarification import (
     clarification_note,
     settled,
 )
+from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST
-from daruma.tools.verification import drift_note
 from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed
 
 CHAT = "Answer the user."

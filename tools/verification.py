@@ -1,4 +1,4 @@
-"""Running the checks that say whether the work is done, and files that others changed (RO-07)."""
+"""Running the checks that say whether the work is done, and judging what they say."""
 
 import os
 import secrets
@@ -15,14 +15,14 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
-from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 
 from daruma.state.channels import State
-from daruma.state.events import VerificationCompleted, VerificationStarted, WorkspaceDrifted
+from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.outcome import named
-from daruma.state.savepoint import MOST, Drifted
 from daruma.state.task import Task
 from daruma.state.verification import Check, Verification
+from daruma.tools.calls.policy.shell import place_outside
 from daruma.tools.checks import (
     PYTEST,
     RUFF,
@@ -44,7 +44,6 @@ from daruma.tools.checks import (
     lost_tests,
     may_be_hidden,
     of,
-    place_outside,
     plugins_to_load,
     programs_of,
     pytest_line,
@@ -643,58 +642,3 @@ def _words(state: State, commands: tuple[str, ...]) -> str:
     phases = state.plan.phases if state.plan else ()
     plan = (text for phase in phases for text in (phase.title, phase.instructions))
     return "\n".join((state.task.goal if state.task else "", *plan, *commands))
-
-
-# --- Drift: files of a thread's workspace that somebody else changed (RO-07).
-
-LOOK: Final = "on going on"
-"""The label of the snapshots that are taken to find drift."""
-
-NOTE: Final = "Note: since this workspace was last looked at, somebody else changed: "
-
-
-async def drift(
-    task: Task | None, context: Context, known: Drifted | None = None
-) -> Drifted | None:
-    """Look for files that changed since the thread last worked, and tell of those not ``known``.
-
-    What a look before found is found again, as long as no work has followed: a run that stops at a
-    question, or is killed, has kept nothing of it.
-    """
-    snapshots = context.snapshots(task.workspace if task else None)
-    if snapshots is None or task is None or task.expert:
-        return None
-    try:
-        changes = await in_thread(_changes, snapshots)
-    except SnapshotUnavailable:
-        return None  # whoever needs one will say so
-    told = known.paths if known and known.task_id == task.id else ()
-    return drifted(task, (each for each in changes if each.path not in told), context)
-
-
-def _changes(snapshots: Snapshots) -> tuple[Change, ...]:
-    """Return what others changed since the last snapshot that was taken for another reason."""
-    seen = [each for each in snapshots.kept() if each.by != "undo"]
-    if not seen:
-        return ()
-    taken = snapshots.take(LOOK, by="others")
-    worked = [each for each in seen if (each.label, each.by) != (LOOK, "others")]
-    if not worked or worked[-1] == seen[-1]:
-        return taken.changes
-    return snapshots.changes(worked[-1].id, taken.snapshot.id)
-
-
-def drifted(task: Task, changes: Iterable[Change], context: Context) -> Drifted | None:
-    """Tell of what was changed by others, unless it comes and goes by itself, as caches do."""
-    paths = tuple(each.path for each in changes if counts(each.path))
-    if not paths:
-        return None
-    context.emit(WorkspaceDrifted(paths=paths[:MOST], total=len(paths)))
-    return Drifted(task_id=task.id, paths=paths[:MOST])
-
-
-def drift_note(state: State) -> list[AnyMessage]:
-    """Return what a model is told of it, behind all that was said."""
-    if state.drifted is None or state.drifted.task_id != state.task_id:
-        return []
-    return [HumanMessage(f"{NOTE}{named(state.drifted.paths)}. Look again before you rely on it.")]

@@ -8,6 +8,7 @@ import pytest
 from tests.parts import unconfined
 
 from daruma.state.verification import Check
+from daruma.tools.calls.policy.shell import place_outside
 from daruma.tools.checks import (
     CTEST,
     OWN_PLUGINS,
@@ -21,7 +22,6 @@ from daruma.tools.checks import (
     hidden_exit,
     is_test_file,
     is_to_be_fixed,
-    place_outside,
     plugins_to_load,
     ran_nothing,
     read_report,

@@ -1,11 +1,13 @@
 """Shell lines: taken apart into the commands they may run, and whether a rule names one. Pure."""
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 from daruma.state.settings.tools import PolicyKey
@@ -404,3 +406,75 @@ def _has_option(command: Words, option: str) -> bool:
         return any(len(name) > 2 and option.startswith(name) for name in names)
     letters = {word[2:3] if word.startswith("--") else word for word in options}
     return set(option[1:]) <= set("".join(letters))
+
+
+# --- Whether a shell line leads out of a folder. Pure: only its words are read.
+
+_ROOTS: Final = frozenset({
+    "bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "media", "mnt", "opt",
+    "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var", "Applications", "Library",
+    "System", "Users", "Volumes", "private",
+})  # fmt: skip
+"""What lies at the top of a disk: other words that begin with a slash are patterns and routes."""
+
+_HARMLESS: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd"})
+_REDIRECT_TARGET = re.compile(r"(?:[<>][>&|]?|&>)\s*(?![<>&(])[\"']?([^\s\"';|&<>()]+)")
+_HOME = re.compile(r"(?:^|[\s=:'\"])~(?:[/\w]|\s|$)|\$\{?(?:HOME|OLDPWD)\b")
+_AT_HOME: Final = "~"
+
+
+def place_outside(line: str, workspace: Path) -> str:
+    """Return what of a shell line leads out of the workspace, empty if nothing does (VE-06).
+
+    What is read: words, targets of redirections, ``cd``; programs may lie where systems keep them.
+    What a program does by itself is not seen: that is the sandbox's affair.
+    """
+    if found := _HOME.search(line):
+        return found[0].strip() or _AT_HOME
+    targets = (_escape((), each, workspace) for each in _REDIRECT_TARGET.findall(line))
+    try:
+        return next(filter(None, (*targets, *_escapes(line, workspace))), "")
+    except Unclear:
+        words = re.split(r"[\s\"'`;|&<>()=]+", line)
+        return next(filter(None, (_escape((), each, workspace) for each in words)), "")
+
+
+def _escapes(line: str, workspace: Path) -> Iterator[str]:
+    at: tuple[str, ...] = ()
+    for words in commands_started(line):
+        program = words[0]
+        if not (program.startswith("/") and "bin" in program.split("/")[:-1]):
+            yield _escape(at, program, workspace)
+        if program_of(program) in {"cd", "pushd", "chdir"}:
+            to = next((each for each in words[1:] if not each.startswith("-")), "")
+            if not to and "-" not in words[1:]:
+                yield program
+            yield _escape(at, to, workspace)
+            at = _joined(at, to)
+            continue
+        for word in words[1:]:
+            yield _escape(at, word, workspace)
+            yield _escape(at, word.partition("=")[2], workspace)
+
+
+def _escape(at: tuple[str, ...], word: str, workspace: Path) -> str:
+    if not word or word.startswith(UNKNOWN) or re.search(r"\s", word):
+        return ""
+    if word.startswith("/"):
+        path = os.path.normpath("/" + word.lstrip("/"))
+        known = Path(path).parts[1:2]
+        real = {*_ROOTS, *workspace.parts[1:2]}
+        outside = not Path(path).is_relative_to(workspace)
+        harmless = path in _HARMLESS or os.path.dirname(path) in _HARMLESS  # noqa: PTH120 - text
+        return word if outside and not harmless and {*known} <= real else ""
+    return word if ".." in _joined(at, word) else ""
+
+
+def _joined(at: tuple[str, ...], word: str) -> tuple[str, ...]:
+    parts = [*at]
+    for part in word.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return tuple(parts)
