@@ -509,8 +509,8 @@ def _opaque(result: CommandResult) -> Check:
     pytest_found_none = result.exit_code == _NO_TESTS and result.command.startswith("pytest")
     said = result.stdout + result.stderr
     no_tests = pytest_found_none or (result.passed and ran_nothing(result.command, said))
-    hidden = hidden_exit(result.command)
-    note = f"`{hidden}` hides how it ended" if hidden else ""
+    hidden = hidden_exit(result.command) if result.passed else ""
+    note = f"it can not fail: `{hidden}`" if hidden else ""
     if result.exit_code == _NOT_FOUND:
         note = "the program is not there"
     return _check(
@@ -518,7 +518,7 @@ def _opaque(result: CommandResult) -> Check:
         result,
         passed=result.passed or no_tests,
         note="there are no tests" if no_tests else note,
-        conclusive=not (no_tests or (hidden and result.passed)),
+        conclusive=not (no_tests or hidden),
     )
 
 

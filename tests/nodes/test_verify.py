@@ -62,7 +62,7 @@ async def test_red_checks_are_told_to_the_model(work: Path) -> None:
 async def test_every_verification_stands_on_its_step(work: Path) -> None:
     """VE-09: with its time and its output; the result takes them from there."""
     red = await run(work, "echo it is red; false")
-    green = await run(work, "true")
+    green = await run(work, "test -d .")
     steps = [*red["steps"], *green["steps"]]
     result = result_of(a_state(steps=steps), "completed", "", 0.0)
 

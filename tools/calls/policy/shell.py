@@ -244,6 +244,38 @@ def program_of(word: str) -> str:
     return word.rpartition("/")[2].casefold()
 
 
+_CONSTANT: Final = frozenset({
+    ":", "date", "echo", "exit", "export", "false", "printf", "pwd", "set", "sleep", "true", "wait",
+})  # fmt: skip
+
+
+def is_constant(line: str) -> bool:
+    """Whether a line runs nothing whose end depends on anything: ``true``, ``echo ok``, nothing."""
+    try:
+        commands = [_unassigned(_unreserved(words)) for words in simple_commands(line)]
+    except Unclear:
+        return False
+    return all(not words or program_of(words[0]) in _CONSTANT for words in commands)
+
+
+def script_of(line: str) -> str:
+    """Return the line that a shell is given where nothing else is run; its options go before it."""
+    try:
+        commands = simple_commands(line)
+    except Unclear:
+        return ""
+    words = commands[0] if len(commands) == 1 else ()
+    if not words or program_of(words[0]) not in _SHELLS:
+        return ""
+    at = next((at for at, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), len(words))
+    return f"set {' '.join(words[1 : at + 1])}\n{words[at + 1]}" if at + 1 < len(words) else ""
+
+
+def _unreserved(words: Words) -> Words:
+    first = next((at for at, word in enumerate(words) if word not in _RESERVED), len(words))
+    return words[first:]
+
+
 def _behind(command: Words, depth: int) -> Iterator[Words]:
     program = program_of(command[0])
     if program in _HIDE:
