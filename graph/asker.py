@@ -23,6 +23,7 @@ from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings.sections import Requests
 from daruma.state.usage import Role
+from daruma.tools.calls.answers import storable_answer
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Answer, Sampling
 
@@ -119,6 +120,9 @@ class Asker:
         with Readable(model):
             sent = this.request.sent(model, this.metadata)
             message = await within(min(self._limits_of(this).seconds, self._left(this)), sent)
+        if not isinstance(message, AIMessage):
+            raise BrokenAnswer(f"the answer is no message of a model, but {type(message).__name__}")
+        message = storable_answer(message)
         try:
             check_whole(message, model)
         except BrokenAnswer:  # it can not be used, and was charged for

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import takewhile
 
 from langchain_core.messages import AIMessage, SystemMessage
 
@@ -148,7 +149,7 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     audit = changes_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
-    useless = None if calls else unusable(message, "main")
+    useless = None if calls else unusable(message, "main", _asked_in_vain(state))
     (step,) = record_step(
         state,
         "think",
@@ -171,6 +172,12 @@ def _read(state: State, context: Context, answer: Answer, offer: Offer, at: floa
     if state.failure or state.origin or number == 0:  # what is empty costs a row to empty again
         update |= {"failure": None, "origin": None}
     return update
+
+
+def _asked_in_vain(state: State) -> int:
+    """Return how often the model was asked in a row for an answer, this time included."""
+    thoughts = [s for s in state.steps if s.task_id == state.task_id and s.kind == "think"]
+    return 1 + sum(1 for _ in takewhile(lambda step: not step.ok, reversed(thoughts)))
 
 
 def _refused(message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure) -> Update:

@@ -1,10 +1,49 @@
 """What requests to models took: tokens, and requests that failed (TL-17)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from daruma.state.record import record
+
+# --- What a provider told of tokens, read as counts (BU-05). Pure.
+
+MOST_TOKENS: Final = 10**12
+"""A count beyond that is none: no model reads or writes so much in one call."""
+
+
+def read_count(told: object) -> int | None:
+    """Return a number of tokens as a count; None for what is none, which is as good as not told.
+
+    Some servers send it as text, or as `12.0`.
+    """
+    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) <= len("1" * 13):
+        told = int(told)
+    if isinstance(told, float) and told.is_integer():
+        told = int(told)
+    whole = isinstance(told, int) and not isinstance(told, bool)
+    return told if whole and isinstance(told, int) and 0 <= told <= MOST_TOKENS else None
+
+
+def sound_usage(told: object) -> dict[str, Any]:
+    """Return what was told of tokens, in the shape of any provider, without what is no count."""
+    sound: dict[str, Any] = {}
+    for name, value in told.items() if isinstance(told, Mapping) else ():
+        if name.endswith("_tokens"):
+            sound[name] = read_count(value)
+        elif name.endswith("_details"):
+            parts = value.items() if isinstance(value, Mapping) else ()
+            sound[name] = {part: read_count(each) for part, each in parts}
+        else:
+            sound[name] = value
+    return {
+        name: {k: v for k, v in value.items() if v is not None}
+        if name.endswith("_details")
+        else value
+        for name, value in sound.items()
+        if value is not None
+    }
+
 
 # --- What a model call cost, in tokens, and for whom it was made.
 

@@ -31,7 +31,8 @@ class Fault:
     midst; `unfinished` ends a stream politely, but without a finish reason. `malformed` answers
     200 with what is not JSON. `hang` waits for the event first (with `cut`, where it is cut).
     `keep_alive` says nothing for ever, but keeps saying it: comments in a stream, else blanks.
-    A stream that is cut breaks off in the midst of `answer`.
+    A stream that is cut breaks off in the midst of `answer`. `events` are what a stream says, as it
+    is, where a client asks for one.
     """
 
     status: int = 500
@@ -42,6 +43,7 @@ class Fault:
     malformed: bool = False
     keep_alive: bool = False
     answer: Reply = HALF_SAID
+    events: Sequence[str] | None = None
 
 
 Answer = Reply | Fault
@@ -200,6 +202,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.cut:
             return self._cut_stream(fault, request) if streaming else self._cut_plain(fault)
         self._hang(fault)
+        if streaming and fault.events is not None:
+            return self._events(fault.events)
         if fault.malformed:
             return self._events(["{not json"]) if streaming else self._body(200, b"{not json")
         body = fault.body

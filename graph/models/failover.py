@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Self, TypeVar
 
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata
 
 from daruma.graph.models.calls import Request
 from daruma.graph.models.faults import CircuitOpen, Fault, ModelUnavailable, fault_of, keys_of
@@ -16,7 +15,7 @@ from daruma.graph.models.provider_errors import MAX_MESSAGE
 from daruma.state.events import Event, ModelAttemptFailed, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import ModelFailed
 from daruma.state.settings.sections import Requests
-from daruma.state.usage import Attempt, Failover, Role, Usage
+from daruma.state.usage import Attempt, Failover, Role, Usage, sound_usage
 from daruma.tools.calls.results import clean
 from daruma.tools.context import Answer
 from daruma.tools.text.secrets import without_keys
@@ -44,16 +43,12 @@ AGENTS: Final = {"compress": ("compressor", "summarization")}
 def usage_of(message: AIMessage, this: "Pursuit") -> Usage:
     """Read what a call cost out of its answer, for whoever is asked just now.
 
-    Where the provider does not say, the tokens are counted here, and marked (BU-05).
+    What the provider does not say is counted here, and marked (BU-05).
     """
     agent, task = AGENTS.get(this.node, ("", ""))
-    counted = message.usage_metadata
-    said = counted is not None and counted["input_tokens"] + counted["output_tokens"] > 0
-    read, written = (
-        (counted["input_tokens"], counted["output_tokens"])
-        if counted and said
-        else (this.request.tokens, ESTIMATE.of_message(message))
-    )
+    told = sound_usage(message.usage_metadata)
+    read, written, estimated = _tokens_of(message, told, this.request)
+    cached = (told.get("input_token_details") or {}).get("cache_read", 0)
     return Usage(
         role=this.used,
         model=this.model,
@@ -61,14 +56,29 @@ def usage_of(message: AIMessage, this: "Pursuit") -> Usage:
         output_tokens=written,
         agent=agent,
         task=task,
-        cached_tokens=_cached(counted),
-        estimated=not said,
+        cached_tokens=min(cached, read),
+        estimated=estimated,
     )
 
 
-def _cached(counted: UsageMetadata | None) -> int:
-    details = counted.get("input_token_details") if counted else None
-    return (details or {}).get("cache_read") or 0
+def _tokens_of(
+    message: AIMessage, told: Mapping[str, Any], request: Request
+) -> tuple[int, int, bool]:
+    """Return what was read and written, and whether any of it is an estimate.
+
+    0 is what clients make of what was not told. A total tells the part that is missing.
+    """
+    read, written, total = (told.get(f"{each}_tokens", 0) for each in ("input", "output", "total"))
+    rest = max(total - read - written, 0)
+    said_nothing = not (message.content or message.tool_calls or message.invalid_tool_calls)
+    if read and (written or rest or said_nothing):
+        return read, written or rest, False
+    if written and rest:
+        return rest, written, False
+    if rest:
+        written = min(ESTIMATE.of_message(message), rest)
+        return rest - written, written, True
+    return read or request.tokens, written or ESTIMATE.of_message(message), True
 
 
 # --- Waiting for something so long and no longer.

@@ -185,6 +185,8 @@ def _failure_of(error: Exception, status: int | None, now: float) -> ProviderFai
     headers = next((found for each in _causes(error) if (found := _headers(each))), {})
     if isinstance(error, (BrokenAnswer, JSONDecodeError)) or (status or 300) < 300:
         return ProviderFailure("server", _one_line(error))
+    if isinstance(error, RecursionError):  # of a client that reads answers
+        return ProviderFailure("server", "the answer is nested too deeply to be read")
     if status is None and body is None and not _is_overflow(error):
         return _of_its_type(error, headers, now)
     failure = read_failure(status, headers, _attributes(error) if body is None else body, now=now)
@@ -211,7 +213,7 @@ def _line_of(error: Exception, status: int | None, failure: ProviderFailure) -> 
     if failure.reason == "connection":
         why = next((found for each in _origins(error) if (found := _why_lost(each))), failure.words)
         return f"no connection to {address}: {why}" if address else f"no connection: {why}"
-    if failure.reason == "unknown" or (status is None and isinstance(error, BrokenAnswer)):
+    if failure.reason == "unknown" or isinstance(error, BrokenAnswer):
         return failure.words
     title = _TITLES.get(failure.reason, "")
     if failure.wait is not None and failure.reason in {"rate_limited", "server"}:

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from json import JSONDecodeError
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -14,6 +16,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from typing_extensions import override
 
 from daruma.graph.models.faults import BrokenAnswer
+from daruma.state.usage import sound_usage
 from daruma.tools.calls.parse import SENT_CALLS, is_object
 
 # --- What a model sent as the arguments of its calls, while its answer is streamed.
@@ -66,12 +69,20 @@ class HearingCalls(BaseChatOpenAI):
     def _create_chat_result(
         self, response: Any, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
-        plain = response if isinstance(response, dict) else response.model_dump()
+        plain = response[0] if isinstance(response, list) and response else response  # Gemini's
+        plain = plain.model_dump(warnings=False) if hasattr(plain, "model_dump") else plain
+        plain = _sound(plain, self)
         for choice in plain.get("choices") or ():
             for call in (choice.get("message") or {}).get("tool_calls") or ():
                 function = call.get("function") or {}
                 function["arguments"] = _readable(function.get("arguments"))
         return super()._create_chat_result(plain, generation_info)
+
+    @override
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], *args: Any
+    ) -> ChatGenerationChunk | None:
+        return super()._convert_chunk_to_generation_chunk(_sound(chunk, self, part=True), *args)
 
     @override
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
@@ -99,13 +110,66 @@ def _readable(arguments: object) -> str:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
         return text if isinstance(json.loads(text), dict) else f"not an object: {text}"
-    except ValueError:
+    except (ValueError, RecursionError):
         return text or "nothing"
+
+
+# --- Answers of OpenAI's protocol that are failures, though their status is 200 (TL-17a).
+
+_FAILURES: Final = (
+    *("errors", "detail", "message", "msg", "error_message", "error_msg", "base_resp"),
+)
+"""Where servers say what failed, in the place of ``choices``."""
+
+
+def _sound(body: Any, model: "BaseChatOpenAI", *, part: bool = False) -> dict[str, Any]:
+    """Return the body of an answer, or a part of its stream, with its usage read as counts.
+
+    Raises OpenAI's own error for a body that says what failed, as its client does in a stream, and
+    :class:`BrokenAnswer` for one that says nothing.
+    """
+    if isinstance(body, dict):
+        if failed := _failure_in(body):
+            raise _as_error(failed, model)
+        if body.get("choices") or part:
+            return {**body, "usage": sound_usage(body.get("usage")) or None}
+    elif body and isinstance(body, str):
+        raise _as_error(body, model)
+    what = "it holds no choices" if body else "it is empty"
+    raise BrokenAnswer(_with_address(model, f"the answer can not be read: {what}"))
+
+
+def _failure_in(body: Mapping[str, Any]) -> Any:
+    """Return what a body says of a failure; empty where it is an answer."""
+    if failed := body.get("error"):
+        return failed
+    if choices := body.get("choices"):
+        first = choices[0] if isinstance(choices, list) else None
+        return first.get("error") if isinstance(first, Mapping) else None
+    return body if any(body.get(name) for name in _FAILURES) else None
+
+
+def _as_error(body: object, model: "BaseChatOpenAI") -> Exception:
+    """Return what OpenAI's client makes of an error in a stream; a number in it may be a status."""
+    from httpx2 import Request
+    from openai import APIError
+
+    base = str(model.root_async_client.base_url)
+    error = APIError("the answer is an error", Request("POST", base), body=body)
+    if isinstance(body, Mapping):
+        error.code = next((body[k] for k in ("code", "status", "status_code") if body.get(k)), None)
+    return error
+
+
+def _with_address(model: object, said: str) -> str:
+    client: Any = getattr(model, "root_async_client", None)
+    address = urlsplit(str(client.base_url)).netloc.rpartition("@")[2] if client else ""
+    return f"{address}: {said}" if address else said
 
 
 # --- What is asked of OpenAI's chat models, ours or passed in: one request a call, whole answers.
 
-_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """What LangChain raises for answers without choices, without JSON, or with an error in them."""
 
 
@@ -145,8 +209,31 @@ class Readable(AbstractContextManager[None]):
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if not isinstance(error, _UNREADABLE) or not speaks_openai(self._model):
             return
-        what = "it holds no choices" if isinstance(error, IndexError) else str(error)
-        raise BrokenAnswer(f"the answer can not be read: {what}") from error
+        page = _text_of(error)
+        if page.startswith("<"):  # of a proxy, or of whoever asks for a password
+            raise _as_error(page, self._model) from None
+        why = f"the answer can not be read: {_why(error, page)}"
+        raise BrokenAnswer(_with_address(self._model, why)) from error
+
+
+def _text_of(error: BaseException) -> str:
+    """Return the body that could not be read, where the client knows it."""
+    response: Any = getattr(error, "response", None)
+    with suppress(Exception):  # of a stream that was never read
+        return str(response.text).strip() if response is not None else "?"
+    return "?"
+
+
+def _why(error: BaseException, body: str) -> str:
+    if not body or str(error).startswith("No generation"):
+        return "it is empty"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, JSONDecodeError):
+        return "it is no JSON"
+    if "integer string conversion" in str(error):
+        return "it holds a number of too many digits"
+    return "it holds no choices" if isinstance(error, IndexError) else "it is no chat completion"
 
 
 def check_whole(message: AIMessage, model: BaseChatModel) -> None:
@@ -156,4 +243,5 @@ def check_whole(message: AIMessage, model: BaseChatModel) -> None:
     """
     told = message.response_metadata
     if speaks_openai(model) and not told.get("finish_reason") and told.get("object") != "response":
-        raise BrokenAnswer("the answer broke off: it came without a finish_reason")
+        broke_off = "the answer broke off: it came without a finish_reason"
+        raise BrokenAnswer(_with_address(model, broke_off))

@@ -38,6 +38,8 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
+    if math.isinf(number) and text.isdigit():  # so many digits
+        return _FOR_EVER
     return max(number, 0.0) if math.isfinite(number) else None
 
 
@@ -50,6 +52,8 @@ def _until(text: str, now: float) -> float | None:
     return max(aware.timestamp() - now, 0.0)
 
 
+_FOR_EVER: Final = 1e9
+"""Seconds: what a wait is told as that is longer than any number of them that is kept."""
 _WAIT: Final = re.compile(
     r"(?:try again|retry|retrydelay|wait)\D{0,20}?((?:\d+(?:\.\d+)? ?(?:ms|milli|[smhd])[a-z]* ?)+)"
 )
@@ -69,7 +73,7 @@ def _wait_in(said: str) -> float | None:
     if found is None:
         return None
     parts = re.findall(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])", found[1])
-    return sum(float(number) * _SECONDS_IN[unit] for number, unit in parts)
+    return min(sum(float(number) * _SECONDS_IN[unit] for number, unit in parts), _FOR_EVER)
 
 
 # --- The texts of an error's body, whatever its shape. Pure.
@@ -83,7 +87,7 @@ _LONGEST_READ: Final = 8000
 _DEEPEST: Final = 8
 _WORDS: Final = (
     *("error", "errors", "message", "msg", "detail", "details", "error_message", "error_msg"),
-    *("error_description", "title", "metadata", "raw"),
+    *("error_description", "title", "metadata", "raw", "base_resp", "status_msg"),
 )
 """Where bodies have what they say, in the order of reading; other fields may quote the request."""
 _NAMES: Final = (
@@ -115,7 +119,8 @@ def _texts_of(body: object, key: str = "error", depth: int = 0) -> Iterator[tupl
 
 def _texts_in(text: str, key: str, depth: int) -> Iterator[tuple[bool, str]]:
     if text[:1] in ("{", "[") and depth < _DEEPEST:
-        with suppress(ValueError):  # what a proxy was told by whom it asked
+        # What a proxy was told by whom it asked; none of it where it is too deep to be read.
+        with suppress(ValueError, RecursionError):
             yield from _texts_of(json.loads(text), key, depth + 1)
             return
     if text[:1] == "<":
@@ -194,6 +199,7 @@ _TOO_LARGE: Final = re.compile(
     r"|reduce (?:the |your )?(?:length|size|number) of (?:the |your )?(?:messages|prompt|input)"
     r"|(?:输入|提示词?|prompt|上下文|tokens?).{0,20}(?:超长|过长|超过|超出)"
 )
+_MOST_DIGITS: Final = 15
 _CONTEXT: Final = re.compile(
     r"context[ _-]?(?:length|window|size|limit)|(?:input|prompt) length|tokens?\b"
 )
@@ -231,7 +237,7 @@ def _is_too_large(status: int | None, said: str, most: int, sent: int) -> bool:
     if _PASSING.search(said) or (_A_PART.search(said) and not _CONTEXT.search(said)):
         return False
     if alone := _ANSWER_ALONE.search(said):
-        return bool(alone[1]) and int(alone[1]) < most
+        return bool(alone[1]) and _number_of(alone[1]) < most
     if _OF_THE_ANSWER.search(said) and not _OF_THE_REQUEST.search(said):
         return False
     return status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or bool(_TOO_LARGE.search(said))
@@ -243,13 +249,15 @@ def _first(patterns: tuple[str, ...], words: str) -> int:
 
 
 def _number_of(text: str) -> int:
-    digits = int(re.sub(r"[,_k]", "", text))
-    return 1000 * digits if text.endswith("k") else digits
+    """Return the number that a text is; 0 for one of more digits than a count of tokens has."""
+    digits = re.sub(r"[,_k]", "", text)
+    number = int(digits) if len(digits) <= _MOST_DIGITS else 0
+    return 1000 * number if text.endswith("k") else number
 
 
 def _first_sum(words: str) -> int:
     found = re.search(r"(\d+) \+ (\d+) >", words)
-    return int(found[1]) + int(found[2]) if found else 0
+    return _number_of(found[1]) + _number_of(found[2]) if found else 0
 
 
 # --- What a provider said in place of an answer: one reading for all (TL-17a). Pure.
@@ -274,7 +282,7 @@ _MINUTE: Final = re.compile(r"per[ _-]?(?:min|sec|hour)|\b[rt]pm\b")
 _KEY: Final = re.compile(
     r"(?:invalid|incorrect|missing|expired|wrong|valid|no) (?:[\w'-]+ ){0,3}api[ _-]?key"
     r"|api[ _-]?key (?:is )?(?:not|in|ex|missing)|invalid_api_key|api_key_invalid"
-    r"|authentication_error|unauthenticated"
+    r"|authentication_error|unauthenticated|not authenticated|unauthorized"
 )
 _NO_MODEL: Final = re.compile(
     r"model_not_found|\bmodel\b.{0,80}(?:does not exist|doesn't exist|not found|is unknown)"

@@ -10,6 +10,7 @@ from daruma.state.settings.sections import (
     Budgets,
     Evolution,
     FallbackChain,
+    Filled,
     Memory,
     PromptPiece,
     Section,
@@ -42,7 +43,7 @@ class VerificationSettings(Section):
         description="auto: in plan_exec and team_collab, and in react when the task changed its "
         "workspace. direct_chat never verifies.",
     )
-    commands: tuple[str, ...] = Field(
+    commands: tuple[Filled, ...] = Field(
         default=(), description="Run in addition to what is recognised."
     )
     max_reinjections: int = Field(

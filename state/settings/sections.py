@@ -1,8 +1,8 @@
 """The sections of the settings, but for tools: each with its defaults."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from daruma.state.failure import Code
 
@@ -13,6 +13,16 @@ class Section(BaseModel):
     """A frozen group of settings in which an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+def _check_filled(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank: leave it out, or say what it should be")
+    return text
+
+
+Filled = Annotated[str, AfterValidator(_check_filled)]
+"""One of a list that names what is run, asked or read: a blank one is a mistake."""
 
 
 # --- The settings of budgets: steps, tokens, money and time.
@@ -207,7 +217,7 @@ class LLM(Section):
         default=None, description="Main model, e.g. openai:NAME or scripted:FILE."
     )
     auxiliary_model: str | None = Field(default=None, description="Cheaper model for side tasks.")
-    fallback_models: tuple[str, ...] = Field(
+    fallback_models: tuple[Filled, ...] = Field(
         default=(), description="Tried when the main model fails."
     )
     embedding_model: str | None = Field(
@@ -249,7 +259,7 @@ class Memory(Section):
 class Skills(Section):
     """Folders with a ``SKILL.md``: what the model can read up when a task asks for it."""
 
-    folders: tuple[str, ...] = Field(
+    folders: tuple[Filled, ...] = Field(
         default=(), description="Folders that hold skills, each a folder with a SKILL.md."
     )
 
@@ -279,7 +289,7 @@ class Team(Section):
     template: str = Field(
         default="coding", description="Template of a task whose message names none."
     )
-    folders: tuple[str, ...] = Field(
+    folders: tuple[Filled, ...] = Field(
         default=(),
         description="Folders with templates of one's own, NAME.yaml; they go before built-in ones.",
     )

@@ -313,7 +313,7 @@ def test_without_the_chain_a_blank_answer_is_raised_too() -> None:
     """EM-05: there is no exception to raise, so one that says what it was."""
     run = Run([say(" "), say()], settings=NO_CHAIN)
 
-    with pytest.raises(TaskFailed, match="llm_failure in main: the model's answer was empty"):
+    with pytest.raises(TaskFailed, match="llm_failure in main: the model answered nothing"):
         run.ask()
 
     assert run.snapshot.next == ("main",)

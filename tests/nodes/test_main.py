@@ -126,6 +126,10 @@ async def test_a_blank_answer_is_a_failure_and_leaves_no_message(blank: str) -> 
     assert failure.code == "llm_failure"
     assert "messages" not in update
     assert update["steps"][0].ok is False
+    assert failure.message == (
+        "the model answered nothing (requests in a row: 1): put the task in other words,"
+        " or choose another llm.model"
+    )
 
 
 async def test_a_failing_model_is_a_failure() -> None:

@@ -1,7 +1,8 @@
 """A model's answer: how many calls are kept, the audit of changes, answers that can not be used."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage
 
@@ -17,9 +18,50 @@ from daruma.state.steps import (
     NameChange,
     RepairRound,
 )
-from daruma.state.usage import Failover
-from daruma.tools.calls.parse import calls_of
+from daruma.state.usage import Failover, sound_usage
+from daruma.tools.calls.parse import DEEPEST, LARGEST, SMALLEST, calls_of
 from daruma.tools.calls.results import blank, clean, cut_off
+
+# --- An answer as it can be stored, whatever its provider put into it (DU-05). Pure.
+
+
+def storable_answer(message: AIMessage) -> AIMessage:
+    """Return an answer that any checkpoint takes; itself where it is one already, as most are.
+
+    Arguments of calls stay as they are: :func:`daruma.tools.calls.parse.with_own_ids` makes a call
+    that can not be stored one that can not be read, so that no other one runs in its place.
+    """
+    told = sound_usage(message.usage_metadata)
+    counts = {name: told.get(name, 0) for name in _COUNTS}
+    details = {name: told[name] for name in _DETAILS if name in told}
+    changes = {
+        "content": _storable(message.content),
+        "additional_kwargs": _storable(message.additional_kwargs),
+        "response_metadata": _storable(message.response_metadata),
+        "usage_metadata": {**counts, **details} if message.usage_metadata else None,
+    }
+    same = all(getattr(message, name) == value for name, value in changes.items())
+    return message if same else message.model_copy(update=changes)
+
+
+_COUNTS: Final = ("input_tokens", "output_tokens", "total_tokens")
+_DETAILS: Final = ("input_token_details", "output_token_details")
+
+
+def _storable(value: Any, depth: int = 0) -> Any:
+    """Return a value that msgpack and JSON know; a number that they do not is told as a text."""
+    if isinstance(value, str) or depth > DEEPEST:
+        return clean(value) if isinstance(value, str) else "..."
+    if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
+        return hex(value)  # decimals of so many digits can not be written
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {_storable(k): _storable(each, depth + 1) for k, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_storable(each, depth + 1) for each in value)
+    return value
+
 
 # --- The most calls that are kept of one answer (TL-16). Pure.
 
@@ -126,23 +168,34 @@ def _arguments(task: ToolTask) -> ArgumentRepair:
 # --- Answers that are no end of the work: empty ones, refusals, what was cut off. Pure.
 
 
-def unusable(message: AIMessage, node: str) -> Failure | None:
+def unusable(message: AIMessage, node: str, asked: int = 1) -> Failure | None:
     """Return what is wrong with an answer without calls, None if it is one.
 
+    ``asked`` is how often the model was asked in a row, this answer's request included.
     Its ``original_error`` is a name of :data:`daruma.state.failure.UNUSABLE`. A refusal that comes
     as ordinary text can not be told from an answer.
     """
-    if found := _wrong(message):
+    if found := _wrong(message, asked):
         what, said = found
         return Failure(code="llm_failure", node=node, message=said, original_error=what)
     return None
 
 
-def _wrong(message: AIMessage) -> tuple[str, str] | None:
+def _wrong(message: AIMessage, asked: int) -> tuple[str, str] | None:
     if refused := message.additional_kwargs.get("refusal"):
         return "refusal", f"the model refused: {clean(str(refused))[:300]}"
     if reason := cut_off(message):
         return "answer_cut_off", f"the model's answer was cut off ({reason})"
     if blank(message.text):
-        return "empty_answer", "the model's answer was empty"
+        but = " but its reasoning" if _reasons(message) else ""
+        said = f"the model answered nothing{but} (requests in a row: {asked})"
+        return "empty_answer", f"{said}: put the task in other words, or choose another llm.model"
     return None
+
+
+def _reasons(message: AIMessage) -> bool:
+    """Whether an answer holds what its model thought: among its parts, or beside them."""
+    parts = message.content if isinstance(message.content, list) else ()
+    kinds = {part.get("type") for part in parts if isinstance(part, dict)}
+    beside = any(message.additional_kwargs.get(key) for key in ("reasoning_content", "reasoning"))
+    return beside or not kinds.isdisjoint({"reasoning", "thinking", "redacted_thinking"})

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
+from math import isfinite
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage
@@ -15,7 +16,7 @@ from daruma.tools.calls.repair.json_reader import Unreadable, read_value
 
 DEEPEST: Final = 100
 """Levels of lists and objects in each other: what stores them goes to some hundred."""
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """The whole numbers that msgpack knows."""
 
 
@@ -25,8 +26,10 @@ def unstorable(value: Any, depth: int = 0) -> str | None:
         return f"it is nested more than {DEEPEST} levels deep"
     if isinstance(value, str):
         return None if _is_unicode(value) else "it holds half a character (a lone surrogate)"
-    if isinstance(value, int) and not _SMALLEST <= value <= _LARGEST:
+    if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
         return "it holds a whole number of more than 64 bits"
+    if isinstance(value, float) and not isfinite(value):
+        return "it holds a number that JSON does not have (NaN or Infinity)"
     if isinstance(value, dict):
         return _first((*value, *value.values()), depth)
     return _first(value, depth) if isinstance(value, list | tuple) else None

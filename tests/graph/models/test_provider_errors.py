@@ -84,6 +84,26 @@ def test_the_wait_is_in_headers_or_words(
     assert read(body, 429, headers).wait == wait
 
 
+@pytest.mark.parametrize(
+    ("body", "limit"),
+    [
+        (f"maximum context length is {'9' * 5000} tokens, you sent {'9' * 5000} tokens", None),
+        (f"max_tokens exceed context limit: {'9' * 5000} + {'9' * 5000} > 200000", 200000),
+        (f"max_tokens must be {'9' * 5000}", None),
+        ({"error": {"message": "[" * 60_000}}, None),
+        ("[" * 60_000 + "]" * 60_000, None),
+        (f"try again in {'9' * 5000}s", None),
+    ],
+    ids=["context", "sum", "answer", "deep words", "deep body", "wait"],
+)
+def test_what_can_not_be_read_is_no_failure_of_the_reader(body: Any, limit: int | None) -> None:
+    """TL-17a: numbers of thousands of digits, and lists within lists."""
+    found = read(body, 429)
+
+    assert found.limit in (None, limit)
+    assert found.wait is None or found.wait == 1e9
+
+
 def test_words_are_one_line_without_keys_and_controls(monkeypatch: pytest.MonkeyPatch) -> None:
     """And bounded: some send whole pages."""
     monkeypatch.setenv("OPENAI_API_KEY", "very-secret-key")
@@ -138,6 +158,10 @@ def test_the_words_are_found_in_every_shape(body: Any, words: str) -> None:
         ({"Retry-After": "Sun, 09 Sep 2001 01:47:10 -0000"}, 30),
         ({"Retry-After": "Sun, 09 Sep 2001 01:46:10 GMT"}, 0),
         ({"Retry-After": "-7"}, 0),
+        ({"Retry-After": "9" * 400}, 1e9),
+        ({"Retry-After": "Sunday, 09-Sep-01 01:47:10 GMT"}, 30),
+        ({"Retry-After": "Sun Sep  9 01:47:10 2001"}, 30),
+        ({"Retry-After-Ms": "-5"}, 0),
         ({"Retry-After": "inf"}, None),
         ({"Retry-After": "nan"}, None),
         ({"Retry-After": "tomorrow"}, None),

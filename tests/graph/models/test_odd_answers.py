@@ -1,0 +1,179 @@
+"""Answers with status 200 that are odd, or none: through the real client, whole and streamed."""
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from tests.failing_models import Asking, passed_in, serving, streaming
+from tests.openai_answers import Reply, chunks, completion
+from tests.openai_server import Fault
+
+from daruma.state.usage import sound_usage
+from daruma.tools.calls.answers import storable_answer, unusable
+from daruma.tools.calls.parse import unstorable
+
+pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+WAYS = pytest.mark.parametrize("way", [passed_in, streaming])
+JSON = {"Content-Type": "application/json"}
+DIGITS = "9" * 5000
+DEEP = "[" * 60_000 + "]" * 60_000
+HUGE = 2**70
+
+
+def odd(raw: str, **changes: Any) -> Fault:
+    """Return an answer in which something is written as `raw`, whatever JSON can be made of it."""
+    request = {"model": "m", "messages": []}
+    whole = {**completion(Reply("Done.", usage=(7, 3)), request), **changes}
+    stream = [dict(each) for each in chunks(Reply("Done.", usage="untold"), request)]
+    stream.append({**stream[-1], "choices": [], **changes})
+
+    def written(value: Any) -> str:
+        return json.dumps(value).replace('"RAW"', raw)
+
+    return Fault(200, written(whole), JSON, events=[written(each) for each in stream])
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("usage", "read", "written", "estimated"),
+    [
+        ('{"prompt_tokens": 7, "completion_tokens": 3}', 7, 3, False),
+        ('{"prompt_tokens": 7.0, "completion_tokens": "3"}', 7, 3, False),
+        ('{"prompt_tokens": 7, "total_tokens": 10}', 7, 3, False),
+        ('{"completion_tokens": 3, "total_tokens": 10}', 7, 3, False),
+        ('{"prompt_tokens": 7, "completion_tokens": 1.5}', 7, None, True),
+        ('{"prompt_tokens": 7, "completion_tokens": -3, "total_tokens": 4}', 7, None, True),
+        ('{"prompt_tokens": 7, "completion_tokens": null}', 7, None, True),
+        ('{"prompt_tokens": 7, "completion_tokens": Infinity}', 7, None, True),
+        (f'{{"prompt_tokens": 7, "completion_tokens": {HUGE}}}', 7, None, True),
+        ('{"prompt_tokens": NaN, "completion_tokens": 3}', None, 3, True),
+        ('{"prompt_tokens": "many", "completion_tokens": [3]}', None, None, True),
+        ('{"prompt_tokens": 7}', 7, None, True),
+        ('{"total_tokens": 10}', None, None, True),
+        ('"none"', None, None, True),
+    ],
+)
+async def test_usage_is_counts_or_estimated(
+    way: Any, usage: str, read: int | None, written: int | None, estimated: bool
+) -> None:
+    """BU-05: what is no whole number is not told, and what is not told is estimated and marked."""
+    with serving(odd(usage, usage="RAW")) as asking:
+        given = await asking.ask(asking.asker(way(asking.server.url), fallbacks=()))
+
+    assert given.usage.estimated is estimated
+    assert read in (None, given.usage.input_tokens)
+    assert written in (None, given.usage.output_tokens)
+    assert given.usage.input_tokens > 0
+    assert given.usage.output_tokens > 0
+
+
+@WAYS
+@pytest.mark.parametrize("raw", [str(HUGE), f'{{"a": {HUGE}}}', '"\\u0000\\ud800"', "NaN"])
+async def test_what_a_provider_adds_can_be_stored(way: Any, raw: str) -> None:
+    """DU-05: no number, and no text, that a checkpoint does not take."""
+    with serving(odd(raw, system_fingerprint="RAW")) as asking:
+        given = await asking.ask(asking.asker(way(asking.server.url), fallbacks=()))
+
+    assert unstorable(given.message.response_metadata) is None
+    assert unstorable(given.message.additional_kwargs) is None
+
+
+def test_an_answer_of_any_client_is_made_storable() -> None:
+    """DU-05: content, what stands beside it, and usage; an answer that is well stays itself."""
+    message = AIMessage(
+        [{"type": "text", "text": "a\0\ud800", "n": HUGE}],
+        additional_kwargs={"x": [float("inf"), HUGE]},
+        response_metadata={"y": {"z": -HUGE}},
+    )
+    message.usage_metadata = {"input_tokens": 1.5, "output_tokens": 3, "total_tokens": HUGE}  # type: ignore[typeddict-item]
+    made = storable_answer(message)
+
+    for each in (made.content, made.additional_kwargs, made.response_metadata):
+        assert unstorable(each) is None
+    assert made.usage_metadata == {"input_tokens": 0, "output_tokens": 3, "total_tokens": 0}
+    assert storable_answer(made) is made
+    assert sound_usage(None) == {}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), HUGE])
+def test_arguments_that_no_store_takes_are_refused(value: Any) -> None:
+    """DU-05: they go back to the model."""
+    assert unstorable({"amount": [value]}) is not None
+
+
+def failing(body: str, kind: str = "application/json") -> Fault:
+    return Fault(200, body, {"Content-Type": kind}, events=[body])
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("body", "requests", "said"),
+    [
+        ('{"error": {"message": "no such user", "code": 401}}', 1, "401: the key is refused: no"),
+        ('{"detail": "Not authenticated"}', 1, "the key is refused: Not authenticated"),
+        ('{"error": {"message": "slow", "code": 429}}', 3, "429: too many requests: slow"),
+        ('{"error": {"message": "Rate limit. Try again in 1h."}}', 1, "a wait of 3600 s"),
+        ('{"error": {"message": "x", "code": "insufficient_quota"}}', 1, "credit is used up: x"),
+        ('{"error": "the model is overloaded"}', 3, "the server failed: the model is overloaded"),
+        ('{"message": "no such thing", "code": 404}', 1, "no such model or address: no such th"),
+        ('{"id": "1", "choices": []}', 3, "the answer"),
+        ('{"id": "1", "choices": null}', 3, "the answer"),
+        ('{"id": "1", "choices": [null]}', 3, "it is no chat completion"),
+        ("null", 3, "the answer can not be read"),
+        ("", 3, "the answer can not be read"),
+        (DEEP, 3, "it is nested too deeply"),
+        (DIGITS, 3, "it holds a number of too many digits"),
+    ],
+    ids=lambda each: str(each)[:40],
+)
+async def test_a_failure_with_status_200_is_one(
+    way: Any, body: str, requests: int, said: str
+) -> None:
+    """TL-17a: kind, wait and words as with the status that it stands for; one line, an address."""
+    with serving(failing(body)) as asking:
+        error = await asking.fail(asking.asker(way(asking.server.url), fallbacks=()))
+
+    assert said in str(error)
+    assert asking.server.url.split("/")[2] in str(error)
+    assert "\n" not in str(error)
+    assert len(asking.server.requests) == requests
+
+
+async def test_a_page_with_status_200_is_the_words_of_who_sent_it() -> None:
+    """TL-17a: and the next model is asked."""
+    for kind in ("text/html", "application/json"):
+        with serving(failing("<html><title>Sign in</title></html>", kind)) as asking:
+            given = await failed_over(asking)
+
+        assert "the server failed: Sign in" in given
+
+
+async def failed_over(asking: Asking) -> str:
+    answer = await asking.ask(asking.asker())
+    assert answer.failover is not None
+    assert answer.message.text == "from n"
+    return answer.failover.attempts[0].error
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (AIMessage(" \n"), "the model answered nothing (requests in a row: 3): "),
+        (
+            AIMessage([{"type": "reasoning", "text": "hm"}]),
+            "the model answered nothing but its reasoning (requests in a row: 3): ",
+        ),
+        (
+            AIMessage("", additional_kwargs={"reasoning_content": "hm"}),
+            "the model answered nothing but its reasoning (requests in a row: 3): ",
+        ),
+    ],
+)
+def test_an_answer_of_nothing_is_told_with_what_to_do(message: AIMessage, said: str) -> None:
+    """RE-03: that it was nothing, how often it was asked for, and what helps."""
+    found = unusable(message, "main", 3)
+
+    assert found is not None
+    assert found.message.startswith(said)
+    assert "llm.model" in found.message
