@@ -1,19 +1,17 @@
-"""Which checks a workspace has, what their reports say, and how these are judged. All pure."""
+"""Which checks a workspace has, how they are run, and what a goal asks of them. All pure."""
 
 import json
 import os
 import re
 import shlex
 import tomllib
-import xml.etree.ElementTree as ET
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
 from daruma.tools.calls.policy.shell import is_constant, is_plainly, script_of
+from daruma.tools.reports import Case
 from daruma.tools.threads import to_thread
 
 # --- The checks of a workspace, recognised by the files that lie at its top (VE-02).
@@ -311,13 +309,15 @@ def with_report(
     """Return shell text that runs a pytest line, and writes its report behind a mark on stderr.
 
     The report lies meanwhile among temporary files, under the mark, which nobody can guess. It has
-    to be removed where these outlive the command.
+    to be removed where these outlive the command. What the workspace's configuration says of
+    reports does not hold for this one.
     """
     line = pytest_line(line, alone=alone, plugins=plugins)
     report = f'"${{TMPDIR:-/tmp}}/{mark}"'
     removed = f"; rm -f {report}" if remove else ""
     return (
-        f"{line} -o junit_family=xunit1 --junitxml={report}\ncode=$?\n"
+        f"{line} -o junit_family=xunit1 -o junit_logging=no --junitprefix= --junitxml={report}\n"
+        f"code=$?\n"
         f"{{ echo; echo {mark}; cat {report} 2>/dev/null; }} >&2{removed}; exit $code"
     )
 
@@ -326,148 +326,6 @@ def without_stopping(line: str) -> str:
     """Return a pytest line that goes on after a failure, and after a file that is broken."""
     words = [each for each in shlex.split(line) if each not in {"-x", "--exitfirst"}]
     return shlex.join([*words, "--maxfail=0", "--continue-on-collection-errors"])
-
-
-# --- What a report of pytest says: each test by its key, the same wherever it lies on the disk.
-
-Key = tuple[str, str]
-"""Module and class, and name: as JUnit reports have them. A file that was not collected has an
-empty first part."""
-
-CaseOutcome = Literal["passed", "failed", "skipped"]
-_WORST: Final[tuple[CaseOutcome, ...]] = ("passed", "skipped", "failed")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One test, or one file that could not be collected. ``file`` is relative to pytest's root.
-
-    ``said`` is what its failure says, or where it was skipped and why.
-    """
-
-    key: Key
-    file: str
-    outcome: CaseOutcome
-    said: str = ""
-
-    @property
-    def function(self) -> Key:
-        """The key without parameters."""
-        return self.key[0], self.key[1].partition("[")[0]
-
-    @property
-    def id(self) -> str:
-        """The name as pytest writes it, ``tests/test_a.py::TestB::test_c[1]``."""
-        classname, name = self.key
-        if not classname:
-            return self.file
-        inner = classname.removeprefix(_module(self.file)).strip(".").replace(".", "::")
-        return "::".join(part for part in (self.file, inner, name) if part)
-
-
-Report = Mapping[Key, Case]
-
-
-def read_report(text: str) -> Report | None:
-    """Return the tests of a JUnit report; None for one that is not whole."""
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        return None  # pytest writes none: in what it quotes, both are escaped
-    try:
-        root = ET.fromstring(text.strip())  # noqa: S314 - without entities nothing can grow
-    except ET.ParseError:
-        return None
-    cases: dict[Key, Case] = {}
-    for each in root.iter("testcase"):
-        case = _case(each)
-        known = cases.get(case.key)
-        if known is None or _WORST.index(case.outcome) > _WORST.index(known.outcome):
-            cases[case.key] = case
-    return cases
-
-
-_TELL: Final = frozenset({"failure", "error", "skipped"})
-
-
-def _case(element: ET.Element) -> Case:
-    key = (element.get("classname", ""), element.get("name", ""))
-    kinds = {child.tag for child in element}
-    outcome: CaseOutcome = "skipped" if "skipped" in kinds else "passed"
-    if kinds & {"failure", "error"}:
-        outcome = "failed"
-    file = element.get("file") or (key[0] or key[1]).replace(".", "/") + ".py"
-    said = "\n".join(each.text or "" for each in element if each.tag in _TELL)
-    return Case(key, file.removeprefix("./"), outcome, said)
-
-
-def _module(file: str) -> str:
-    return file.removesuffix(".py").replace("/", ".")
-
-
-def collected(text: str) -> dict[Key, Case]:
-    """Return the tests that ``pytest --collect-only --verbosity=-1`` lists."""
-    cases = {}
-    for line in text.splitlines():
-        if line.startswith("====="):
-            break  # what follows tells of errors and warnings
-        if "::" in line and not line[:1].isspace():
-            path, bracket, rest = line.partition("[")
-            names = path.split("::")
-            key = (".".join((_module(names[0]), *names[1:-1])), names[-1] + bracket + rest)
-            cases[key] = Case(key, names[0], "passed")
-    return cases
-
-
-def of(report: Report, outcome: CaseOutcome) -> tuple[Case, ...]:
-    """Return the tests of a report that ended so."""
-    return tuple(case for case in report.values() if case.outcome == outcome)
-
-
-# --- Judging: what the task broke, what was red before it, and what it has made vanish.
-
-
-def was_red(case: Case, before: Report) -> bool:
-    """Whether a test was red at the task's beginning: itself, or its file as a whole (VE-07)."""
-    broken = {each.file for each in before.values() if not each.key[0] and each.outcome == "failed"}
-    known = before.get(case.key)
-    return case.file in broken or (known is not None and known.outcome == "failed")
-
-
-def may_be_hidden(now: Report, changed: Iterable[str]) -> tuple[Case, ...]:
-    """Return the skipped tests that may not have been skipped at the task's beginning.
-
-    Those are in a changed file, or were skipped by one; all, where what configures them changed.
-    """
-    paths = tuple(changed)
-    skipped = of(now, "skipped")
-    if any(says_how(each) or each.endswith("conftest.py") for each in paths):
-        return skipped
-    return tuple(
-        case for case in skipped if case.file in paths or any(each in case.said for each in paths)
-    )
-
-
-def hidden_tests(now: Report, before: Report) -> tuple[Case, ...]:
-    """Return the tests that are skipped now and were not at the task's beginning (VE-08)."""
-    files = {each.file for each in before.values()}
-    known = {case.key: case for case in of(now, "skipped") if case.file in files}
-    return tuple(
-        case
-        for key, case in known.items()
-        if (not key[0] or key in before) and (key not in before or before[key].outcome != "skipped")
-    )
-
-
-def lost_tests(now: Report, before: Report) -> tuple[Case, ...]:
-    """Return the tests that were there at the task's beginning and are not any more (VE-08)."""
-    return tuple(case for key, case in before.items() if key[0] and key not in now)
-
-
-_FINDING = re.compile(r"(?P<file>[^:\n]+):\d+:\d+: (?P<what>.+)")
-
-
-def findings(text: str) -> Counter[tuple[str, str]]:
-    """Return how often each finding stands in a linter's concise output, wherever in its file."""
-    return Counter((each["file"], each["what"]) for each in _FINDING.finditer(text))
 
 
 # --- What the goal and the plan ask for, as they say it.
@@ -516,6 +374,10 @@ _FIXES = re.compile(
     re.IGNORECASE,
 )
 _CODE_NAME = re.compile(r"[\w/.-]+\.\w+|\w+(?=\()|(?<=`)[^`\n]+(?=`)|\w+_\w+")
+_QUOTING = re.compile(
+    r"^(?:E {7}| {4}|>|ImportError while|.*\btest_\w+\.py:\d+: in ).*$", re.MULTILINE
+)
+_LACKS = re.compile(r"cannot import name '(\w+)'.*|No module named '(?:\w+\.)*(\w+)'.*")
 _SAY_NOTHING: Final = frozenset({
     "test", "tests", "fix", "fixe", "bug", "error", "that", "this", "with", "from", "when", "then",
     "into", "code", "file", "function", "class", "method", "module", "wrong", "make", "should",
@@ -532,16 +394,23 @@ def is_to_be_fixed(words: str, case: Case) -> bool:
     """Whether a test is about what the goal or the plan is to mend.
 
     Its name shares a word with what is said, or its failure speaks of a file or name that is meant.
-    Of a file that can not be collected, only what its failure speaks of counts.
+    Of a file that can not be collected, only the error counts, and where it was raised: not lines
+    that are quoted, and of an import that fails only the name that was not found.
     """
-    said = _topics(case.id) if case.key[0] else frozenset()
+    said, failure, lacks = _topics(case.id), case.said, None
+    if not case.key[0]:
+        said, failure = frozenset(), _QUOTING.sub("", case.said)
+        lacks = _LACKS.search(failure)
+        failure = _LACKS.sub("", failure)
     for sentence in _sentences(words):
         if not _FIXES.search(sentence) or _EXCUSED.search(sentence):
             continue
         if said & _topics(sentence):
             return True
         names = [re.escape(each) for each in _CODE_NAME.findall(sentence) if len(each) > 2]
-        if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", case.said):
+        if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", failure):
+            return True
+        if lacks and re.search(rf"(?<!\w){lacks[1] or lacks[2]}(?!\w)", sentence):
             return True
     return False
 
@@ -561,6 +430,18 @@ def asks_to_remove(words: str, case: Case) -> bool:
     return any(_REMOVES.search(each) and _names(each, case) for each in _sentences(words))
 
 
+_MOVES = re.compile(
+    r"\b(?:mov|split|merg|restructur|reorgani[sz]|consolidat|extract|relocat|renam)\w*"
+    r"|重命名|移动|合并|拆分",
+    re.IGNORECASE,
+)
+
+
+def asks_to_move(words: str) -> bool:
+    """Whether the goal or the plan moves things, so that tests may lie elsewhere (VE-08)."""
+    return any(_MOVES.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+
+
 def _sentences(words: str) -> list[str]:
     return [each for each in _SENTENCE.split(words) if each.strip()]
 
@@ -571,9 +452,9 @@ def _names(sentence: str, case: Case) -> bool:
     names |= {"/".join(path[:depth]) + "/" for depth in range(1, len(path))}
     names |= {"/".join(path[:depth]) for depth in range(2, len(path))}
     if case.key[0]:
-        names |= {case.key[1].partition("[")[0], case.id}
-        inner = case.key[0].removeprefix(_module(case.file)).strip(".")
-        names |= {inner.rpartition(".")[2]} - {""}
+        name = case.function[1]
+        names |= {name, name.rpartition(".")[2], case.id}  # a doctest's has its module before it
+        names |= {case.classes.rpartition(".")[2]} - {""}
     return any(
         re.search(rf"(?<![\w/.]){re.escape(each)}(?!\w)", sentence) is not None for each in names
     )

@@ -5,10 +5,9 @@ import secrets
 import shlex
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.metadata import entry_points
@@ -22,37 +21,25 @@ from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.outcome import named
 from daruma.state.task import Task
 from daruma.state.verification import Check, Verification
+from daruma.tools.beginning import NO_SNAPSHOT, Beginning, beginning_of
 from daruma.tools.calls.policy.shell import place_outside
 from daruma.tools.checks import (
     PYTEST,
     RUFF,
-    RUNS_TESTS,
-    Case,
-    Key,
-    Report,
-    about_tests,
     asks_for_lint,
     asks_to_fix,
+    asks_to_move,
     asks_to_pass,
     asks_to_remove,
-    collected,
-    findings,
     hidden_exit,
-    hidden_tests,
-    is_test_file,
     is_to_be_fixed,
-    lost_tests,
-    may_be_hidden,
-    of,
     plugins_to_load,
     programs_of,
     pytest_line,
     ran_nothing,
-    read_report,
     recognised_commands,
     runs_pytest,
     says_how,
-    was_red,
     with_report,
     without_stopping,
 )
@@ -68,97 +55,25 @@ from daruma.tools.commands.output import Kept, LiveOutput, live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files.tree import counts
+from daruma.tools.reports import (
+    Case,
+    Key,
+    Report,
+    below,
+    collected,
+    findings,
+    hidden_tests,
+    lost_tests,
+    may_be_hidden,
+    of,
+    read_report,
+    red_before,
+    without_moved,
+)
 from daruma.tools.sandbox.sandbox import Sandbox, hint
-from daruma.tools.snapshots.outcome import Change, Snapshot, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots, around
+from daruma.tools.snapshots.outcome import Change, SnapshotUnavailable
+from daruma.tools.snapshots.snapshots import around
 from daruma.tools.threads import in_thread, to_thread
-
-# --- How the workspace was at the task's beginning, laid out where checks can be run on it.
-
-
-@dataclass
-class Beginning:
-    """The snapshot of the task's beginning; ``changes`` are what differs now.
-
-    ``at`` is when that was, Unix time; ``missing`` says why there is none. Its files are written
-    when they are asked for, and removed when ``stack`` is closed.
-    """
-
-    snapshots: Snapshots | None = None
-    snapshot: str = ""
-    changes: tuple[Change, ...] = ()
-    missing: str = ""
-    at: float = 0.0
-    stack: ExitStack = field(default_factory=ExitStack)
-    _folder: Path | None = None
-
-    def folder(self, beside: Path) -> Path:
-        """Return the folder with its files. Blocks; raises SnapshotUnavailable and OSError."""
-        if self._folder is None and self.snapshots:
-            top = Path(tempfile.mkdtemp(prefix="daruma-beginning-")).resolve()
-            self.stack.callback(shutil.rmtree, top, ignore_errors=True)
-            self._folder = top / self.snapshots.workspace.name
-            self.snapshots.stand_in(self.snapshot, self._folder, beside)
-        if self._folder is None:
-            raise SnapshotUnavailable(self.missing)
-        return self._folder
-
-    def changed_tests(self, known: Iterable[str]) -> tuple[str, ...]:
-        """Return the test files that differ, and what says how tests are run (VE-08). Blocks."""
-        files = frozenset(known)
-        told = (
-            each.path
-            for each in self.changes
-            if is_test_file(each.path, files) or (says_how(each.path) and self._says_else(each))
-        )
-        return (*told, *self._unseen())
-
-    def _unseen(self) -> Iterator[str]:
-        """Yield what is newer than the task and in no snapshot: it is told, not judged."""
-        if (snapshots := self.snapshots) is None or not self.at:
-            return
-        known = {each.path for each in self.changes}
-        for path in RUNS_TESTS:
-            with suppress(OSError):
-                newer = (snapshots.workspace / path).lstat().st_ctime > self.at
-                if newer and path not in known and snapshots.text(self.snapshot, path) is None:
-                    yield path
-
-    def _says_else(self, change: Change) -> bool:
-        if self.snapshots is None or change.what != "changed":
-            return True
-        try:
-            now = (self.snapshots.workspace / change.path).read_text("utf-8", errors="replace")
-        except OSError:
-            return True
-        before = self.snapshots.text(self.snapshot, change.path) or ""
-        return about_tests(change.path, before) != about_tests(change.path, now)
-
-
-NO_SNAPSHOT: Final = "there is no snapshot of the task's beginning"
-
-
-async def _beginning(
-    state: State, context: Context, now: Snapshot | None, stack: ExitStack
-) -> Beginning:
-    task = state.task
-    snapshots = context.snapshots(task.workspace if task else None)
-    begun = (
-        each
-        for each in state.savepoints
-        if task and each.task_id == task.id and each.workspace == task.workspace
-    )
-    start = next(begun, None)
-    if snapshots is None or now is None or start is None or start.snapshot is None:
-        return Beginning(missing=f"{NO_SNAPSHOT}: what was red before it is not known")
-    try:
-        changes = await in_thread(snapshots.changes, start.snapshot, now.id)
-    except SnapshotUnavailable as error:
-        return Beginning(missing=f"{NO_SNAPSHOT}: {error}")
-    told = tuple(each for each in changes if counts(each.path))
-    at = task.started_at if task else 0.0
-    return Beginning(snapshots, start.snapshot, told, at=at, stack=stack)
-
 
 # --- Running the checks, and judging what they say.
 
@@ -171,6 +86,7 @@ _OUTPUT: Final = 32 * 1024
 _REPORT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of pytest's output and of its report that are read."""
 
+NOT_COMPARED: Final = "tests were not compared with the task's beginning"
 ENDED_EARLY: Final = "pytest ended before its summary"
 Live = Callable[[str], LiveOutput | None]
 
@@ -232,10 +148,7 @@ class Checking:
         limit: int = LIMIT,
     ) -> CommandResult:
         """Run a line in the workspace, or on how it was ``before`` the task."""
-        stand_in = None
-        if before and self.beginning:
-            beside = self.sandbox.beside(self.root)
-            stand_in = await in_thread(self.beginning.folder, beside)
+        stand_in = await self._at_beginning() if before and self.beginning else None
         live = self.live(shown or line)
         if live and mark:
             live.until = mark.encode()
@@ -261,7 +174,9 @@ class Checking:
 
     @property
     def _not_comparable(self) -> str | None:
-        return "" if self.beginning is None else (self.beginning.missing or None)
+        if self.beginning is None:
+            return ""
+        return f"{NO_SNAPSHOT}: {why}" if (why := self.beginning.missing) else None
 
     async def _reported(
         self, command: str, *, before: bool = False
@@ -274,8 +189,21 @@ class Checking:
         remove = self.sandbox.level == "none"
         line = with_report(command, mark, alone=alone, plugins=plugins, remove=remove)
         result = await self._run(line, shown=command, before=before, mark=mark, limit=_REPORT_LIMIT)
-        stderr, _, report = result.stderr.rpartition(f"\n{mark}\n")
-        return _trimmed(result, stderr), read_report(report) if report.strip() else None
+        stderr, _, text = result.stderr.rpartition(f"\n{mark}\n")
+        report = read_report(text) if text.strip() else None
+        if report is not None:
+            report = await self._from_workspace(report, before=before)
+        return _trimmed(result, stderr), report
+
+    async def _from_workspace(self, report: Report, *, before: bool) -> Report:
+        """Return tests with the names that they have from the workspace on."""
+        folder = await self._at_beginning() if before and self.beginning else self.root
+        return await to_thread(_named_from, folder, report)
+
+    async def _at_beginning(self) -> Path:
+        if self.beginning is None:
+            return self.root
+        return await in_thread(self.beginning.folder, self.sandbox.beside(self.root))
 
     async def _green(self, command: str, result: CommandResult, report: Report | None) -> Check:
         """Judge a run that ended well: that is not enough (VE-08)."""
@@ -283,37 +211,53 @@ class Checking:
             return _check(command, result, note=ENDED_EARLY)
         if red := of(report, "failed"):
             return _check(command, result, note=f"its exit code hides failures: {_ids(red)}")
-        if gone := await self._gone(command, report):
+        gone, note = await self._gone(command, report)
+        if gone:
             return _check(command, result, note=gone)
         if of(report, "passed"):
-            return _check(command, result, passed=True)
+            return _check(command, result, passed=True, note=note)
         note = "all tests were skipped" if report else "there are no tests"
         return _check(command, result, passed=True, note=note, conclusive=False)
 
-    async def _gone(self, command: str, report: Report) -> str:
-        """Say which tests of the task's beginning are lost or hidden; empty for none."""
-        if self.beginning is None or self.beginning.missing:
-            return ""
+    async def _gone(self, command: str, report: Report) -> tuple[str, str]:
+        """Say which tests of the task's beginning are lost or hidden, and why nobody can tell."""
+        if self.beginning is None:
+            return "", ""
+        if self.beginning.missing:
+            return "", f"{NOT_COMPARED}: {NO_SNAPSHOT}: {self.beginning.missing}"
         changed = await in_thread(self.beginning.changed_tests, self.files)
         python = [each for each in self.beginning.changes if each.path.endswith(".py")]
+        paths = [each.path for each in self.beginning.changes]
+        configured = any(says_how(each) or each.endswith("conftest.py") for each in paths)
+        lost: tuple[Case, ...] = ()
+        note = ""
         try:
-            lost = await self._lost(command, report) if changed or _deleted(python) else ()
-            paths = (each.path for each in self.beginning.changes)
-            skipped = of(report, "skipped") if _deleted(python) else may_be_hidden(report, paths)
+            if changed or _deleted(python):
+                lost, note = await self._lost(command, report)
+            of_all = configured or _deleted(python)
+            skipped = of(report, "skipped") if of_all else may_be_hidden(report, paths)
             hidden = await self._hidden(command, report, skipped) if skipped else ()
-        except (CommandRefused, SnapshotUnavailable, OSError) as error:
-            return f"tests can not be compared with the task's beginning: {error}"
+        except CommandRefused as error:  # nothing that the task has done is the reason
+            return "", f"{NOT_COMPARED}: {error}"
+        except (SnapshotUnavailable, OSError) as error:
+            return f"tests can not be compared with the task's beginning: {error}", ""
         told = (("not collected any more", lost), ("newly skipped", hidden))
-        return "; ".join(f"{what}: {_ids(each)}" for what, each in told if each)
+        return "; ".join(f"{what}: {_ids(each)}" for what, each in told if each), note
 
-    async def _lost(self, command: str, report: Report) -> tuple[Case, ...]:
+    async def _lost(self, command: str, report: Report) -> tuple[tuple[Case, ...], str]:
         alone, plugins = self._alone or (False, ())
         line = pytest_line(without_stopping(command), alone=alone, plugins=plugins)
         line = f"{line} --collect-only --verbosity=-1"
         listed = await self._run(line, shown=command, before=True, limit=_REPORT_LIMIT)
-        self.files.update(each.file for each in collected(listed.stdout).values())
-        lost = lost_tests(report, collected(listed.stdout))
-        return tuple(each for each in lost if not asks_to_remove(self.words, each))
+        before = await self._from_workspace(collected(listed.stdout), before=True)
+        self.files.update(each.file for each in before.values())
+        lost = lost_tests(report, before)
+        if asks_to_move(self.words):
+            lost = without_moved(lost, report, before)
+        stopped = not before and listed.exit_code not in {0, _NO_TESTS}
+        note = f"{NOT_COMPARED}: pytest finds none there (exit {listed.exit_code})"
+        kept = tuple(each for each in lost if not asks_to_remove(self.words, each))
+        return kept, note if stopped else ""
 
     async def _hidden(
         self, command: str, report: Report, skipped: tuple[Case, ...]
@@ -327,9 +271,10 @@ class Checking:
         line = without_stopping(command)
         if command != PYTEST or self.beginning is None:
             return line
-        folder = await in_thread(self.beginning.folder, self.sandbox.beside(self.root))
-        files = sorted({each.file for each in cases if (folder / each.file).is_file()})
-        return f"{line} {shlex.join(files)}" if len(files) < len(cases) + 1 and files else line
+        folder = await self._at_beginning()
+        files = sorted({each.file for each in cases})
+        found = all((folder / each).is_file() for each in files)
+        return f"{line} {shlex.join(files)}" if found else line
 
     async def _red(self, command: str, first: CommandResult) -> Check:
         """Tell what the task broke from what was red before it (VE-07)."""
@@ -344,7 +289,9 @@ class Checking:
         self.files.update(each.file for each in report.values())
         try:
             _, before = await self._reported(await self._line(command, failed), before=True)
-            old = tuple(each for each in failed if was_red(each, before or {}))
+            if before is None:
+                return await self._red_before(first, command)
+            old = red_before(failed, report, before)
             mended = await self._mended(command, report) if len(old) == len(failed) else None
         except (CommandRefused, SnapshotUnavailable, OSError) as error:
             note = f"can not be compared with the task's beginning: {error}"
@@ -364,13 +311,14 @@ class Checking:
             "red as before the task, which asks for it": asked,
             "was red before the task": tuple(each for each in old if each not in asked),
         }
-        gone = "" if asked or len(old) < len(failed) else await self._gone(command, report)
+        judged = not asked and len(old) == len(failed)
+        gone, note = await self._gone(command, report) if judged else ("", "")
         notes = [f"{what}: {_ids(each)}" for what, each in told.items() if each]
         return _check(
             command,
             result,
-            passed=not asked and not gone and len(old) == len(failed),
-            note="; ".join(filter(None, [*notes, gone])),
+            passed=judged and not gone,
+            note="; ".join(filter(None, [*notes, gone, note])),
             conclusive=bool(of(report, "passed")) and (mended is None or bool(mended)),
             seconds=seconds,
         )
@@ -384,7 +332,7 @@ class Checking:
             return None
         _, before = await self._reported(without_stopping(command), before=True)
         green = of(report, "passed")
-        return frozenset(each.function for each in green if was_red(each, before or {}))
+        return frozenset(each.function for each in red_before(green, report, before or {}))
 
     # linters and others
 
@@ -427,6 +375,17 @@ class Checking:
 
 def _deleted(changes: Iterable[Change]) -> bool:
     return any(each.what == "deleted" for each in changes)
+
+
+def _named_from(folder: Path, report: Report) -> Report:
+    """Return tests as they are named from a folder on, if pytest's root lies above it."""
+    files = {each.file for each in report.values()}
+    parts = folder.parts[1:]
+    for depth in range(len(parts) + 1):
+        above = "/".join(parts[len(parts) - depth :])
+        if any((folder / each.removeprefix(f"{above}/")).is_file() for each in files):
+            return below(report, above) if above else report
+    return report
 
 
 def _ids(cases: Iterable[Case]) -> str:
@@ -557,7 +516,7 @@ async def checked(state: State, context: Context) -> Verification:
     async with around(context.snapshots(workspace), "verification") as looks:
         stack = ExitStack()
         try:
-            beginning = await _beginning(state, context, looks.before, stack)
+            beginning = await beginning_of(state, context, looks.before, stack)
             live = partial(live_output, context.emit, "verification")
             checking = Checking(
                 opened.root,

@@ -13,21 +13,19 @@ from daruma.tools.checks import (
     CTEST,
     OWN_PLUGINS,
     PYTEST,
-    Case,
     about_tests,
     asks_to_pass,
     asks_to_remove,
-    collected,
     commands_for,
     hidden_exit,
     is_test_file,
     is_to_be_fixed,
     plugins_to_load,
     ran_nothing,
-    read_report,
     recognised_commands,
     runs_pytest,
 )
+from daruma.tools.reports import Case, collected, read_report
 from daruma.tools.verification import Checking, run_checks
 
 PYTHON = ("pytest -x -q",)

@@ -140,6 +140,23 @@ async def test_half_a_repair_is_none(ws: Path) -> None:
     assert found.outcome == "failed", found.why
 
 
+QUOTED = [
+    ("from calc import add, later\ndef test_l(): pass\n", "Fix add() in calc.py", "none"),
+    ("from calc import add, later\ndef test_l(): pass\n", "Fix later() in calc.py", "failed"),
+]
+
+
+@pytest.mark.parametrize(("text", "goal", "outcome"), QUOTED)
+async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
+    text: str, goal: str, outcome: str, ws: Path
+) -> None:
+    """VE-07: of a file that can not be imported, only what went wrong counts."""
+    changed = {"calc.py": "# ok\n" + str(OLD["calc.py"])}
+    found = await story(ws, {**OLD, "test_old.py": text}, changed, goal)
+
+    assert found.outcome == outcome, found.why
+
+
 async def test_the_plan_asks_as_the_goal_does(ws: Path) -> None:
     """VE-07: in a phase's instructions, or by a declared command."""
     asking = a_plan(a_phase("a", instructions="It is done when all tests pass."), current="a")
@@ -393,6 +410,125 @@ async def test_honest_work_is_green(
     found = await story(ws, PYTHON, after, goal)
 
     assert (found.outcome, found.changed_tests) == ("passed", told), found.summary
+
+
+# --- Right work whose tests have other names than at its beginning (VE-07, VE-08).
+
+
+def with_cases(values: str, body: str = "assert add(a, 0) == a", ids: str = "None") -> str:
+    """Return a file with a parametrised test."""
+    return (
+        f"{HOOK}from calc import add\n"
+        f"@pytest.mark.parametrize('a', {values}, ids={ids})\ndef test_add(a):\n    {body}\n"
+    )
+
+
+RANDOM = "lambda _: __import__('secrets').token_hex(9)"
+NEW: Files = {"tests/test_new.py": "def test_n(): pass\n"}
+MOVED: Files = {"tests/test_calc.py": None, "tests/unit/test_sums.py": TEST}
+OTHER: Files = {
+    "test_p.py": with_cases("[1, 2]", ids=RANDOM),
+    "test_q.py": f"{HOOK}@pytest.mark.xdist_group('g')\ndef test_g(): pass\n",
+    "pytest.ini": "[pytest]\naddopts = --junitprefix=own --doctest-modules -p no:cacheprovider"
+    " -n 1 --dist loadgroup\njunit_family = xunit2\njunit_suite_name = s\njunit_logging = all\n"
+    "asyncio_mode = auto\npython_classes = *Suite\n",
+    "more.py": 'def one():\n    """\n    >>> one()\n    1\n    """\n    return 1\n',
+    "test_a.py": "async def test_a(): pass\nclass ASuite:\n    def test_s(self): pass\n",
+    "test_u.py": "import unittest\nclass T(unittest.TestCase):\n    def test_u(self): pass\n",
+    "gen/test_g.py": "def test_g(a): pass\n",
+    "gen/conftest.py": "import time\n"
+    "def pytest_generate_tests(metafunc): metafunc.parametrize('a', [time.time()])\n",
+}
+BRACKETS: Files = {
+    "a[b]/test_b.py": with_cases("['x::y', 'a]b[', 'c/d.py::e']", "pass"),
+    "a::b/test_c.py": "class TestC:\n    def test_c(self): pass\n",
+}
+INHERITED: Files = {
+    "tests/base.py": "class Base:\n    def test_x(self): assert 0\n",
+    "tests/test_x.py": "from base import Base\nclass TestX(Base): pass\n",
+}
+TWO, LOST = {"test_p.py": with_cases("[1, 2]")}, "not collected any more"
+SKIPPED = with_cases("[3, 4]", "pytest.skip('x')")
+RED_CASES: Files = {"test_p.py": with_cases("[1, 2]", "assert a < 2", RANDOM)}
+
+COMPARED: dict[str, tuple[Files, Files, str, str, str]] = {
+    "other values": ({**TWO}, {"test_p.py": with_cases("[3, 4, 5]")}, "Do it", "passed", ""),
+    "fewer values": ({**TWO}, {"test_p.py": with_cases("[3]")}, "Do it", "failed", LOST),
+    "other values, skipped": ({**TWO}, {"test_p.py": SKIPPED}, "Do it", "failed", "newly skipped"),
+    "red in every run": (RED_CASES, NEW, "Do it", "passed", "was red before"),
+    "red as of now": ({**OTHER}, {"calc.py": WRONG}, "Do it", "failed", "broken by the task"),
+    "whatever there is": (OTHER, NEW, "Do it", "passed", ""),
+    "brackets and colons": (BRACKETS, NEW, "Do it", "passed", ""),
+    "moved": ({}, MOVED, "Move the unit tests into a folder of their own", "passed", ""),
+    "moved without a word": ({}, MOVED, "Do it", "failed", LOST),
+    "inherited": (INHERITED, {"a.py": ""}, "Do it", "passed", "before the task: tests/test_x.py::"),
+}
+"""Files before and after, the goal, how it ends, and what is said."""
+
+
+@pytest.mark.parametrize("name", COMPARED)
+async def test_tests_are_compared_whatever_they_are_called(name: str, ws: Path) -> None:
+    """VE-07 and VE-08: by their functions where their parameters differ."""
+    before, after, goal, outcome, why = COMPARED[name]
+    found = await story(ws, PYTHON | before, after, goal)
+
+    assert (found.outcome, why in found.why) == (outcome, True), found.summary
+    assert "not compared" not in found.summary
+
+
+ABOVE: Files = {
+    "pytest.ini": "[pytest]\npython_files = check_*.py\npythonpath = lib\n",
+    "conftest.py": f"{HOOK}@pytest.fixture\ndef three(): return 3\n",
+    "lib/shared.py": "one = 1\n",
+}
+MEMBER: Files = {
+    "calc.py": OLD["calc.py"],
+    "check_calc.py": "from calc import add\nfrom shared import one\n"
+    "def test_add(three): assert add(one, 2) == three\n",
+    "check_old.py": "def test_old(three): assert three == 4\n",
+}
+FINE: Files = {"check_old.py": "def test_old(): pass\n"}
+IN_MEMBER: list[tuple[Files, Files, str, str]] = [
+    ({**FINE}, {"check_new.py": "def test_n(): pass\n"}, "passed", ""),
+    ({}, {"calc.py": "# ok\n" + str(OLD["calc.py"])}, "passed", "before the task: check_old.py"),
+    ({}, {"calc.py": WRONG}, "failed", "broken by the task: check_calc.py::test_add"),
+    ({**FINE}, {"check_old.py": "", "tests/a": ""}, "failed", f"{LOST}: check_old.py::test_old"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "outcome", "why"), IN_MEMBER)
+async def test_a_configuration_above_the_workspace_holds_for_its_beginning(
+    before: Files, after: Files, outcome: str, why: str, ws: Path
+) -> None:
+    """VE-07 and VE-08: in one package of a repository with several."""
+    member = ws / "packages" / "a"
+    member.mkdir(parents=True)
+    put(ws, ABOVE)
+    found = await story(member, MEMBER | before, after)
+
+    assert (found.outcome, why in found.why) == (outcome, True), found.summary
+
+
+@pytest.mark.parametrize("level", ["landlock", "namespace"])
+async def test_a_configuration_that_a_sandbox_hides_fails_no_right_work(
+    level: Level, ws: Path
+) -> None:
+    """VE-07: the beginning is not to be seen either."""
+    member = ws / "a"
+    member.mkdir()
+    put(ws, {"pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-q'\n"})
+    found = await story(member, {**OLD, "test_old.py": "def test_o(): pass\n"}, NEW, level=level)
+
+    assert found.outcome == ("none" if level == "landlock" else "passed"), found.summary
+
+
+async def test_a_green_run_that_is_compared_with_nothing_says_so(ws: Path) -> None:
+    """VE-08: it has passed, and what it lost nobody knows."""
+    found = await story(ws, PYTHON, NEW, rollback={"snapshots": False})
+
+    assert found.outcome == "passed"
+    assert "tests were not compared with the task's beginning" in found.why
+    assert "rollback.snapshots is off" in found.why
 
 
 def test_later_questions_name_the_changed_tests() -> None:
