@@ -158,7 +158,7 @@ def red_before(cases: Iterable[Case], now: Report, before: Report) -> tuple[Case
         if case.key in before:
             return before[case.key].outcome == "failed"
         more = case.outcome != "failed"  # one that is green now was red if fewer are than were
-        return red[case.function] >= still[case.function] + more
+        return red[case.function] >= max(still[case.function] + more, 1)
 
     return tuple(filter(was_red, cases))
 

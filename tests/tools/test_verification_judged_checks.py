@@ -151,7 +151,7 @@ async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
     text: str, goal: str, outcome: str, ws: Path
 ) -> None:
     """VE-07: of a file that can not be imported, only what went wrong counts."""
-    changed = {"calc.py": "# ok\n" + str(OLD["calc.py"])}
+    changed: Files = {"calc.py": "# ok\n" + str(OLD["calc.py"])}
     found = await story(ws, {**OLD, "test_old.py": text}, changed, goal)
 
     assert found.outcome == outcome, found.why
