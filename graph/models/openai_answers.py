@@ -149,12 +149,13 @@ def _failure_in(body: Mapping[str, Any]) -> Any:
     return body if any(body.get(name) for name in _FAILURES) else None
 
 
-def _as_error(body: object, model: "BaseChatOpenAI") -> Exception:
+def _as_error(body: object, model: object) -> Exception:
     """Return what OpenAI's client makes of an error in a stream; a number in it may be a status."""
     from httpx2 import Request
     from openai import APIError
 
-    base = str(model.root_async_client.base_url)
+    client: Any = getattr(model, "root_async_client", None)
+    base = str(client.base_url) if client else ""
     error = APIError("the answer is an error", Request("POST", base), body=body)
     if isinstance(body, Mapping):
         error.code = next((body[k] for k in ("code", "status", "status_code") if body.get(k)), None)

@@ -258,7 +258,7 @@ async def test_the_policy_of_the_run_decides() -> None:
     [
         ("half an ans", "length", "cut off (length)"),
         ("half", "content_filter", "cut off (content_filter)"),
-        ("\u200b \n", "stop", "empty"),
+        ("\u200b \n", "stop", "answered nothing"),
     ],
 )
 async def test_an_answer_that_is_none_is_a_failure(text: str, reason: str, said: str) -> None:

@@ -86,7 +86,7 @@ def test_an_answer_of_any_client_is_made_storable() -> None:
         additional_kwargs={"x": [float("inf"), HUGE]},
         response_metadata={"y": {"z": -HUGE}},
     )
-    message.usage_metadata = {"input_tokens": 1.5, "output_tokens": 3, "total_tokens": HUGE}  # type: ignore[typeddict-item]
+    message.usage_metadata = {"input_tokens": 1.5, "output_tokens": 3, "total_tokens": HUGE}  # type: ignore[assignment]
     made = storable_answer(message)
 
     for each in (made.content, made.additional_kwargs, made.response_metadata):
