@@ -32,13 +32,13 @@ def storable_answer(message: AIMessage) -> AIMessage:
     that can not be stored one that can not be read, so that no other one runs in its place.
     """
     told = sound_usage(message.usage_metadata)
-    counts = {name: told.get(name, 0) for name in _COUNTS}
-    details = {name: told[name] for name in _DETAILS if name in told}
+    counts: dict[str, Any] = {name: told.get(name, 0) for name in _COUNTS}
+    counts |= {name: told[name] for name in _DETAILS if name in told}
     changes = {
         "content": _storable(message.content),
         "additional_kwargs": _storable(message.additional_kwargs),
         "response_metadata": _storable(message.response_metadata),
-        "usage_metadata": {**counts, **details} if message.usage_metadata else None,
+        "usage_metadata": counts if message.usage_metadata else None,
     }
     same = all(getattr(message, name) == value for name, value in changes.items())
     return message if same else message.model_copy(update=changes)
