@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
-from daruma.tools.calls.policy.shell import is_constant, is_plainly, script_of
+from daruma.tools.calls.policy.shell import is_plainly
+from daruma.tools.exit_codes import find_hidden_exit
 from daruma.tools.threads import to_thread
 
 # --- The checks of a workspace, recognised by the files that lie at its top (VE-02).
@@ -191,18 +192,6 @@ def _first_python_file(workspace: Path) -> list[str]:
 
 # --- Reading a declared shell line: whether it can fail at all.
 
-_CONSTANT: Final = (
-    r"(?:(?:true|echo|printf|pwd|date|export)\b|wait\b(?!\s*[$\d])|exit\s+0\b|:(?=\s|\Z|[;)]))"
-    r"(?:[^;&|\n]|\d?>&\d|&>)*"
-)
-"""A simple command that always ends with 0, whatever stands in it."""
-
-_HIDES = re.compile(rf"(\|\||;|\n|(?<![&>])&(?!&)|\A)\s*({_CONSTANT})[\s;)}}]*\Z")
-_BACKGROUND = re.compile(r"(?<![&>|])&[\s)}]*\Z")
-_IF = re.compile(rf"\Aif\b.*\bthen\b(?:\s*(?:else\s+)?{_CONSTANT}[;\n])+\s*fi\Z", re.DOTALL)
-_PIPE = re.compile(r"(?<!\|)\|(?![|&])")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<!\S)#[^\n]*")
-
 
 def hidden_exit(line: str) -> str:
     """Return what of a shell line keeps it from failing; empty where it can fail (VE-08).
@@ -210,30 +199,7 @@ def hidden_exit(line: str) -> str:
     That is nothing but ``true`` and ``echo``, ``|| true``, ``; exit 0``, a pipe behind tests, a
     command in the background, an ``if`` that only talks; also in a line that a shell is given.
     """
-    bare = _QUOTED.sub("", line).strip()
-    if is_constant(line):
-        return bare or "#"
-    if inner := script_of(line):
-        return hidden_exit(inner)
-    if re.search(r"\btrap\b.*\bEXIT\b", bare):
-        return "trap"
-    if _BACKGROUND.search(bare):
-        return "&"
-    if _IF.search(bare):
-        return "if"
-    return _last_word(bare)
-
-
-def _last_word(bare: str) -> str:
-    """Return what a line without what is quoted ends in, if that hides what was before it."""
-    stops = re.search(r"\bset\s+-\w*e", bare) is not None
-    found = _HIDES.search(bare)
-    if found and not (stops and found[1] in {";", "\n"}):
-        return "" if re.search(r"\bexit\s+[1-9]", bare) else found[0].strip()
-    if _PIPE.search(bare) and "pipefail" not in bare and runs_tests(bare):
-        last = _PIPE.split(bare)[-1].split()
-        return f"| {last[0]}" if last and last[0] not in {"grep", "test", "diff", "sh"} else ""
-    return ""
+    return find_hidden_exit(line, runs_tests)
 
 
 def runs_tests(line: str) -> bool:

@@ -260,6 +260,28 @@ HIDDEN = {
     "pytest | grep -q passed": "",
     "ls | wc -l": "",
     "pytest # || true": "",
+    "pytest || true;# so": "|| true",
+    "pytest || true # it's so": "|| true",
+    "cd src || exit 1; pytest || true": "|| true",
+    "cd src || exit 1; pytest; true": "; true",
+    "grep -q x a && exit 1 || true": "",
+    "set -e; pytest; true": "",
+    "pytest; set -e; true": "; true",
+    "trap 'rm -rf build' EXIT; pytest": "",
+    "trap 'exit 0' EXIT; pytest": "trap",
+    "trap 'rm -rf build; exit 0' 0; pytest": "trap",
+    "trap 'exit 0' INT; pytest": "",
+    "date-check.sh": "",
+    "echo-server --selftest": "",
+    "./true": "",
+    "pytest; export-check": "",
+    "pytest || echo red 2>&1": "|| echo red 2>&1",
+    "pytest &> log": "",
+    "pytest 2>&1": "",
+    "make test & wait $!": "",
+    """sh -c "sh -c 'pytest || true'" """: "|| true",
+    """sh -c "sh -c 'pytest'" """: "",
+    "bash -euo pipefail -c 'pytest; echo done'": "",
 }
 
 
@@ -267,6 +289,23 @@ HIDDEN = {
 def test_what_hides_an_exit_code_is_named(line: str) -> None:
     """VE-08: in whatever way."""
     assert hidden_exit(line) == HIDDEN[line]
+
+
+LONG = {
+    "redirections": "a; echo " + "2>&1 " * 5_000 + "|x",
+    "blanks": "a; echo" + " " * 50_000 + "|x",
+    "lines": "a" + "\n" * 50_000 + "x",
+    "traps": "trap " * 10_000,
+    "traps and quotes": "trap 'exit 0' " * 5_000,
+    "branches": "if a; then " + "echo a; then " * 5_000,
+    "ends": "a" + " ; ) }" * 10_000 + "x",
+}
+
+
+@pytest.mark.parametrize("line", LONG.values(), ids=LONG)
+def test_a_long_line_is_read_in_linear_time(line: str) -> None:
+    """SE-07: a plan may name any line; one that is read in square time would not end here."""
+    assert hidden_exit(line) in {"", "| x"}
 
 
 @pytest.mark.parametrize(

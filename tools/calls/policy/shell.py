@@ -19,7 +19,7 @@ _VARIABLE = r"(?P<variable>\$(?:\{#?|[\w@*#?$!-])?)"
 TOKEN: Final = re.compile(
     r"(?P<continued>\\\n)|(?P<escaped>\\.)|(?P<single>'[^']*')|(?P<refused><<|&>|\$')"
     rf"|(?P<opening>\$\(|[<>]\()|{_TICKS}|{_VARIABLE}|(?P<quote>\")|(?P<redirect>[<>][>&|]?)"
-    r"|(?P<group>\()|(?P<close>\))|(?P<end>[;&|\n])|(?P<blank>[ \t]+)|(?P<comment>#[^\n]*)"
+    r"|(?P<group>\()|(?P<close>\))|(?P<end>&&|\|\||[;&|\n])|(?P<blank>[ \t]+)|(?P<comment>#[^\n]*)"
     r"|(?P<pattern>[*?]|\[(?!\[?(?:[ \t\n]|$))|\{(?![ \t\n}]|$))"
     r"|(?P<plain>[{\[]|[^\\'\"$`<>();&|\n \t*?\[{#][^\\'\"$`<>();&|\n \t*?\[{]*)",
     re.DOTALL,
@@ -36,13 +36,45 @@ TOKEN_IN_QUOTES: Final = re.compile(
 # This reads for those who want to refuse: a line that can not be read with certainty is
 # :class:`Unclear`, never guessed.
 
+_WANTED = re.compile(r"\$\{\w+:?\?")
+"""A variable that has to be set."""
+
 UNKNOWN: Final = "\0"
 """Stands in a word for what only the shell will know: a variable, a pattern, a command's output."""
 
 MOST_TEXT: Final = 20_000
 """Characters; a longer line is unclear."""
 
+MOST_NESTED: Final = 50
+"""Parentheses within parentheses; more are unclear."""
+
 Words = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A simple command: its words, its text, and the lines whose output it takes.
+
+    Where it is ``open`` it may fail before anything is run: it reads a file, computes a number, or
+    wants a variable to be set.
+    """
+
+    words: Words
+    text: str = ""
+    taken: tuple["Line", ...] = ()
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subshell:
+    """What stands in parentheses; ``doubled`` if in two of them, which may be arithmetic."""
+
+    line: "Line"
+    doubled: bool = False
+
+
+Line = Sequence[str | Simple | Subshell]
+"""The commands of a line, and what stands between them."""
 
 
 class Unclear(Exception):
@@ -55,25 +87,43 @@ def simple_commands(line: str) -> list[Words]:
     Redirections are left out; assignments, reserved words and ``UNKNOWN`` parts are kept. Raises
     :class:`Unclear`, for example for here-documents, open quotes, ``case`` and control characters.
     """
-    if len(line) > MOST_TEXT or re.search(r"[\0-\x08\x0b-\x1f\x7f]", line):
+    if len(line) > MOST_TEXT:
+        raise Unclear
+    return _read(line).commands
+
+
+def line_of(text: str) -> Line:
+    """Return a line's simple commands, subshells, and what joins them, however long it is.
+
+    Raises :class:`Unclear`, as :func:`simple_commands` does.
+    """
+    return _read(text).stack[0].line
+
+
+def _read(line: str) -> "_Reader":
+    if re.search(r"[\0-\x08\x0b-\x1f\x7f]", line):
         raise Unclear
     reader = _Reader(line)
     reader.read()
     if any("case" in words for words in reader.commands):
         raise Unclear  # its patterns end in a parenthesis that was never opened
-    return reader.commands
+    return reader
 
 
 @dataclass
 class _Command:
     """A simple command as far as it was read.
 
-    ``word`` is the one being read: ``quoted`` if inside double quotes, a ``target`` if it follows a
-    redirection, ``bare`` if nothing of it was quoted.
+    ``word`` is the one being read, in pieces: ``quoted`` if inside double quotes, a ``target`` if
+    it follows a redirection, ``bare`` if nothing of it was quoted. ``line`` stands before it.
     """
 
+    start: int = 0
+    line: list[str | Simple | Subshell] = field(default_factory=list)
+    taken: list[Line] = field(default_factory=list)
+    open: bool = False
     words: list[str] = field(default_factory=list)
-    word: str | None = None
+    word: list[str] | None = None
     quoted: bool = False
     target: bool = False
     bare: bool = False
@@ -87,17 +137,17 @@ class _Reader:
 
     def __init__(self, line: str) -> None:
         self.line = line
+        self.at = 0
         self.commands: list[Words] = []
         self.stack = [_Command()]
 
     def read(self) -> None:
-        at = 0
-        while at < len(self.line):
-            found = (TOKEN_IN_QUOTES if self.now.quoted else TOKEN).match(self.line, at)
+        while self.at < len(self.line):
+            found = (TOKEN_IN_QUOTES if self.now.quoted else TOKEN).match(self.line, self.at)
             if found is None or found.lastgroup is None:
                 raise Unclear
             getattr(self, found.lastgroup)(found[0])
-            at = found.end()
+            self.at = found.end()
         if len(self.stack) > 1 or self.now.quoted:
             raise Unclear
         self.end()
@@ -107,7 +157,8 @@ class _Reader:
         return self.stack[-1]
 
     def literal(self, text: str) -> None:
-        self.now.word = (self.now.word or "") + text
+        self.now.word = self.now.word or []
+        self.now.word.append(text)
         self.now.bare = False
 
     def plain(self, text: str) -> None:
@@ -131,25 +182,31 @@ class _Reader:
     def refused(self, _: str) -> None:
         raise Unclear
 
-    def variable(self, _: str) -> None:
+    def variable(self, text: str) -> None:
+        self.now.open |= text == "${" and _WANTED.match(self.line, self.at) is not None
         self.literal(UNKNOWN)
 
-    pattern = variable
+    def pattern(self, _: str) -> None:
+        self.literal(UNKNOWN)
 
     def opening(self, text: str) -> None:
         if text[0] != "$":
             self.blank()
+        self.now.open |= self.line.startswith("$((", self.at)
         self.literal(UNKNOWN)
-        self.stack.append(_Command())
+        self.enter(self.at + 2)
 
     def ticks(self, text: str) -> None:
         if self.now.quoted and '\\"' in text:
             raise Unclear  # shells differ
         self.literal(UNKNOWN)
-        self.commands += simple_commands(re.sub(r"\\([$`\\])", r"\1", text[1:-1]))
+        inner = _read(re.sub(r"\\([$`\\])", r"\1", text[1:-1]))
+        self.commands += inner.commands
+        self.now.taken.append(inner.stack[0].line)
 
-    def redirect(self, _: str) -> None:
-        word = self.now.word or ""
+    def redirect(self, text: str) -> None:
+        word = "".join(self.now.word or ())
+        self.now.open |= text[0] == "<"
         if word.startswith(UNKNOWN) and word.endswith("}"):
             raise Unclear  # {name}> is a redirection in bash
         if self.now.bare and re.fullmatch("[0-9]+", word):
@@ -159,29 +216,48 @@ class _Reader:
 
     def group(self, _: str) -> None:
         self.end()
-        self.stack.append(_Command())
+        doubled = self.line.startswith("((", self.at) or self.line[self.at - 1 : self.at] == "("
+        self.now.line.append(Subshell((), doubled))
+        self.enter(self.at + 1)
+
+    def enter(self, start: int) -> None:
+        if len(self.stack) > MOST_NESTED:
+            raise Unclear
+        self.stack.append(_Command(start))
 
     def close(self, _: str) -> None:
         self.end()
-        self.stack.pop()
+        line = self.stack.pop().line
         if not self.stack:
             raise Unclear
+        last = self.now.line[-1] if self.now.line else None
+        if self.now.word is not None or self.now.words:
+            self.now.taken.append(line)
+        elif isinstance(last, Subshell):
+            self.now.line[-1] = Subshell(line, last.doubled)
+            self.now.start = self.at + 1
 
     def comment(self, _: str) -> None:
         if self.now.word is not None:
             raise Unclear  # inside a word it is no comment
+        self.end()
 
-    def end(self, _: str = "") -> None:
+    def end(self, joint: str = "") -> None:
         self.blank()
-        if self.now.words:
-            self.commands.append(tuple(self.now.words))
-        self.now.words, self.now.target = [], False
+        now = self.now
+        if now.words:
+            text = self.line[now.start : self.at].strip()
+            now.line.append(Simple(tuple(now.words), text, tuple(now.taken), now.open))
+            self.commands.append(tuple(now.words))
+        now.line += [joint] if joint else []
+        now.start = self.at + len(joint)
+        now.words, now.taken, now.open, now.target = [], [], False, False
 
     def blank(self, _: str = "") -> None:
         if self.now.word is None:
             return
         if not self.now.target:
-            self.now.words.append(self.now.word)
+            self.now.words.append("".join(self.now.word))
         self.now.word, self.now.target = None, False
 
 
@@ -242,38 +318,6 @@ def commands_started(line: str, depth: int = DEEPEST) -> Iterator[Words]:
 def program_of(word: str) -> str:
     """Return the name of the program that a word calls; some file systems fold case."""
     return word.rpartition("/")[2].casefold()
-
-
-_CONSTANT: Final = frozenset({
-    ":", "date", "echo", "exit", "export", "false", "printf", "pwd", "set", "sleep", "true", "wait",
-})  # fmt: skip
-
-
-def is_constant(line: str) -> bool:
-    """Whether a line runs nothing whose end depends on anything: ``true``, ``echo ok``, nothing."""
-    try:
-        commands = [_unassigned(_unreserved(words)) for words in simple_commands(line)]
-    except Unclear:
-        return False
-    return all(not words or program_of(words[0]) in _CONSTANT for words in commands)
-
-
-def script_of(line: str) -> str:
-    """Return the line that a shell is given where nothing else is run; its options go before it."""
-    try:
-        commands = simple_commands(line)
-    except Unclear:
-        return ""
-    words = commands[0] if len(commands) == 1 else ()
-    if not words or program_of(words[0]) not in _SHELLS:
-        return ""
-    at = next((at for at, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), len(words))
-    return f"set {' '.join(words[1 : at + 1])}\n{words[at + 1]}" if at + 1 < len(words) else ""
-
-
-def _unreserved(words: Words) -> Words:
-    first = next((at for at, word in enumerate(words) if word not in _RESERVED), len(words))
-    return words[first:]
 
 
 def _behind(command: Words, depth: int) -> Iterator[Words]:
