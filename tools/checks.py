@@ -557,8 +557,18 @@ _SAYS_HOW: Final = frozenset({
     "pyproject.toml", "sitecustomize.py", "usercustomize.py", "pytest.py", "_pytest", "noxfile.py",
     "ruff.toml", ".ruff.toml", "Makefile", "makefile", "GNUmakefile", "package.json", ".rspec",
     "Rakefile", "CMakeLists.txt", "composer.json", "phpunit.xml", "phpunit.xml.dist", "deno.json",
-    "deno.jsonc",
+    "deno.jsonc", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle",
+    "settings.gradle.kts", "gradle.properties", "Cargo.toml", "mix.exs", "gradlew", "mvnw",
+    "Gemfile", "Package.swift", "Directory.Build.props", "Directory.Build.targets", ".runsettings",
 })  # fmt: skip
+_SAYS_HOW_NAMED = re.compile(
+    r"(?:jest|vitest|vite|karma|playwright|cypress|ava|wdio)\.(?:config|conf|workspace)"
+    r"\.(?:[cm]?[jt]s|json)|\.mocharc(?:\.(?:[cm]?js|jsonc?|ya?ml))?"
+    r"|.+\.(?:csproj|fsproj|vbproj|sln|slnx|runsettings)"
+    r"|.+\.mk|CTest\w+\.cmake|.+\.pth"
+)
+"""Files that are named for a runner, or for a project whose manifest says what is run."""
+
 _INI_SECTION = re.compile(r"^\[([^\]\n]*)\]\s*$", re.MULTILINE)
 _OF_TESTS = re.compile(r"pytest|ruff|coverage|tox|nox")
 
@@ -573,6 +583,8 @@ def is_test_file(path: str, known: Iterable[str] = ()) -> bool:
 RUNS_TESTS: Final = (
     *("conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"),
     *(f"{place}/bin/{name}" for place in (".venv", "venv") for name in ("pytest", "make", "ruff")),
+    *(f"node_modules/.bin/{name}" for name in ("jest", "vitest", "mocha", "ava", "karma", "tap")),
+    *("vendor/bin/phpunit", "gradlew", "mvnw", "package.json", "Makefile"),
 )
 """What runs and configures tests, and may lie where snapshots do not look."""
 
@@ -580,7 +592,8 @@ RUNS_TESTS: Final = (
 def says_how(path: str) -> bool:
     """Whether a file may say which tests there are, or how they are run."""
     name = path.rpartition("/")[2]
-    return name in _SAYS_HOW or name.endswith(".pth") or path.startswith("_pytest/")
+    named = name in _SAYS_HOW or _SAYS_HOW_NAMED.fullmatch(name) is not None
+    return named or path.startswith("_pytest/")
 
 
 def about_tests(path: str, text: str) -> str:
@@ -592,9 +605,20 @@ def about_tests(path: str, text: str) -> str:
         pieces = _INI_SECTION.split(text)
         sections = zip(pieces[1::2], pieces[2::2], strict=True)
         return "\n".join(f"[{n}]{body.rstrip()}" for n, body in sections if _OF_TESTS.search(n))
+    if name == "Cargo.toml":
+        return _cargo(text)
     if name in {"package.json", "composer.json"}:
         return json.dumps([_json_at(text, key) for key in ("scripts", "jest", "mocha", "vitest")])
     return text
+
+
+def _cargo(text: str) -> str:
+    try:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    named = ("test", "bench", "lib", "bin", "features", "workspace", "profile")
+    return repr([tables.get(each) for each in named])
 
 
 def _pyproject(text: str) -> str:

@@ -27,6 +27,7 @@ from daruma.tools.checks import (
     read_report,
     recognised_commands,
     runs_pytest,
+    says_how,
 )
 from daruma.tools.verification import Checking, run_checks
 
@@ -502,6 +503,46 @@ def test_files_of_tests_are_told_by_name_and_folder(path: str, is_one: bool) -> 
     assert is_test_file(path, {"checks/known.py"}) == is_one
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("pom.xml", "build.gradle", "app/build.gradle.kts", "settings.gradle", "Cargo.toml"),
+        *("mix.exs", "Gemfile", "A.csproj", "a.sln", "Package.swift", "jest.config.js", "rules.mk"),
+        *("vitest.config.mts", "vite.config.ts", ".mocharc.yml", "karma.conf.js", "a.pth"),
+    ],
+)
+def test_every_manifest_says_how_tests_are_run(path: str) -> None:
+    """VE-08: also what configures a runner, or is included by what names one."""
+    assert says_how(path)
+    assert not says_how(f"{path}.md")
+
+
+@pytest.mark.parametrize(
+    ("line", "can_fail"),
+    [
+        ("pytest --version", False),
+        ("python -m pytest --collect-only -q", False),
+        ("python -c pass", False),
+        ("python -c 'print(1)'", False),
+        ("ruff --version && ruff check --exit-zero .", False),
+        ("npm --version", False),
+        ("make -n test", False),
+        ("python -c 'print(x)'", True),
+        ("python tool.py --version", True),
+        ("pytest -k version", True),
+        ("pytest --collect-only && pytest", True),
+        ("npm test -- --help", True),
+        ("go run . --help", True),
+        ("cargo test -- --version", True),
+    ],
+)
+def test_a_runner_that_is_only_asked_about_itself_checks_nothing(
+    line: str, *, can_fail: bool
+) -> None:
+    """VE-08: nor one that is told to let everything pass."""
+    assert (hidden_exit(line) == "") == can_fail
+
+
 def test_only_what_says_how_tests_are_run_counts() -> None:
     """VE-08: a new version or dependency is no change of the tests."""
     first = '[project]\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-q"\n'
@@ -512,6 +553,9 @@ def test_only_what_says_how_tests_are_run_counts() -> None:
     assert about_tests("pyproject.toml", first) != about_tests(
         "pyproject.toml", first.replace("-q", "--co")
     )
+    cargo = '[package]\nversion = "1"\n[[test]]\nname = "a"\n'
+    assert about_tests("Cargo.toml", cargo) == about_tests("Cargo.toml", cargo.replace("1", "2"))
+    assert about_tests("Cargo.toml", cargo) != about_tests("Cargo.toml", cargo + "test = false\n")
     ini = "[metadata]\nname = a\n\n[tool:pytest]\naddopts = -q\n"
     assert about_tests("setup.cfg", ini) == about_tests("setup.cfg", ini.replace("= a", "= b"))
     assert about_tests("setup.cfg", ini) != about_tests("setup.cfg", ini.replace("-q", "--co"))
