@@ -36,45 +36,29 @@ TOKEN_IN_QUOTES: Final = re.compile(
 # This reads for those who want to refuse: a line that can not be read with certainty is
 # :class:`Unclear`, never guessed.
 
-_WANTED = re.compile(r"\$\{\w+:?\?")
-"""A variable that has to be set."""
-
 UNKNOWN: Final = "\0"
 """Stands in a word for what only the shell will know: a variable, a pattern, a command's output."""
 
 MOST_TEXT: Final = 20_000
 """Characters; a longer line is unclear."""
 
-MOST_NESTED: Final = 50
-"""Parentheses within parentheses; more are unclear."""
+_MOST_NESTED: Final = 100
+"""Parentheses within parentheses; the text of what is in more is not kept."""
 
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A simple command: its words, its text, and the lines whose output it takes.
-
-    Where it is ``open`` it may fail before anything is run: it reads a file, computes a number, or
-    wants a variable to be set.
-    """
+    """A simple command: its words, its text, and the lines whose output it takes."""
 
     words: Words
-    text: str = ""
-    taken: tuple["Line", ...] = ()
-    open: bool = False
+    text: str
+    taken: tuple["Line", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Subshell:
-    """What stands in parentheses; ``doubled`` if in two of them, which may be arithmetic."""
-
-    line: "Line"
-    doubled: bool = False
-
-
-Line = Sequence[str | Simple | Subshell]
-"""The commands of a line, and what stands between them."""
+Line = tuple["str | Simple | Line", ...]
+"""The commands of a line, what stands between them, and the lines in parentheses."""
 
 
 class Unclear(Exception):
@@ -89,15 +73,18 @@ def simple_commands(line: str) -> list[Words]:
     """
     if len(line) > MOST_TEXT:
         raise Unclear
-    return _read(line).commands
+    reader = _read(line)
+    if reader.differs:
+        raise Unclear
+    return reader.commands
 
 
 def line_of(text: str) -> Line:
-    """Return a line's simple commands, subshells, and what joins them, however long it is.
+    """Return a line as POSIX has it, however long it is; there ``a &> b`` is ``a & > b``.
 
     Raises :class:`Unclear`, as :func:`simple_commands` does.
     """
-    return _read(text).stack[0].line
+    return tuple(_read(text).stack[0].line)
 
 
 def _read(line: str) -> "_Reader":
@@ -119,9 +106,9 @@ class _Command:
     """
 
     start: int = 0
-    line: list[str | Simple | Subshell] = field(default_factory=list)
+    line: list[str | Simple | Line] = field(default_factory=list)
     taken: list[Line] = field(default_factory=list)
-    open: bool = False
+    redirects: bool = False
     words: list[str] = field(default_factory=list)
     word: list[str] | None = None
     quoted: bool = False
@@ -140,6 +127,8 @@ class _Reader:
         self.at = 0
         self.commands: list[Words] = []
         self.stack = [_Command()]
+        self.differs = False
+        """Whether shells read the line in different ways."""
 
     def read(self) -> None:
         while self.at < len(self.line):
@@ -179,22 +168,23 @@ class _Reader:
         self.literal("")
         self.now.quoted = not self.now.quoted
 
-    def refused(self, _: str) -> None:
-        raise Unclear
+    def refused(self, text: str) -> None:
+        if text != "&>":
+            raise Unclear
+        self.differs = True
+        self.end("&")
+        self.redirect(">")
 
-    def variable(self, text: str) -> None:
-        self.now.open |= text == "${" and _WANTED.match(self.line, self.at) is not None
+    def variable(self, _: str) -> None:
         self.literal(UNKNOWN)
 
-    def pattern(self, _: str) -> None:
-        self.literal(UNKNOWN)
+    pattern = variable
 
     def opening(self, text: str) -> None:
         if text[0] != "$":
             self.blank()
-        self.now.open |= self.line.startswith("$((", self.at)
         self.literal(UNKNOWN)
-        self.enter(self.at + 2)
+        self.stack.append(_Command(self.at + 2))
 
     def ticks(self, text: str) -> None:
         if self.now.quoted and '\\"' in text:
@@ -202,39 +192,31 @@ class _Reader:
         self.literal(UNKNOWN)
         inner = _read(re.sub(r"\\([$`\\])", r"\1", text[1:-1]))
         self.commands += inner.commands
-        self.now.taken.append(inner.stack[0].line)
+        self.differs |= inner.differs
+        self.now.taken.append(tuple(inner.stack[0].line))
 
-    def redirect(self, text: str) -> None:
+    def redirect(self, _: str) -> None:
         word = "".join(self.now.word or ())
-        self.now.open |= text[0] == "<"
         if word.startswith(UNKNOWN) and word.endswith("}"):
             raise Unclear  # {name}> is a redirection in bash
         if self.now.bare and re.fullmatch("[0-9]+", word):
             self.now.word = None
         self.blank()
-        self.now.target = True
+        self.now.target = self.now.redirects = True
 
     def group(self, _: str) -> None:
         self.end()
-        doubled = self.line.startswith("((", self.at) or self.line[self.at - 1 : self.at] == "("
-        self.now.line.append(Subshell((), doubled))
-        self.enter(self.at + 1)
-
-    def enter(self, start: int) -> None:
-        if len(self.stack) > MOST_NESTED:
-            raise Unclear
-        self.stack.append(_Command(start))
+        self.stack.append(_Command(self.at + 1))
 
     def close(self, _: str) -> None:
         self.end()
-        line = self.stack.pop().line
+        line = tuple(self.stack.pop().line)
         if not self.stack:
             raise Unclear
-        last = self.now.line[-1] if self.now.line else None
         if self.now.word is not None or self.now.words:
             self.now.taken.append(line)
-        elif isinstance(last, Subshell):
-            self.now.line[-1] = Subshell(line, last.doubled)
+        else:
+            self.now.line.append(line)
             self.now.start = self.at + 1
 
     def comment(self, _: str) -> None:
@@ -245,13 +227,15 @@ class _Reader:
     def end(self, joint: str = "") -> None:
         self.blank()
         now = self.now
-        if now.words:
-            text = self.line[now.start : self.at].strip()
-            now.line.append(Simple(tuple(now.words), text, tuple(now.taken), now.open))
-            self.commands.append(tuple(now.words))
+        alone = now.redirects and not (now.line and isinstance(now.line[-1], tuple))
+        if now.words or alone:
+            shallow = len(self.stack) <= _MOST_NESTED
+            text = self.line[now.start : self.at].strip() if shallow else ""
+            now.line.append(Simple(tuple(now.words), text, tuple(now.taken)))
+        self.commands += [tuple(now.words)] if now.words else []
         now.line += [joint] if joint else []
         now.start = self.at + len(joint)
-        now.words, now.taken, now.open, now.target = [], [], False, False
+        now.words, now.taken, now.target, now.redirects = [], [], False, False
 
     def blank(self, _: str = "") -> None:
         if self.now.word is None:
@@ -310,7 +294,7 @@ def commands_started(line: str, depth: int = DEEPEST) -> Iterator[Words]:
     for words in simple_commands(line):
         starts = [0, *(at for at, word in enumerate(words, 1) if word in _RESERVED)]
         for start in starts:
-            if command := _unassigned(words[start:]):
+            if command := unassigned(words[start:]):
                 yield command
                 yield from _behind(command, depth)
 
@@ -328,7 +312,7 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
         return
     if len(command) > MOST_WORDS or _reads_input(command):
         raise Unclear
-    rests = (_unassigned(command[at:]) for at in range(1, len(command)))
+    rests = (unassigned(command[at:]) for at in range(1, len(command)))
     yield from (_filled(rest, command) for rest in rests if rest)
     if any(program_of(word) in _TAKE_LINES for word in command):
         for text in sorted(_lines_in(command)):
@@ -377,7 +361,8 @@ def _has_no_script(shell: Words) -> bool:
     return True
 
 
-def _unassigned(words: Words) -> Words:
+def unassigned(words: Words) -> Words:
+    """Return a command without the assignments before it."""
     first = next((at for at, word in enumerate(words) if not ASSIGNMENT.match(word)), len(words))
     return words[first:]
 
