@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
-from daruma.tools.calls.policy.shell import is_constant, is_plainly, script_of
+from daruma.tools.calls.policy.shell import is_plainly
+from daruma.tools.exit_codes import find_hidden_exit
 from daruma.tools.reports import Case
 from daruma.tools.threads import to_thread
 
@@ -189,18 +190,6 @@ def _first_python_file(workspace: Path) -> list[str]:
 
 # --- Reading a declared shell line: whether it can fail at all.
 
-_CONSTANT: Final = (
-    r"(?:(?:true|echo|printf|pwd|date|export)\b|wait\b(?!\s*[$\d])|exit\s+0\b|:(?=\s|\Z|[;)]))"
-    r"(?:[^;&|\n]|\d?>&\d|&>)*"
-)
-"""A simple command that always ends with 0, whatever stands in it."""
-
-_HIDES = re.compile(rf"(\|\||;|\n|(?<![&>])&(?!&)|\A)\s*({_CONSTANT})[\s;)}}]*\Z")
-_BACKGROUND = re.compile(r"(?<![&>|])&[\s)}]*\Z")
-_IF = re.compile(rf"\Aif\b.*\bthen\b(?:\s*(?:else\s+)?{_CONSTANT}[;\n])+\s*fi\Z", re.DOTALL)
-_PIPE = re.compile(r"(?<!\|)\|(?![|&])")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<!\S)#[^\n]*")
-
 
 def hidden_exit(line: str) -> str:
     """Return what of a shell line keeps it from failing; empty where it can fail (VE-08).
@@ -208,30 +197,7 @@ def hidden_exit(line: str) -> str:
     That is nothing but ``true`` and ``echo``, ``|| true``, ``; exit 0``, a pipe behind tests, a
     command in the background, an ``if`` that only talks; also in a line that a shell is given.
     """
-    bare = _QUOTED.sub("", line).strip()
-    if is_constant(line):
-        return bare or "#"
-    if inner := script_of(line):
-        return hidden_exit(inner)
-    if re.search(r"\btrap\b.*\bEXIT\b", bare):
-        return "trap"
-    if _BACKGROUND.search(bare):
-        return "&"
-    if _IF.search(bare):
-        return "if"
-    return _last_word(bare)
-
-
-def _last_word(bare: str) -> str:
-    """Return what a line without what is quoted ends in, if that hides what was before it."""
-    stops = re.search(r"\bset\s+-\w*e", bare) is not None
-    found = _HIDES.search(bare)
-    if found and not (stops and found[1] in {";", "\n"}):
-        return "" if re.search(r"\bexit\s+[1-9]", bare) else found[0].strip()
-    if _PIPE.search(bare) and "pipefail" not in bare and runs_tests(bare):
-        last = _PIPE.split(bare)[-1].split()
-        return f"| {last[0]}" if last and last[0] not in {"grep", "test", "diff", "sh"} else ""
-    return ""
+    return find_hidden_exit(line, runs_tests)
 
 
 def runs_tests(line: str) -> bool:
@@ -472,8 +438,18 @@ _SAYS_HOW: Final = frozenset({
     "pyproject.toml", "sitecustomize.py", "usercustomize.py", "pytest.py", "_pytest", "noxfile.py",
     "ruff.toml", ".ruff.toml", "Makefile", "makefile", "GNUmakefile", "package.json", ".rspec",
     "Rakefile", "CMakeLists.txt", "composer.json", "phpunit.xml", "phpunit.xml.dist", "deno.json",
-    "deno.jsonc",
+    "deno.jsonc", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle",
+    "settings.gradle.kts", "gradle.properties", "Cargo.toml", "mix.exs", "gradlew", "mvnw",
+    "Gemfile", "Package.swift", "Directory.Build.props", "Directory.Build.targets", ".runsettings",
 })  # fmt: skip
+_SAYS_HOW_NAMED = re.compile(
+    r"(?:jest|vitest|vite|karma|playwright|cypress|ava|wdio)\.(?:config|conf|workspace)"
+    r"\.(?:[cm]?[jt]s|json)|\.mocharc(?:\.(?:[cm]?js|jsonc?|ya?ml))?"
+    r"|.+\.(?:csproj|fsproj|vbproj|sln|slnx|runsettings)"
+    r"|.+\.mk|CTest\w+\.cmake|.+\.pth"
+)
+"""Files that are named for a runner, or for a project whose manifest says what is run."""
+
 _INI_SECTION = re.compile(r"^\[([^\]\n]*)\]\s*$", re.MULTILINE)
 _OF_TESTS = re.compile(r"pytest|ruff|coverage|tox|nox")
 
@@ -488,6 +464,8 @@ def is_test_file(path: str, known: Iterable[str] = ()) -> bool:
 RUNS_TESTS: Final = (
     *("conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"),
     *(f"{place}/bin/{name}" for place in (".venv", "venv") for name in ("pytest", "make", "ruff")),
+    *(f"node_modules/.bin/{name}" for name in ("jest", "vitest", "mocha", "ava", "karma", "tap")),
+    *("vendor/bin/phpunit", "gradlew", "mvnw", "package.json", "Makefile"),
 )
 """What runs and configures tests, and may lie where snapshots do not look."""
 
@@ -495,7 +473,8 @@ RUNS_TESTS: Final = (
 def says_how(path: str) -> bool:
     """Whether a file may say which tests there are, or how they are run."""
     name = path.rpartition("/")[2]
-    return name in _SAYS_HOW or name.endswith(".pth") or path.startswith("_pytest/")
+    named = name in _SAYS_HOW or _SAYS_HOW_NAMED.fullmatch(name) is not None
+    return named or path.startswith("_pytest/")
 
 
 def about_tests(path: str, text: str) -> str:
@@ -507,9 +486,20 @@ def about_tests(path: str, text: str) -> str:
         pieces = _INI_SECTION.split(text)
         sections = zip(pieces[1::2], pieces[2::2], strict=True)
         return "\n".join(f"[{n}]{body.rstrip()}" for n, body in sections if _OF_TESTS.search(n))
+    if name == "Cargo.toml":
+        return _cargo(text)
     if name in {"package.json", "composer.json"}:
         return json.dumps([_json_at(text, key) for key in ("scripts", "jest", "mocha", "vitest")])
     return text
+
+
+def _cargo(text: str) -> str:
+    try:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    named = ("test", "bench", "lib", "bin", "features", "workspace", "profile")
+    return repr([tables.get(each) for each in named])
 
 
 def _pyproject(text: str) -> str:

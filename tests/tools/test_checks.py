@@ -24,6 +24,7 @@ from daruma.tools.checks import (
     ran_nothing,
     recognised_commands,
     runs_pytest,
+    says_how,
 )
 from daruma.tools.reports import Case, collected, read_report
 from daruma.tools.verification import Checking, run_checks
@@ -258,6 +259,38 @@ HIDDEN = {
     "pytest | grep -q passed": "",
     "ls | wc -l": "",
     "pytest # || true": "",
+    "pytest || true;# so": "|| true",
+    "pytest || true # it's so": "|| true",
+    "cd src || exit 1; pytest || true": "|| true",
+    "cd src || exit 1; pytest; true": "; true",
+    "grep -q x a && exit 1 || true": "",
+    "set -e; pytest; true": "",
+    "pytest; set -e; true": "; true",
+    "trap 'rm -rf build' EXIT; pytest": "",
+    "trap 'exit 0' EXIT; pytest": "trap",
+    "trap 'rm -rf build; exit 0' 0; pytest": "trap",
+    "trap 'exit 0' INT; pytest": "",
+    "date-check.sh": "",
+    "echo-server --selftest": "",
+    "./true": "",
+    "date -d nonsense": "",
+    "pytest; export-check": "",
+    "pytest || echo red 2>&1": "|| echo red 2>&1",
+    "pytest &> log": "& > log",
+    "pytest; > log": "; > log",
+    "(pytest) > log": "",
+    "{ pytest; } > log": "",
+    "pytest > log 2>&1": "",
+    "pytest 2>&1": "",
+    "make test & wait $!": "",
+    "cd src && echo ok": "&& echo ok",
+    "pytest || env true": "|| env true",
+    "trap 'rm -rf build; exit' EXIT; pytest": "",
+    "set -eu; pytest || true": "|| true",
+    "for each in a b; do pytest $each; done; true": "",
+    """sh -c "sh -c 'pytest || true'" """: "|| true",
+    """sh -c "sh -c 'pytest'" """: "",
+    "bash -euo pipefail -c 'pytest; echo done'": "",
 }
 
 
@@ -265,6 +298,23 @@ HIDDEN = {
 def test_what_hides_an_exit_code_is_named(line: str) -> None:
     """VE-08: in whatever way."""
     assert hidden_exit(line) == HIDDEN[line]
+
+
+LONG = {
+    "redirections": "a; echo " + "2>&1 " * 5_000 + "|x",
+    "blanks": "a; echo" + " " * 50_000 + "|x",
+    "lines": "a" + "\n" * 50_000 + "x",
+    "traps": "trap " * 10_000,
+    "traps and quotes": "trap 'exit 0' " * 5_000,
+    "branches": "if a; then " + "echo a; then " * 5_000,
+    "ends": "a" + " ; ) }" * 10_000 + "x",
+}
+
+
+@pytest.mark.parametrize("line", LONG.values(), ids=LONG)
+def test_a_long_line_is_read_in_linear_time(line: str) -> None:
+    """SE-07: a plan may name any line; one that is read in square time would not end here."""
+    assert hidden_exit(line) in {"", "| x"}
 
 
 @pytest.mark.parametrize(
@@ -461,6 +511,48 @@ def test_files_of_tests_are_told_by_name_and_folder(path: str, is_one: bool) -> 
     assert is_test_file(path, {"checks/known.py"}) == is_one
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("pom.xml", "build.gradle", "app/build.gradle.kts", "settings.gradle", "Cargo.toml"),
+        *("mix.exs", "Gemfile", "A.csproj", "a.sln", "Package.swift", "jest.config.js", "rules.mk"),
+        *("vitest.config.mts", "vite.config.ts", ".mocharc.yml", "karma.conf.js", "a.pth"),
+    ],
+)
+def test_every_manifest_says_how_tests_are_run(path: str) -> None:
+    """VE-08: also what configures a runner, or is included by what names one."""
+    assert says_how(path)
+    assert not says_how(f"{path}.md")
+
+
+@pytest.mark.parametrize(
+    ("line", "can_fail"),
+    [
+        ("pytest --version", False),
+        ("python -m pytest --collect-only -q", False),
+        ("python -c pass", False),
+        ("python -c 'print(1)'", False),
+        ("ruff --version && ruff check --exit-zero .", False),
+        ("npm --version", False),
+        ("ctest -V", True),
+        ("mvn -V test", True),
+        ("make -n test", False),
+        ("python -c 'print(x)'", True),
+        ("python tool.py --version", True),
+        ("pytest -k version", True),
+        ("pytest --collect-only && pytest", True),
+        ("npm test -- --help", True),
+        ("go run . --help", True),
+        ("cargo test -- --version", True),
+    ],
+)
+def test_a_runner_that_is_only_asked_about_itself_checks_nothing(
+    line: str, *, can_fail: bool
+) -> None:
+    """VE-08: nor one that is told to let everything pass."""
+    assert (hidden_exit(line) == "") == can_fail
+
+
 def test_only_what_says_how_tests_are_run_counts() -> None:
     """VE-08: a new version or dependency is no change of the tests."""
     first = '[project]\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-q"\n'
@@ -471,6 +563,9 @@ def test_only_what_says_how_tests_are_run_counts() -> None:
     assert about_tests("pyproject.toml", first) != about_tests(
         "pyproject.toml", first.replace("-q", "--co")
     )
+    cargo = '[package]\nversion = "1"\n[[test]]\nname = "a"\n'
+    assert about_tests("Cargo.toml", cargo) == about_tests("Cargo.toml", cargo.replace("1", "2"))
+    assert about_tests("Cargo.toml", cargo) != about_tests("Cargo.toml", cargo + "test = false\n")
     ini = "[metadata]\nname = a\n\n[tool:pytest]\naddopts = -q\n"
     assert about_tests("setup.cfg", ini) == about_tests("setup.cfg", ini.replace("= a", "= b"))
     assert about_tests("setup.cfg", ini) != about_tests("setup.cfg", ini.replace("-q", "--co"))

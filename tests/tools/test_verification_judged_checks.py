@@ -394,6 +394,7 @@ HONEST: list[tuple[Files, str, tuple[str, ...]]] = [
     ),
     ({"calc.py": "# more\n" + str(OLD["calc.py"])}, "Do it", ()),
     ({"pyproject.toml": "[project]\nname = 'y'\n"}, "Do it", ()),
+    ({"web/jest.config.js": "module.exports = {}\n"}, "Do it", ("web/jest.config.js",)),
     (
         {"tests/test_new.py": f"{HOOK}@pytest.mark.skip\ndef test_n(): pass\n"},
         "Do it",

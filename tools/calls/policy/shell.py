@@ -19,7 +19,7 @@ _VARIABLE = r"(?P<variable>\$(?:\{#?|[\w@*#?$!-])?)"
 TOKEN: Final = re.compile(
     r"(?P<continued>\\\n)|(?P<escaped>\\.)|(?P<single>'[^']*')|(?P<refused><<|&>|\$')"
     rf"|(?P<opening>\$\(|[<>]\()|{_TICKS}|{_VARIABLE}|(?P<quote>\")|(?P<redirect>[<>][>&|]?)"
-    r"|(?P<group>\()|(?P<close>\))|(?P<end>[;&|\n])|(?P<blank>[ \t]+)|(?P<comment>#[^\n]*)"
+    r"|(?P<group>\()|(?P<close>\))|(?P<end>&&|\|\||[;&|\n])|(?P<blank>[ \t]+)|(?P<comment>#[^\n]*)"
     r"|(?P<pattern>[*?]|\[(?!\[?(?:[ \t\n]|$))|\{(?![ \t\n}]|$))"
     r"|(?P<plain>[{\[]|[^\\'\"$`<>();&|\n \t*?\[{#][^\\'\"$`<>();&|\n \t*?\[{]*)",
     re.DOTALL,
@@ -42,7 +42,23 @@ UNKNOWN: Final = "\0"
 MOST_TEXT: Final = 20_000
 """Characters; a longer line is unclear."""
 
+_MOST_NESTED: Final = 100
+"""Parentheses within parentheses; the text of what is in more is not kept."""
+
 Words = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A simple command: its words, its text, and the lines whose output it takes."""
+
+    words: Words
+    text: str
+    taken: tuple["Line", ...]
+
+
+Line = tuple["str | Simple | Line", ...]
+"""The commands of a line, what stands between them, and the lines in parentheses."""
 
 
 class Unclear(Exception):
@@ -55,25 +71,46 @@ def simple_commands(line: str) -> list[Words]:
     Redirections are left out; assignments, reserved words and ``UNKNOWN`` parts are kept. Raises
     :class:`Unclear`, for example for here-documents, open quotes, ``case`` and control characters.
     """
-    if len(line) > MOST_TEXT or re.search(r"[\0-\x08\x0b-\x1f\x7f]", line):
+    if len(line) > MOST_TEXT:
+        raise Unclear
+    reader = _read(line)
+    if reader.differs:
+        raise Unclear
+    return reader.commands
+
+
+def line_of(text: str) -> Line:
+    """Return a line as POSIX has it, however long it is; there ``a &> b`` is ``a & > b``.
+
+    Raises :class:`Unclear`, as :func:`simple_commands` does.
+    """
+    return tuple(_read(text).stack[0].line)
+
+
+def _read(line: str) -> "_Reader":
+    if re.search(r"[\0-\x08\x0b-\x1f\x7f]", line):
         raise Unclear
     reader = _Reader(line)
     reader.read()
     if any("case" in words for words in reader.commands):
         raise Unclear  # its patterns end in a parenthesis that was never opened
-    return reader.commands
+    return reader
 
 
 @dataclass
 class _Command:
     """A simple command as far as it was read.
 
-    ``word`` is the one being read: ``quoted`` if inside double quotes, a ``target`` if it follows a
-    redirection, ``bare`` if nothing of it was quoted.
+    ``word`` is the one being read, in pieces: ``quoted`` if inside double quotes, a ``target`` if
+    it follows a redirection, ``bare`` if nothing of it was quoted. ``line`` stands before it.
     """
 
+    start: int = 0
+    line: list[str | Simple | Line] = field(default_factory=list)
+    taken: list[Line] = field(default_factory=list)
+    redirects: bool = False
     words: list[str] = field(default_factory=list)
-    word: str | None = None
+    word: list[str] | None = None
     quoted: bool = False
     target: bool = False
     bare: bool = False
@@ -87,17 +124,19 @@ class _Reader:
 
     def __init__(self, line: str) -> None:
         self.line = line
+        self.at = 0
         self.commands: list[Words] = []
         self.stack = [_Command()]
+        self.differs = False
+        """Whether shells read the line in different ways."""
 
     def read(self) -> None:
-        at = 0
-        while at < len(self.line):
-            found = (TOKEN_IN_QUOTES if self.now.quoted else TOKEN).match(self.line, at)
+        while self.at < len(self.line):
+            found = (TOKEN_IN_QUOTES if self.now.quoted else TOKEN).match(self.line, self.at)
             if found is None or found.lastgroup is None:
                 raise Unclear
             getattr(self, found.lastgroup)(found[0])
-            at = found.end()
+            self.at = found.end()
         if len(self.stack) > 1 or self.now.quoted:
             raise Unclear
         self.end()
@@ -107,7 +146,8 @@ class _Reader:
         return self.stack[-1]
 
     def literal(self, text: str) -> None:
-        self.now.word = (self.now.word or "") + text
+        self.now.word = self.now.word or []
+        self.now.word.append(text)
         self.now.bare = False
 
     def plain(self, text: str) -> None:
@@ -128,8 +168,12 @@ class _Reader:
         self.literal("")
         self.now.quoted = not self.now.quoted
 
-    def refused(self, _: str) -> None:
-        raise Unclear
+    def refused(self, text: str) -> None:
+        if text != "&>":
+            raise Unclear
+        self.differs = True
+        self.end("&")
+        self.redirect(">")
 
     def variable(self, _: str) -> None:
         self.literal(UNKNOWN)
@@ -140,48 +184,64 @@ class _Reader:
         if text[0] != "$":
             self.blank()
         self.literal(UNKNOWN)
-        self.stack.append(_Command())
+        self.stack.append(_Command(self.at + 2))
 
     def ticks(self, text: str) -> None:
         if self.now.quoted and '\\"' in text:
             raise Unclear  # shells differ
         self.literal(UNKNOWN)
-        self.commands += simple_commands(re.sub(r"\\([$`\\])", r"\1", text[1:-1]))
+        inner = _read(re.sub(r"\\([$`\\])", r"\1", text[1:-1]))
+        self.commands += inner.commands
+        self.differs |= inner.differs
+        self.now.taken.append(tuple(inner.stack[0].line))
 
     def redirect(self, _: str) -> None:
-        word = self.now.word or ""
+        word = "".join(self.now.word or ())
         if word.startswith(UNKNOWN) and word.endswith("}"):
             raise Unclear  # {name}> is a redirection in bash
         if self.now.bare and re.fullmatch("[0-9]+", word):
             self.now.word = None
         self.blank()
-        self.now.target = True
+        self.now.target = self.now.redirects = True
 
     def group(self, _: str) -> None:
         self.end()
-        self.stack.append(_Command())
+        self.stack.append(_Command(self.at + 1))
 
     def close(self, _: str) -> None:
         self.end()
-        self.stack.pop()
+        line = tuple(self.stack.pop().line)
         if not self.stack:
             raise Unclear
+        if self.now.word is not None or self.now.words:
+            self.now.taken.append(line)
+        else:
+            self.now.line.append(line)
+            self.now.start = self.at + 1
 
     def comment(self, _: str) -> None:
         if self.now.word is not None:
             raise Unclear  # inside a word it is no comment
+        self.end()
 
-    def end(self, _: str = "") -> None:
+    def end(self, joint: str = "") -> None:
         self.blank()
-        if self.now.words:
-            self.commands.append(tuple(self.now.words))
-        self.now.words, self.now.target = [], False
+        now = self.now
+        alone = now.redirects and not (now.line and isinstance(now.line[-1], tuple))
+        if now.words or alone:
+            shallow = len(self.stack) <= _MOST_NESTED
+            text = self.line[now.start : self.at].strip() if shallow else ""
+            now.line.append(Simple(tuple(now.words), text, tuple(now.taken)))
+        self.commands += [tuple(now.words)] if now.words else []
+        now.line += [joint] if joint else []
+        now.start = self.at + len(joint)
+        now.words, now.taken, now.target, now.redirects = [], [], False, False
 
     def blank(self, _: str = "") -> None:
         if self.now.word is None:
             return
         if not self.now.target:
-            self.now.words.append(self.now.word)
+            self.now.words.append("".join(self.now.word))
         self.now.word, self.now.target = None, False
 
 
@@ -234,7 +294,7 @@ def commands_started(line: str, depth: int = DEEPEST) -> Iterator[Words]:
     for words in simple_commands(line):
         starts = [0, *(at for at, word in enumerate(words, 1) if word in _RESERVED)]
         for start in starts:
-            if command := _unassigned(words[start:]):
+            if command := unassigned(words[start:]):
                 yield command
                 yield from _behind(command, depth)
 
@@ -242,38 +302,6 @@ def commands_started(line: str, depth: int = DEEPEST) -> Iterator[Words]:
 def program_of(word: str) -> str:
     """Return the name of the program that a word calls; some file systems fold case."""
     return word.rpartition("/")[2].casefold()
-
-
-_CONSTANT: Final = frozenset({
-    ":", "date", "echo", "exit", "export", "false", "printf", "pwd", "set", "sleep", "true", "wait",
-})  # fmt: skip
-
-
-def is_constant(line: str) -> bool:
-    """Whether a line runs nothing whose end depends on anything: ``true``, ``echo ok``, nothing."""
-    try:
-        commands = [_unassigned(_unreserved(words)) for words in simple_commands(line)]
-    except Unclear:
-        return False
-    return all(not words or program_of(words[0]) in _CONSTANT for words in commands)
-
-
-def script_of(line: str) -> str:
-    """Return the line that a shell is given where nothing else is run; its options go before it."""
-    try:
-        commands = simple_commands(line)
-    except Unclear:
-        return ""
-    words = commands[0] if len(commands) == 1 else ()
-    if not words or program_of(words[0]) not in _SHELLS:
-        return ""
-    at = next((at for at, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), len(words))
-    return f"set {' '.join(words[1 : at + 1])}\n{words[at + 1]}" if at + 1 < len(words) else ""
-
-
-def _unreserved(words: Words) -> Words:
-    first = next((at for at, word in enumerate(words) if word not in _RESERVED), len(words))
-    return words[first:]
 
 
 def _behind(command: Words, depth: int) -> Iterator[Words]:
@@ -284,7 +312,7 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
         return
     if len(command) > MOST_WORDS or _reads_input(command):
         raise Unclear
-    rests = (_unassigned(command[at:]) for at in range(1, len(command)))
+    rests = (unassigned(command[at:]) for at in range(1, len(command)))
     yield from (_filled(rest, command) for rest in rests if rest)
     if any(program_of(word) in _TAKE_LINES for word in command):
         for text in sorted(_lines_in(command)):
@@ -333,7 +361,8 @@ def _has_no_script(shell: Words) -> bool:
     return True
 
 
-def _unassigned(words: Words) -> Words:
+def unassigned(words: Words) -> Words:
+    """Return a command without the assignments before it."""
     first = next((at for at, word in enumerate(words) if not ASSIGNMENT.match(word)), len(words))
     return words[first:]
 
