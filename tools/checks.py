@@ -344,6 +344,7 @@ _QUOTING = re.compile(
     r"^(?:E {7}| {4}|>|ImportError while|.*\btest_\w+\.py:\d+: in ).*$", re.MULTILINE
 )
 _LACKS = re.compile(r"cannot import name '(\w+)'.*|No module named '(?:\w+\.)*(\w+)'.*")
+_OF_IMPORTS = re.compile(r"\b(?:import\w*|modules?|packages?|missing|ModuleNotFoundError)\b", re.I)
 _SAY_NOTHING: Final = frozenset({
     "test", "tests", "fix", "fixe", "bug", "error", "that", "this", "with", "from", "when", "then",
     "into", "code", "file", "function", "class", "method", "module", "wrong", "make", "should",
@@ -376,7 +377,8 @@ def is_to_be_fixed(words: str, case: Case) -> bool:
         names = [re.escape(each) for each in _CODE_NAME.findall(sentence) if len(each) > 2]
         if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", failure):
             return True
-        if lacks and re.search(rf"(?<!\w){lacks[1] or lacks[2]}(?!\w)", sentence):
+        meant = lacks and (lacks[1] or _OF_IMPORTS.search(sentence))  # `m.py` may be on no path
+        if lacks and meant and re.search(rf"(?<!\w){lacks[1] or lacks[2]}(?!\w)", sentence):
             return True
     return False
 

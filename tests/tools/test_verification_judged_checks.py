@@ -143,6 +143,8 @@ async def test_half_a_repair_is_none(ws: Path) -> None:
 QUOTED = [
     ("from calc import add, later\ndef test_l(): pass\n", "Fix add() in calc.py", "none"),
     ("from calc import add, later\ndef test_l(): pass\n", "Fix later() in calc.py", "failed"),
+    ("import src_only\ndef test_l(): pass\n", "Fix add() in src_only.py", "none"),
+    ("import lost\ndef test_l(): pass\n", "The module lost is missing: repair that", "failed"),
 ]
 
 
