@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from daruma.graph.workers.work import asubmit, awork, submit, work
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings
+    from daruma.state.settings.trust import UntrustedSettings
 
 __all__ = [
     "ScriptedChatModel",
     "Settings",
     "TaskResult",
+    "UntrustedSettings",
     "aopen_postgres",
     "asubmit",
     "asweep",
@@ -44,6 +46,7 @@ _HOMES = {
     "ScriptedChatModel": "daruma.graph.models.scripted",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
+    "UntrustedSettings": "daruma.state.settings.trust",
     "aopen_postgres": "daruma.graph.storage.postgres",
     "asubmit": "daruma.graph.workers.work",
     "asweep": "daruma.graph.workers.execution",
