@@ -4,7 +4,7 @@ One table serves a file that nobody has trusted yet (SE-02) and a client over HT
 can weaken what holds without it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -125,6 +125,16 @@ class Change:
 
     key: str
     value: Any
+
+
+_MOST: Final = 8
+
+
+def named(changes: Iterable[Change]) -> str:
+    """Return the keys of changes for an error's one line, each once; of many, the first."""
+    keys = list(dict.fromkeys(each.key for each in changes))
+    more = f" and {len(keys) - _MOST} more" if len(keys) > _MOST else ""
+    return ", ".join(keys[:_MOST]) + more
 
 
 def loosened(before: BaseModel, after: BaseModel) -> list[Change]:

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,14 +19,11 @@ from daruma.state.data_dir import data_dir
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sources import FILE, SettingsFile, merge, read_plain, sources
-from daruma.state.settings.strictness import Change, loosened
+from daruma.state.settings.strictness import Change, loosened, named
 
 MOST_FILES: Final = 2_000
 MOST_BYTES: Final = 32 * 1024 * 1024
 """Of one skill; one that has more is not trusted."""
-
-_NAMED: Final = 8
-"""Keys that an error names."""
 
 
 class UntrustedSettings(SettingsError):
@@ -35,13 +32,11 @@ class UntrustedSettings(SettingsError):
     ``path`` is what ``daruma trust`` is to be asked about.
     """
 
-    def __init__(self, path: Path, changes: Iterable[Change]) -> None:
+    def __init__(self, path: Path, changes: Sequence[Change]) -> None:
         self.path, self.keys = path, tuple(dict.fromkeys(each.key for each in changes))
-        more = len(self.keys) - _NAMED
-        named = ", ".join(self.keys[:_NAMED]) + (f" and {more} more" if more > 0 else "")
         place = path.parent if path.name == FILE else path
         super().__init__(
-            f"{path} is not trusted, and would change {named}: look at it, then "
+            f"{path} is not trusted, and would change {named(changes)}: look at it, then "
             f"`daruma trust {shlex.quote(str(place))}`"
         )
 
@@ -205,8 +200,8 @@ def _agreed(record: Record | None, environment: Mapping[str, Any]) -> Settings:
 
 def _folders(file: SettingsFile, start: Path = Path()) -> Iterator[tuple[str, Path]]:
     for section in ("skills", "team"):
-        named = file.values.get(section) or {}
-        for folder in (named.get("folders") or ()) if isinstance(named, Mapping) else ():
+        given = file.values.get(section) or {}
+        for folder in (given.get("folders") or ()) if isinstance(given, Mapping) else ():
             yield f"{section}.folders", start / str(folder)
 
 

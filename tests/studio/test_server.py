@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 from langgraph_sdk.errors import ConflictError, NotFoundError
 from tests.life import Life
-from tests.studio.dev_server import ASSISTANT, DevServer
-from tests.studio.thread import ALLOWED, ASKED, DONE, PLAN, Thread, command
+from tests.studio.dev_server import ASSISTANT, PLAYED, DevServer
+from tests.studio.played import ANY
+from tests.studio.thread import ASKED, DONE, PLAN, Thread, command
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 
@@ -15,7 +16,7 @@ APPROVE = {"decisions": [{"type": "approve"}]}
 def started(thread: Thread, *, by: str = "first") -> tuple[str, Life]:
     """Start a run whose command goes on until it is killed; return its id, and the command's."""
     life = Life(thread.workspace / "life")
-    thread.plays(ALLOWED, main=[command("exec 3>life; echo up >&3; sleep 60", "long"), DONE])
+    thread.plays(main=[command("exec 3>life; echo up >&3; sleep 60", "long"), DONE])
     run = thread.starts(thread.request(by))
     assert life.said() == b"up\n"
     return run, life
@@ -63,6 +64,7 @@ def test_a_review_is_answered_in_each_way(thread: Thread) -> None:
     """A wrong answer leaves it open; a rejected plan is made anew, an edited one is carried out."""
     thread.plays(plan=[PLAN, PLAN], main=[DONE])
     thread.runs(thread.request("Do it", mode="plan_exec"))
+    print(thread.question["value"]); print(thread.server.log[-1500:])
     schema = thread.question["response_schema"]
     first = thread.question["id"]
 
@@ -130,7 +132,6 @@ def test_a_question_is_answered_in_plain_words(thread: Thread) -> None:
     fault = {"raise": "out of order"}
     helped = DONE | {"expect": ["wait for spring"]}
     thread.plays(main=[fault, fault, helped], recovery=[fault, fault])
-    thread.context["fallback_chain"] = {"recovery": {"max_retries": 2}}
     thread.runs(thread.request("Do it"))
 
     assert thread.question["value"]["type"] == "question"
@@ -148,36 +149,60 @@ def test_a_setting_that_can_not_be_is_one_line(thread: Thread) -> None:
     assert thread.runs(thread.request("Do it")) == ""
 
 
+WEAKER: dict[str, Any] = {
+    "sandbox.require": {"sandbox": {"require": "none"}},
+    "verification.commands": {"verification": {"commands": ["touch made"]}},
+    "llm.model": {"llm": {"model": "openai:x"}},
+    "spec_review.enabled": {"spec_review": {"enabled": False}},
+    "tools.policy.str_replace_editor": {"tools": {"policy": {"str_replace_editor": "allow"}}},
+    "tools.mcp_servers.x": {"tools": {"mcp_servers": {"x": {"command": ["touch", "made"]}}}},
+    "budgets.max_steps": {"budgets": {"max_steps": 51}},
+}
+
+
+@pytest.mark.parametrize("by", ["run", "assistant"])
+def test_a_client_weakens_nothing(thread: Thread, by: str) -> None:
+    """SE-03: what would be weaker than the server's own is refused in a line that names the key."""
+    thread.plays(main=[DONE] * len(WEAKER))
+    for key, weaker in WEAKER.items():
+        if by == "assistant":
+            made = thread.client.assistants.create("played", context=weaker)
+            thread.assistant, weaker = made["assistant_id"], {}  # noqa: PLW2901
+        said = thread.runs(thread.request("Do it"), context=weaker)
+
+        assert said.startswith("SettingsError: a client can only make settings stricter"), key
+        assert key in said
+    assert thread.state["values"] == {}
+
+
 def test_an_assistant_has_settings_of_its_own(thread: Thread) -> None:
     """They hold for its runs, under what the run gives itself."""
-    context = thread.server.context(main=[DONE])
-    own = thread.client.assistants.create("daruma", context=context)
+    thread.plays(main=[command("touch one", "a"), DONE])
+    own = thread.client.assistants.create("played", context={"tools": {"policy": ASKED}})
     asked = thread.request("Do it")
 
-    ended: Any = thread.client.runs.wait(thread.id, own["assistant_id"], input=asked)
+    thread.client.runs.wait(thread.id, own["assistant_id"], input=asked)
 
-    assert ended["result"]["status"] == "completed"
+    assert thread.question["value"]["type"] == "approval_request"
 
 
 def test_a_run_without_a_thread_is_a_run(thread: Thread) -> None:
     """It remembers nothing, and ends as any other."""
-    context = thread.server.context(main=[DONE])
+    thread.server.plays(ANY, main=[DONE])
 
-    ended: Any = thread.client.runs.wait(
-        None, ASSISTANT, input=thread.request("Do it"), context=context
-    )
+    ended: Any = thread.client.runs.wait(None, PLAYED, input=thread.request("Do it"))
 
     assert ended["result"]["status"] == "completed"
 
 
 def test_many_runs_without_a_thread_all_answer(server: DevServer, thread: Thread) -> None:
     """Each is deleted as it ends, and no other with it."""
-    thread.plays(main=[{"say": "Yes."}])
+    server.plays(ANY, main=[{"say": "Yes."}])
     request = thread.request("Are you there?", mode="react", workspace=None)
     made = server.client.runs
 
     def answer(_: int) -> Any:
-        return made.wait(None, ASSISTANT, input=request, context=thread.context)
+        return made.wait(None, PLAYED, input=request)
 
     with ThreadPoolExecutor(8) as pool:
         answers = [*pool.map(answer, range(16))]
@@ -226,7 +251,7 @@ def test_a_second_run_can_be_refused(thread: Thread) -> None:
 
 def test_a_second_run_waits(thread: Thread) -> None:
     """Both are done, one after the other."""
-    thread.plays(ALLOWED, main=[command("sleep 0.3", "a"), DONE, {"say": "And the second."}])
+    thread.plays(main=[command("sleep 0.3", "a"), DONE, {"say": "And the second."}])
     first = thread.starts(thread.request("first"))
     second = thread.starts(thread.request("second"), multitask_strategy="enqueue")
 
@@ -242,7 +267,7 @@ def test_a_second_run_takes_the_place_of_the_first(
 ) -> None:
     """Its command is killed; what had come of it is told, or taken back, and the second is done."""
     _, life = started(thread)
-    thread.plays(ALLOWED, main=[DONE, DONE])
+    thread.plays(main=[DONE, DONE])
     second = thread.starts(thread.request("second"), multitask_strategy=strategy)
 
     thread.client.runs.join(thread.id, second)
