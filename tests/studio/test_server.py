@@ -1,10 +1,20 @@
 """LangGraph's development server on this repository, through its client (FA-02)."""
 
+import json
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, cast
+from uuid import NAMESPACE_URL, uuid5
 
+import httpx
 import pytest
 from langgraph_sdk.errors import ConflictError, NotFoundError
+from tests.browser import CHROMIUM, opened
 from tests.life import Life
 from tests.studio.dev_server import ASSISTANT, PLAYED, DevServer
 from tests.studio.played import ANY
@@ -64,7 +74,6 @@ def test_a_review_is_answered_in_each_way(thread: Thread) -> None:
     """A wrong answer leaves it open; a rejected plan is made anew, an edited one is carried out."""
     thread.plays(plan=[PLAN, PLAN], main=[DONE])
     thread.runs(thread.request("Do it", mode="plan_exec"))
-    print(thread.question["value"]); print(thread.server.log[-1500:])
     schema = thread.question["response_schema"]
     first = thread.question["id"]
 
@@ -311,6 +320,119 @@ def test_a_killed_server_goes_on_when_it_is_back(server: DevServer, thread: Thre
     assert thread.question["id"] == asked
     assert thread.answers({"decision": "confirm"}) == ""
     assert thread.status == "completed"
+
+
+# --- Who may call it (SE-03): not the page that somebody happens to look at meanwhile.
+
+
+def stands_for(name: str) -> str:
+    """Return a thread's id, the same for the same name."""
+    return str(uuid5(NAMESPACE_URL, name))
+
+
+def was_made(server: DevServer, name: str) -> bool:
+    """Whether a request has made the thread of that name."""
+    try:
+        server.client.threads.get(stands_for(name))
+    except NotFoundError:
+        return False
+    return True
+
+
+FOREIGN: list[dict[str, str]] = [
+    {"origin": "https://evil.example", "content-type": "application/json"},
+    {"origin": "https://evil.example", "content-type": "text/plain"},
+    {"origin": "null", "content-type": "text/plain"},
+    {"host": "evil.example:2024", "content-type": "application/json"},
+]
+
+
+def test_a_page_of_another_origin_starts_nothing(server: DevServer) -> None:
+    """Also without a preflight, as text, and under a name of its own that leads here."""
+    url, answers = f"http://127.0.0.1:{server.port}/threads", []
+    for number, headers in enumerate([*FOREIGN, {"origin": "https://smith.langchain.com"}, {}]):
+        content = json.dumps({"thread_id": stands_for(f"foreign {number}")})
+        answers.append(httpx.post(url, content=content, headers=headers))
+        asked = {"access-control-request-method": "POST"}
+        answers.append(httpx.options(url, headers=headers | asked))
+
+    assert [each.status_code for each in answers[:8]] == [403] * 8
+    assert answers[8].status_code == answers[9].status_code == answers[10].status_code == 200
+    assert answers[9].headers["access-control-allow-origin"] == "https://smith.langchain.com"
+    assert [was_made(server, f"foreign {n}") for n in range(6)] == [False] * 4 + [True] * 2
+
+
+TRIES = """
+const body = name => JSON.stringify({thread_id: IDS[name]});
+const post = (name, url, options) =>
+    fetch(url, {method: "POST", body: body(name), ...options}).catch(() => null);
+const json = {headers: {"content-type": "application/json"}};
+const form = document.createElement("form");
+form.method = "POST"; form.enctype = "text/plain"; form.target = "frame";
+form.action = SERVER;
+const field = document.createElement("input");
+field.name = body("form").slice(0, -1) + ', "x": "'; field.value = '"}';
+form.append(field);
+const frame = document.createElement("iframe");
+frame.name = "frame";
+document.body.append(frame, form);
+form.submit();
+navigator.sendBeacon(SERVER, body("beacon"));
+window.tried = Promise.all([
+    post("json", SERVER, json),
+    post("text", SERVER, {mode: "no-cors"}),
+    post("rebound", REBOUND, json),
+    new Promise(done => { frame.onload = () => setTimeout(done, 300); }),
+]).then(() => "done");
+"""
+NAMES = ("json", "text", "form", "beacon", "rebound")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+@pytest.mark.parametrize("host", ["evil.example", "localhost"])
+def test_a_browser_on_another_page_starts_nothing(
+    server: DevServer, tmp_path: Path, host: str
+) -> None:
+    """A real one, with all that a page can send; of a page that may call, the same comes in."""
+    with served(tmp_path) as port:
+        page = f"{host}:{port}" if host == "localhost" else host
+        ids = {name: stands_for(f"{host} {name}") for name in NAMES}
+        told = {
+            "IDS": ids,
+            "SERVER": f"http://127.0.0.1:{server.port}/threads",
+            "REBOUND": "http://rebound.example/threads",
+        }
+        lines = "".join(f"const {name} = {json.dumps(value)};" for name, value in told.items())
+        (tmp_path / "page.html").write_text(f"<body><script>{lines}{TRIES}</script>")
+        rules = (
+            f"MAP evil.example 127.0.0.1:{port}, MAP rebound.example 127.0.0.1:{server.port}, "
+            "EXCLUDE 127.0.0.1, EXCLUDE localhost"
+        )
+        with opened(rules=rules) as tab:
+            tab.open(f"http://{page}/page.html")
+            tab.do("Runtime.evaluate", expression="window.tried", awaitPromise=True)
+
+    made = {name for name in NAMES if was_made(server, f"{host} {name}")}
+    assert made == ({"json", "text", "beacon", "form"} if host == "localhost" else set())
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[int]:
+    """Serve a folder's pages; yield the port."""
+    handler = partial(QuietPages, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as pages:
+        serving = threading.Thread(target=pages.serve_forever)
+        serving.start()
+        yield pages.server_port
+        pages.shutdown()
+        serving.join()
+
+
+class QuietPages(SimpleHTTPRequestHandler):
+    """A server of files that says nothing."""
+
+    def log_message(self, *_: Any) -> None:
+        """Keep it."""
 
 
 def test_nothing_has_blocked_the_server(server: DevServer) -> None:
