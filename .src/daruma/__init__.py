@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from daruma.graph.build import build_graph
     from daruma.graph.follow import server_sent, status_of
     from daruma.graph.models.scripted import ScriptedChatModel
+    from daruma.graph.origins import ListedOrigins
     from daruma.graph.storage.postgres import aopen_postgres, open_postgres
     from daruma.graph.workers.execution import asweep, sweep
     from daruma.graph.workers.work import asubmit, awork, submit, work
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from daruma.state.settings.trust import UntrustedSettings
 
 __all__ = [
+    "ListedOrigins",
     "ScriptedChatModel",
     "Settings",
     "TaskResult",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ListedOrigins": "daruma.graph.origins",
     "ScriptedChatModel": "daruma.graph.models.scripted",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",

@@ -10,10 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final, Self
 
-import yaml
 from pydantic import BaseModel
-from pydantic_settings import BaseSettings, EnvSettingsSource
-from pydantic_settings.exceptions import SettingsError as SourceError
 
 from daruma.state.settings.errors import SettingsError
 
@@ -78,6 +75,8 @@ class SettingsFile:
     @cached_property
     def values(self) -> dict[str, Any]:
         """What it says."""
+        import yaml  # only where there is one to read
+
         try:
             content = yaml.safe_load(self.text)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -97,6 +96,9 @@ def sources(model: type[BaseModel], path: str) -> tuple[SettingsFile, dict[str, 
 
 
 def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
+    from pydantic_settings import EnvSettingsSource
+    from pydantic_settings.exceptions import SettingsError as SourceError
+
     known = [PREFIX + name.upper() for name in model.model_fields]
     for variable in sorted(os.environ):
         section = variable.split("__")[0].upper()
@@ -116,7 +118,9 @@ def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
         ) from None
 
 
-def _with_sections_of(model: type[BaseModel]) -> type[BaseSettings]:
+def _with_sections_of(model: type[BaseModel]) -> Any:
+    from pydantic_settings import BaseSettings
+
     annotations = {name: field.annotation for name, field in model.model_fields.items()}
     fields = {name: field.default for name, field in model.model_fields.items()}
     return type("Environment", (BaseSettings,), {"__annotations__": annotations, **fields})
