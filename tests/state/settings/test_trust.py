@@ -9,7 +9,7 @@ import pytest
 
 import daruma
 from daruma.state.errors import DarumaError
-from daruma.state.settings import Settings
+from daruma.state.settings import Sandbox, Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.trust import (
     MOST_FILES,
@@ -85,7 +85,7 @@ def test_code_and_the_environment_are_trusted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("DARUMA_SANDBOX__REQUIRE", "none")
 
     assert Settings.load().sandbox.require == "none"
-    assert Settings(sandbox={"network": True}).sandbox.network
+    assert Settings(sandbox=Sandbox(network=True)).sandbox.network
 
 
 def test_what_the_environment_says_better_is_no_change(
@@ -273,10 +273,16 @@ def test_a_record_is_the_user_s_alone(here: Path) -> None:
     assert [each.stat().st_mode & 0o077 for each in folder.iterdir()] == [0]
 
 
+def piped(folder: Path) -> Path:
+    """Put a pipe in the place of the file."""
+    os.mkfifo(folder / "daruma.yaml")
+    return folder
+
+
 NOTHING: list[tuple[str, Any]] = [
     ("is not there", lambda folder: folder / "gone"),
     ("there is nothing to trust", lambda folder: folder),
-    ("can not be read", lambda folder: os.mkfifo(folder / "daruma.yaml") or folder),
+    ("can not be read", lambda folder: piped(folder)),
     ("unknown setting", lambda folder: write(folder, "nonsense: 1")),
 ]
 
