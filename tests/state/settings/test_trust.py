@@ -282,7 +282,7 @@ def piped(folder: Path) -> Path:
 NOTHING: list[tuple[str, Any]] = [
     ("is not there", lambda folder: folder / "gone"),
     ("there is nothing to trust", lambda folder: folder),
-    ("can not be read", lambda folder: piped(folder)),
+    ("can not be read", piped),
     ("unknown setting", lambda folder: write(folder, "nonsense: 1")),
 ]
 
