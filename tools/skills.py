@@ -110,6 +110,8 @@ FILE: Final = "SKILL.md"
 MOST: Final = 1_000
 """Sub-folders of one folder that are looked into."""
 
+_NAMED: Final = 3
+
 UNTRUSTED: Final = "nobody has agreed to it as it is: a person can, with `daruma trust`"
 """Of one that a task could have written: nothing of what it says is read (SE-02)."""
 
@@ -153,6 +155,15 @@ def missing_in(folders: Sequence[str]) -> list[str]:
 def usable_in(folders: Sequence[str], workspace: str | None = None) -> list[Skill]:
     """Return the skills that can be used."""
     return [skill for skill in skills_in(folders, workspace) if not skill.problem]
+
+
+def untrusted_note(folders: Sequence[str], workspace: str | None) -> tuple[str, ...]:
+    """Say in one line which skills were not read, for the person whose task it was."""
+    unread = [each.place for each in skills_in(folders, workspace) if each.problem == UNTRUSTED]
+    if not unread:
+        return ()
+    more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+    return (f"skills not read: {', '.join(map(shown, unread[:_NAMED]))}{more}: {UNTRUSTED}",)
 
 
 def with_trusted_skills(settings: Settings, workspace: str | None) -> Settings:
