@@ -16,7 +16,7 @@ from daruma.graph.storage.database import Database
 from daruma.graph.storage.events import MOST, EventLog, Heard
 from daruma.graph.storage.ledgers import replies_of
 from daruma.graph.sync import on, run
-from daruma.state.errors import Busy, DarumaError, StorageUnavailable
+from daruma.state.errors import Busy, DarumaError, StorageUnavailable, ThreadIdRefused
 from daruma.state.events import RunStopped
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
 
@@ -164,6 +164,7 @@ _STATUS: Final[tuple[tuple[type[DarumaError], int], ...]] = (
     (AnsweredAlready, 409),
     (Busy, 409),
     (RequestRefused, 422),
+    (ThreadIdRefused, 422),
     (ReplyRefused, 422),
     (StorageUnavailable, 503),
 )

@@ -27,6 +27,7 @@ from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.mode import MODES, Mode
+from daruma.state.text import unkept_id
 from daruma.tools.calls.parse import unstorable
 from daruma.tools.calls.results import clean
 from daruma.tools.threads import in_thread
@@ -257,12 +258,9 @@ def refuse_secrets(configurable: Mapping[str, Any]) -> None:
 
 
 def refuse_unkept_id(configurable: Mapping[str, Any]) -> None:
-    """Refuse a thread's id that no database keeps as it is: with a NUL, or half a character."""
-    thread_id = str(configurable.get("thread_id", ""))
-    if "\0" in thread_id or unstorable(thread_id):
-        raise RequestRefused(
-            f"the thread id {thread_id[:100]!r} can not be stored: take letters and digits"
-        )
+    """Refuse a thread's id that no database keeps as it is, or that no person can read."""
+    if "thread_id" in configurable and (said := unkept_id(configurable["thread_id"])):
+        raise RequestRefused(said)
 
 
 def thread_id_of(snapshot: StateSnapshot) -> str:

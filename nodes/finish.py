@@ -16,6 +16,8 @@ from daruma.state.verification import Verification
 from daruma.tools.calls.results import unanswered
 from daruma.tools.context import Context
 from daruma.tools.sandbox.sandbox import STRENGTH, SandboxUnavailable
+from daruma.tools.skills import untrusted_note
+from daruma.tools.threads import in_thread
 
 _COMMANDS = frozenset({"run_command", "run_tests"})
 """The tools that run commands."""
@@ -28,6 +30,9 @@ async def finish(state: State, context: Context) -> Update:
     confined = await _confined(state, context)
     level = confined.level if confined else None
     notes = _notes(state, confined)
+    if folders := context.settings.skills.folders:
+        workspace = state.task.workspace if state.task else None
+        notes += await in_thread(untrusted_note, folders, workspace)
     result = result_of(state, status, output, context.now(), notes=notes, sandbox=level)
     if not context.settings.fallback_chain.has_emergency:
         result = replace(result, error_struct=None)

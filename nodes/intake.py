@@ -37,8 +37,8 @@ async def intake(state: State, context: Context) -> Update:
         goal = taken.clarification.goal or goal
     named = template or context.settings.team.template
     template = named if mode == "team_collab" else None
-    unknown = await _unknown(template, context.settings) if template else None
     workspace = state.workspace or (state.task.workspace if state.task else None)
+    unknown = await _unknown(template, context.settings, workspace) if template else None
     if_changed = only_if_changed(context.settings, mode)
     task = Task(
         id=task_id,
@@ -88,7 +88,7 @@ async def _with_what_helps(task: Task, settings: Settings) -> Task:
         owner = await in_thread(owner_of, named, task.workspace)
         whose = await in_thread(owner_of, learning, task.workspace)
     if folders:
-        skills = bool(await in_thread(usable_in, folders))
+        skills = bool(await in_thread(usable_in, folders, task.workspace))
     return replace(task, memory_owner=owner, experience_owner=whose, skills=skills)
 
 
@@ -144,10 +144,10 @@ def _refusal(task: Task, state: State) -> Failure | None:
     return None
 
 
-async def _unknown(template: str, settings: Settings) -> Failure | None:
+async def _unknown(template: str, settings: Settings, workspace: str | None) -> Failure | None:
     """Say why a team can not be had (MO-06), if it can not."""
     try:
-        await in_thread(template_named, template, settings.team, settings.tools)
+        await in_thread(template_named, template, settings.team, settings.tools, workspace)
     except TemplateRefused as error:
         return _bad(str(error))
     return None

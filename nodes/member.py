@@ -15,6 +15,7 @@ from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.memory.recall import recall
+from daruma.tools.skills import with_trusted_skills
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.team.joining import Drawn, drawn
 from daruma.tools.team.templates import Expert, settings_of, team_of
@@ -42,6 +43,7 @@ async def _carried_out(given: Assignment, context: Context) -> Report:
     expert = team.expert(given.phase.expert) if team else None
     place = await drawn(given, context)
     begun, settings = started(given, expert, place), settings_of(expert, context.settings)
+    settings = await in_thread(with_trusted_skills, settings, given.task.workspace)
     recalled = await _recalled(begun, given.phase, context)
     begun = replace(begun, recalled=recalled, lessons=given.lessons)
     ended = await context.carry_out(begun, settings)

@@ -33,6 +33,10 @@ class DamagedState(DarumaError):
     """Raised when stored state is not what this version of the program may read; names the type."""
 
 
+class ThreadIdRefused(DarumaError):
+    """Raised for a thread's id that no database keeps as it is; nothing was looked for."""
+
+
 class OtherFormat(DarumaError):
     """Raised for a database that another version of the program wrote; it is left as it is."""
 

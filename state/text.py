@@ -208,6 +208,24 @@ def printable_line(text: str, longest: int = LONGEST) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
+# --- Ids of threads: any text that a database keeps as it is, and a person can read.
+
+LONGEST_ID: Final = 500
+"""Characters; beyond some 2,700 bytes no index of Postgres takes it."""
+
+
+def unkept_id(given: object) -> str | None:
+    """Say in one line why a thread's id can not be kept as it is; None if it can."""
+    if given is None:
+        return "a thread needs an id: None is none"
+    id_ = str(given)
+    if len(id_) > LONGEST_ID:
+        return f"the thread id {id_[:40]!r}... has {len(id_)} characters: take {LONGEST_ID} at most"
+    if not id_.isprintable() and any(is_control(char) for char in id_):
+        return f"the thread id {id_[:100]!r} can not be stored: take letters and digits"
+    return None
+
+
 # --- Short digests, for comparing what is too long to keep.
 
 LENGTH = 16

@@ -59,11 +59,11 @@ class Tab:
                 return result
             self.events.append(heard)
 
-    def open(self, path: Path) -> None:
-        """Show a file, and wait until it is read and drawn."""
+    def open(self, page: Path | str) -> None:
+        """Show a file, or an address, and wait until it is read and drawn."""
         for domain in ("Page", "Network", "Runtime", "Log", "Performance"):
             self.do(f"{domain}.enable")
-        self.do("Page.navigate", url=path.as_uri())
+        self.do("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not any(each.get("method") == "Page.domContentEventFired" for each in self.events):
             self.events.append(json.loads(self._connection.recv(_PATIENCE)))
         drawn = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -108,13 +108,19 @@ class Tab:
 
 
 @contextmanager
-def opened(width: int = 1000, height: int = 1400, *, dark: bool = False) -> Iterator[Tab]:
-    """Start a browser with one empty tab; every host is a port of ours, which notes who comes."""
+def opened(
+    width: int = 1000, height: int = 1400, *, dark: bool = False, rules: str = ""
+) -> Iterator[Tab]:
+    """Start a browser with one empty tab; every host is a port of ours, which notes who comes.
+
+    ``rules`` say in Chromium's words where some hosts are instead.
+    """
     assert CHROMIUM, "there is no chromium"
     folder = Path(tempfile.mkdtemp(prefix="daruma-browser-"))
     with socket.create_server(("127.0.0.1", 0)) as knocked:
         port = knocked.getsockname()[1]
-        rule = f"--host-resolver-rules={_OWN_ERRANDS}, MAP * 127.0.0.1:{port}"
+        before = ", ".join(filter(None, (rules, _OWN_ERRANDS)))
+        rule = f"--host-resolver-rules={before}, MAP * 127.0.0.1:{port}"
         args = [
             CHROMIUM,
             *_FLAGS,

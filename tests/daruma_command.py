@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from daruma.graph.command_line.app import main
+from daruma.state.settings.trust import propose
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Daruma:
         with self.start(*args) as process:
             out, err = process.communicate()
         return Said(process.returncode, out, err)
+
+    def configure(self, text: str) -> None:
+        """Write ``daruma.yaml`` into the folder, and agree to it as a person would."""
+        (self.folder / "daruma.yaml").write_text(text)
+        propose(self.folder).agree()
 
     def script(self, **roles: Any) -> str:
         """Write a script into the folder and return the name of the model that plays it."""

@@ -10,6 +10,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from daruma.state.settings import Settings
+from daruma.state.settings.sections import Skills as SkillSettings
+from daruma.state.settings.trust import may_be_followed
 from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
 from daruma.tools.files.beneath import FilesBeneath, entries
@@ -107,6 +110,11 @@ FILE: Final = "SKILL.md"
 MOST: Final = 1_000
 """Sub-folders of one folder that are looked into."""
 
+_NAMED: Final = 3
+
+UNTRUSTED: Final = "nobody has agreed to it as it is: a person can, with `daruma trust`"
+"""Of one that a task could have written: nothing of what it says is read (SE-02)."""
+
 
 @dataclass(frozen=True)
 class Skill:
@@ -124,15 +132,15 @@ class Skill:
         return str(Path(self.folder, self.at))
 
 
-def skills_in(folders: Sequence[str]) -> list[Skill]:
+def skills_in(folders: Sequence[str], workspace: str | None = None) -> list[Skill]:
     """Return all skills, those that can not be used too, in the order of the folders.
 
     Of two with one name the first counts. A folder is taken as it is written, from the current one
-    on; one that is not there holds none.
+    on; one that is not there holds none. Those in a task's ``workspace`` need a person's trust.
     """
     found: list[Skill] = []
     for folder in folders:
-        for skill in _of_folder(folder):
+        for skill in _of_folder(folder, workspace):
             first = next((s for s in found if s.name == skill.name and not s.problem), None)
             hidden = f"hidden by {first.place}, which has the same name" if first else ""
             found.append(_refused(skill, hidden) if hidden and not skill.problem else skill)
@@ -144,14 +152,36 @@ def missing_in(folders: Sequence[str]) -> list[str]:
     return [folder for folder in folders if not Path(folder).is_dir()]
 
 
-def usable_in(folders: Sequence[str]) -> list[Skill]:
+def usable_in(folders: Sequence[str], workspace: str | None = None) -> list[Skill]:
     """Return the skills that can be used."""
-    return [skill for skill in skills_in(folders) if not skill.problem]
+    return [skill for skill in skills_in(folders, workspace) if not skill.problem]
 
 
-def skill_named(name: str, folders: Sequence[str]) -> Skill:
+def untrusted_note(folders: Sequence[str], workspace: str | None) -> tuple[str, ...]:
+    """Say in one line which skills were not read, for the person whose task it was."""
+    unread = [each.place for each in skills_in(folders, workspace) if each.problem == UNTRUSTED]
+    if not unread:
+        return ()
+    more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+    return (f"skills not read: {', '.join(map(shown, unread[:_NAMED]))}{more}: {UNTRUSTED}",)
+
+
+def with_trusted_skills(settings: Settings, workspace: str | None) -> Settings:
+    """Return settings without the folders in a workspace that hold what nobody has agreed to.
+
+    Members of a team work elsewhere, and could not tell by their own workspace.
+    """
+    kept = tuple(
+        folder
+        for folder in settings.skills.folders
+        if all(each.problem != UNTRUSTED for each in skills_in([folder], workspace))
+    )
+    return settings.model_copy(update={"skills": SkillSettings(folders=kept)})
+
+
+def skill_named(name: str, folders: Sequence[str], workspace: str | None = None) -> Skill:
     """Return a skill that can be used. Raises :class:`SkillRefused`, naming the nearest one."""
-    there = skills_in(folders)
+    there = skills_in(folders, workspace)
     for skill in sorted(there, key=lambda each: bool(each.problem)):
         if skill.name == name:
             if skill.problem:
@@ -162,7 +192,7 @@ def skill_named(name: str, folders: Sequence[str]) -> Skill:
     raise SkillRefused(f"there is no skill {name!r:.80}: {hint}skills_list shows those that are")
 
 
-def _of_folder(folder: str) -> Iterator[Skill]:
+def _of_folder(folder: str, workspace: str | None) -> Iterator[Skill]:
     if not Path(folder).is_dir():
         return
     try:
@@ -174,15 +204,17 @@ def _of_folder(folder: str) -> Iterator[Skill]:
         )
         return
     for entry in there[:MOST]:
-        if skill := _read(files, folder, entry.path):
+        if skill := _read(files, folder, entry.path, workspace):
             yield skill
 
 
-def _read(files: FilesBeneath, folder: str, at: str) -> Skill | None:
+def _read(files: FilesBeneath, folder: str, at: str, workspace: str | None) -> Skill | None:
     """Return what a sub-folder holds; None for one that is no skill's."""
     try:
         if not files.is_directory(at) or FILE not in _names(files, at):
             return None
+        if not may_be_followed(Path(folder, at), workspace):
+            return Skill(name=shown(at), folder=folder, at=at, problem=UNTRUSTED)
         path = f"{at}/{FILE}"
         told = described(TextFile.of(files.read(path), path).text, at)
     except (ToolError, OSError) as error:
@@ -295,31 +327,38 @@ class SkillsReadFileArgs(BaseModel):
 
 
 async def _list(_: SkillsListArgs, at: Surroundings) -> str:
-    return await in_thread(listed, at.settings.skills.folders)
+    return await in_thread(listed, at.settings.skills.folders, _workspace(at))
 
 
 async def _load(args: SkillsLoadArgs, at: Surroundings) -> str:
-    return await in_thread(loaded, args.name, at.settings.skills.folders)
+    return await in_thread(loaded, args.name, at.settings.skills.folders, _workspace(at))
 
 
 async def _read_file(args: SkillsReadFileArgs, at: Surroundings) -> str:
-    folders = at.settings.skills.folders
-    return await in_thread(_page, args.name, args.path, folders, args.offset)
+    skill = await in_thread(skill_named, args.name, at.settings.skills.folders, _workspace(at))
+    return await in_thread(_shown, skill, args.path, args.offset)
 
 
-def listed(folders: Sequence[str]) -> str:
+def _workspace(at: Surroundings) -> str | None:
+    return str(at.workspace.root) if at.workspace else None
+
+
+def listed(folders: Sequence[str], workspace: str | None = None) -> str:
     """Say which skills there are, and of those that can not be used, why."""
-    there = skills_in(folders)
+    found = skills_in(folders, workspace)
+    there = [skill for skill in found if skill.problem != UNTRUSTED]
     lines = [_skill_line(skill) for skill in sorted(there, key=lambda each: bool(each.problem))]
     more = len(lines) - MOST_LISTED
     lines = lines[:MOST_LISTED] + ([f"[{more} more are not shown]"] if more > 0 else [])
     lines += [f"[the skills' folder {shown(each)} is not there]" for each in missing_in(folders)]
+    if unread := len(found) - len(there):
+        lines.append(f"[{unread} more: {UNTRUSTED}]")
     return "\n".join(lines) or "there are no skills"
 
 
-def loaded(name: str, folders: Sequence[str]) -> str:
+def loaded(name: str, folders: Sequence[str], workspace: str | None = None) -> str:
     """Return a skill's instructions, and the names of its other files. Raises ToolError."""
-    skill = skill_named(name, folders)
+    skill = skill_named(name, folders, workspace)
     text = _shown(skill, FILE, 0)
     files = files_of(skill, MOST_FILES + 1)
     if not files:
@@ -327,10 +366,6 @@ def loaded(name: str, folders: Sequence[str]) -> str:
     cut = "\n[there are more]" if len(files) > MOST_FILES else ""
     names = "\n".join(shown(each) for each in files[:MOST_FILES])
     return f"{text}\n\n[files of this skill, for skills_read_file:]\n{names}{cut}"
-
-
-def _page(name: str, path: str, folders: Sequence[str], offset: int) -> str:
-    return _shown(skill_named(name, folders), path, offset)
 
 
 def _shown(skill: Skill, path: str, offset: int) -> str:

@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from daruma.graph.build import build_graph
     from daruma.graph.follow import server_sent, status_of
     from daruma.graph.models.scripted import ScriptedChatModel
+    from daruma.graph.origins import ListedOrigins
     from daruma.graph.storage.postgres import aopen_postgres, open_postgres
     from daruma.graph.workers.execution import asweep, sweep
     from daruma.graph.workers.work import asubmit, awork, submit, work
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings
+    from daruma.state.settings.trust import UntrustedSettings
 
 __all__ = [
+    "ListedOrigins",
     "ScriptedChatModel",
     "Settings",
     "TaskResult",
+    "UntrustedSettings",
     "aopen_postgres",
     "asubmit",
     "asweep",
@@ -41,9 +45,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ListedOrigins": "daruma.graph.origins",
     "ScriptedChatModel": "daruma.graph.models.scripted",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
+    "UntrustedSettings": "daruma.state.settings.trust",
     "aopen_postgres": "daruma.graph.storage.postgres",
     "asubmit": "daruma.graph.workers.work",
     "asweep": "daruma.graph.workers.execution",

@@ -16,7 +16,7 @@ from daruma.graph.command_line.memory import memory_app
 from daruma.graph.command_line.pitfalls import pitfalls_app
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.run import BareDecisions, answer, demo, resume, retry, run, worker
-from daruma.graph.command_line.settings import doctor, settings
+from daruma.graph.command_line.settings import agreed, doctor, settings, trust
 from daruma.graph.command_line.threads import graph, show, threads_app, undo
 from daruma.state.errors import DarumaError
 
@@ -110,7 +110,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (demo, run, resume, retry, answer, undo, show, graph, settings, doctor, worker):
+for command in (
+    demo,
+    run,
+    resume,
+    retry,
+    answer,
+    undo,
+    show,
+    graph,
+    settings,
+    trust,
+    doctor,
+    worker,
+):
     app.command(cls=BareDecisions if command is answer else None)(command)
 app.add_typer(threads_app)
 app.add_typer(memory_app)
@@ -153,7 +166,7 @@ def _exit_code(args: Sequence[str] | None) -> int:
     try:
         if completion_asked(sys.argv[1:] if args is None else args):
             return 0
-        return app(args, prog_name="daruma", standalone_mode=False) or 0
+        return _run(args)
     except typer.Abort:
         return 130
     except BrokenPipeError:
@@ -164,6 +177,22 @@ def _exit_code(args: Sequence[str] | None) -> int:
         return _complain(getattr(error, "format_message", error.__str__)())
     except Exception as error:  # noqa: BLE001  # a bug is told in one line too, and kept
         return _complain(complaint(error) or kept(error), FAILED if failed(error) else USAGE)
+
+
+def _run(args: Sequence[str] | None) -> int:
+    """Run a command; on a terminal untrusted settings are asked about, and it runs with a yes.
+
+    Settings are read before anything is done, so nothing is done twice.
+    """
+    try:
+        return app(args, prog_name="daruma", standalone_mode=False) or 0
+    except DarumaError as error:
+        from daruma.state.settings.trust import UntrustedSettings
+
+        typed = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+        if not (isinstance(error, UntrustedSettings) and typed and agreed(error.path)):
+            raise
+    return app(args, prog_name="daruma", standalone_mode=False) or 0
 
 
 def _complain(text: str, code: int = USAGE) -> int:

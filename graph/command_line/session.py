@@ -1,6 +1,5 @@
 """One thread of the command line, and what it keeps of the command that started it."""
 
-import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,15 +14,13 @@ from daruma.graph.models.by_role import AUXILIARY, Models
 from daruma.graph.models.names import follow_aliases
 from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
-from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
-from daruma.graph.storage.settings_seen import agree, seen
 from daruma.state.channels import refuse_misfits
 from daruma.state.interrupts import is_question
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.sources import FILE
 from daruma.tools.calls.mcp import mcp_tools
 from daruma.tools.checks import recognised_commands
 
@@ -32,70 +29,35 @@ from daruma.tools.checks import recognised_commands
 # It lies in the metadata of the thread's checkpoints, in clear: a model's name and a folder, never
 # a key. The settings are read again from that folder, and the environment is each process's own.
 
-_MODEL, _FOLDER, _RULES = "daruma_model", "daruma_folder", "daruma_rules"
+_MODEL, _FOLDER = "daruma_model", "daruma_folder"
 _SCRIPTED = "scripted:"
 
 
 @dataclass(frozen=True)
 class Keepsake:
-    """The model's name, and the folder whose ``daruma.yaml`` holds the thread's settings.
-
-    ``rules`` is the digest of that file as the task began, empty where that is not known.
-    """
+    """The model's name, and the folder whose ``daruma.yaml`` holds the thread's settings."""
 
     model: str | None
     folder: str
-    rules: str = ""
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Keepsake":
         """Read it back; a thread that Python code started is taken up in the current folder."""
         model, folder = metadata.get(_MODEL), metadata.get(_FOLDER)
-        rules = str(metadata.get(_RULES) or "")
-        return cls(str(model) if model else None, str(folder or Path.cwd()), rules)
-
-    @classmethod
-    def beginning(cls, folder: Path | None) -> "Keepsake":
-        """Return that of a new task, under the settings that are there now."""
-        kept = cls(None, str(folder))
-        return replace(kept, rules=kept.rules_now())
-
-    def rules_now(self) -> str:
-        """Return the digest of the settings' file as it is."""
-        try:
-            return hashlib.sha256(self._file.read_bytes()).hexdigest()
-        except OSError:
-            return "none"
-
-    def refuse_own_rules(self, workspace: str | None) -> None:
-        """Refuse settings that changed in the workspace, where the task itself may write them.
-
-        Raises :class:`~daruma.state.settings.errors.SettingsError`.
-        """
-        if self.writable_in(workspace) and self.rules and self.rules != self.rules_now():
-            raise SettingsError(
-                "daruma.yaml in the workspace is not what this task began with: put it back, "
-                "its changes count from the next task on"
-            )
-
-    def writable_in(self, workspace: str | None) -> bool:
-        """Whether a task in a workspace could write the settings' file."""
-        if workspace is None:
-            return False
-        return self._file.resolve().is_relative_to(Path(workspace).resolve())
-
-    @property
-    def _file(self) -> Path:
-        return Path(self.folder) / "daruma.yaml"
+        return cls(str(model) if model else None, str(folder or Path.cwd()))
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Return what is kept, for a run's config."""
-        return {_MODEL: self.model or "", _FOLDER: self.folder, _RULES: self.rules}
+        return {_MODEL: self.model or "", _FOLDER: self.folder}
 
     def settings(self) -> Settings:
-        """Read the settings. Raises :class:`~daruma.state.settings.errors.SettingsError`."""
-        return Settings.load(str(self._file))
+        """Read the settings. Raises :class:`~daruma.state.settings.errors.SettingsError`.
+
+        Among them is :class:`~daruma.state.settings.trust.UntrustedSettings`: what a task has
+        written there is no permission for it, nor for the next one (SE-02).
+        """
+        return Settings.load(str(Path(self.folder) / FILE))
 
 
 def usable_model(name: str | None, settings: Settings) -> str:
@@ -205,19 +167,15 @@ class Session:
     """A thread, and how to run it. ``reached`` turns true once there is something to go on with.
 
     A new request names the ``folder`` whose settings it runs under; without one, model and settings
-    are those that the thread was started with. ``model`` wins over both. Settings that an earlier
-    task could have written, and that are not as they were, count only with ``trust``. ``start`` is
-    an earlier checkpoint to go on from. ``person`` says that somebody is there to be asked.
+    are those that the thread was started with. ``model`` wins over both. ``start`` is an earlier
+    checkpoint to go on from. ``person`` says that somebody is there to be asked.
     """
 
     thread: str
     model: str | None = None
     folder: Path | None = None
-    workspace: str | None = None
-    trust: bool = False
     reached: bool = False
     person: bool = False
-    begun: Keepsake | None = None
     start: str | None = None
 
     async def advance(
@@ -233,7 +191,7 @@ class Session:
         what is learned of the task is waited for; ``tell`` is called before that (EV-01).
         """
         async with aopen_postgres() as postgres:
-            kept = await self.keepsake(postgres)  # checked before any setting is used
+            kept = await self.keepsake(postgres)
             settings, model = kept.settings(), self.model or kept.model
             settings = settings.with_a_person() if self.person else settings
             tools = await mcp_tools(settings.tools.mcp_servers)
@@ -256,36 +214,15 @@ class Session:
             return stop
 
     async def keepsake(self, postgres: Postgres) -> Keepsake:
-        """Return what the thread keeps, once its settings were checked."""
+        """Return what the thread keeps, or what a new request begins with."""
         sound = postgres.checkpointer.expecting(refuse_misfits)
         found = await sound.aget_tuple(self._config())
-        if found is None and self.folder is None:
-            raise no_such(self.thread, self.start)
         self.reached = found is not None
-        task = found.checkpoint["channel_values"].get("task") if found else None
-        if self.folder or found is None:
-            workspace = self.workspace or (task.workspace if task else None)
-            kept = self.begun = self.begun or await self._beginning(postgres, workspace)
-        else:
-            kept = Keepsake.of(found.metadata)
-        kept.refuse_own_rules(task.workspace if task else None)
-        return kept
-
-    async def _beginning(self, postgres: Postgres, workspace: str | None) -> Keepsake:
-        kept = Keepsake.beginning(self.folder)
-
-        async def begin(connection: Connection) -> None:
-            known = await seen(connection, kept.folder)
-            if known not in (None, kept.rules) and not self.trust:
-                raise SettingsError(
-                    "daruma.yaml is not what it was when a task began that could write it: look "
-                    "at it, then run this with --trust-settings"
-                )
-            if known is not None or kept.writable_in(workspace):
-                await agree(connection, kept.folder, kept.rules)
-
-        await postgres.checkpointer.database.transact(begin)
-        return kept
+        if self.folder:
+            return Keepsake(None, str(self.folder))
+        if found is None:
+            raise no_such(self.thread, self.start)
+        return Keepsake.of(found.metadata)
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
         config = self._config() | {"metadata": kept.metadata}

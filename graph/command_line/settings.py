@@ -1,15 +1,18 @@
-"""``daruma settings`` and ``daruma doctor``."""
+"""``daruma settings``, ``daruma trust`` and ``daruma doctor``."""
 
 import asyncio
 import json as json_format
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from daruma.graph.command_line.options import AsJson
+from daruma.graph.command_line.printable import one_line, shown
+from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -129,6 +132,66 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
         column.overflow = "fold"
     table.columns[0].no_wrap = True
     return table
+
+
+# --- ``daruma trust``: agreeing to what a folder's settings, skills and templates hold (SE-02).
+
+_ASKED: Final = "Trust exactly this? [y]es, [n]o: "
+
+
+def trust(
+    path: Annotated[
+        str, typer.Argument(metavar="[PATH]", help="A folder, a settings file, or skills.")
+    ] = ".",
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree without being asked.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Take back what was agreed to.")] = False,
+    every: Annotated[bool, typer.Option("--list", help="List what was agreed to.")] = False,
+) -> None:
+    """Show what a folder's settings would switch on, and agree to them as they are now."""
+    from daruma.state.settings import trust as trusting
+
+    if every:
+        for each in trusting.records():
+            typer.echo(one_line(f"{each.at}  {each.path}  {', '.join(each.keys)}", 300))
+        return
+    if forget:
+        if not trusting.forget(Path(path)):
+            raise DarumaError(f"nothing at {path} was agreed to: see `daruma trust --list`")
+        return
+    if not agreed(Path(path), yes=yes):
+        raise DarumaError(f"{path} is not trusted: nobody agreed to it")
+
+
+def agreed(path: Path, *, yes: bool = False) -> bool:
+    """Show what there is at a path, and ask a person; return whether it is trusted then."""
+    from daruma.state.settings.trust import propose
+
+    proposal = propose(path)
+    typer.echo(f"{shown(str(proposal.path))}:", err=True)
+    for change in proposal.changes:
+        typer.echo(
+            f"  {shown(change.key)}: {shown(_masked(json_format.dumps(change.value)))}", err=True
+        )
+    for record in proposal.records[1 if proposal.changes else 0 :]:
+        typer.echo(f"  {shown(record.path)}", err=True)
+    for refused in proposal.refused:
+        typer.echo(
+            f"  not to be trusted, for links in it or its size: {shown(str(refused))}", err=True
+        )
+    if not yes and not _says_yes():
+        return False
+    proposal.agree()
+    return not proposal.refused
+
+
+def _says_yes() -> bool:
+    typer.echo(f"  {_ASKED}", err=True, nl=False)
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except (EOFError, KeyboardInterrupt):
+        typer.echo(err=True)
+        return False
 
 
 # --- ``daruma doctor``: what is there, what is missing, and what to do about it.

@@ -28,7 +28,7 @@ from daruma.graph.storage.ledgers import Leases, Place
 from daruma.graph.storage.manifest import DamagedCheckpoint, advised, replayed
 from daruma.graph.storage.schema import make_tables
 from daruma.graph.storage.sealing import Checked, Sealing
-from daruma.graph.storage.sound_saver import SoundSaver, copied, place_of
+from daruma.graph.storage.sound_saver import SoundSaver, checked_id, copied, place_of
 from daruma.graph.storage.threads import copy_thread, delete_for_runs, delete_thread, prune_threads
 from daruma.graph.sync import run
 
@@ -145,16 +145,19 @@ class PostgresSaver(FencedSaver):
             await SoundSaver.aget_delta_channel_history(self, config=config, channels=channels)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await delete_thread(self, str(thread_id))
+        await delete_thread(self, checked_id(thread_id))
 
     def delete_thread(self, thread_id: str) -> None:
-        run(delete_thread(self, str(thread_id)), loop=self.loop)
+        run(delete_thread(self, checked_id(thread_id)), loop=self.loop)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await copy_thread(self, str(source_thread_id), str(target_thread_id))
+        await copy_thread(self, checked_id(source_thread_id), checked_id(target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        run(copy_thread(self, str(source_thread_id), str(target_thread_id)), loop=self.loop)
+        run(
+            copy_thread(self, checked_id(source_thread_id), checked_id(target_thread_id)),
+            loop=self.loop,
+        )
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         await delete_for_runs(self, run_ids)
@@ -163,10 +166,10 @@ class PostgresSaver(FencedSaver):
         run(delete_for_runs(self, run_ids), loop=self.loop)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        await prune_threads(self, thread_ids, strategy)
+        await prune_threads(self, [*map(checked_id, thread_ids)], strategy)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        run(prune_threads(self, thread_ids, strategy), loop=self.loop)
+        run(prune_threads(self, [*map(checked_id, thread_ids)], strategy), loop=self.loop)
 
     async def setup(self) -> None:
         """Make the tables; any number of processes may do so at once."""
@@ -189,6 +192,8 @@ class PostgresSaver(FencedSaver):
         self, config: RunnableConfig | None, **search: Any
     ) -> Sequence[CheckpointTuple]:
         async def collect() -> Sequence[CheckpointTuple]:
+            if config and "thread_id" in config["configurable"]:
+                place_of(config)
             return [each async for each in SoundSaver.alist(self, config, **search)]
 
         return await self._advising(collect)

@@ -25,13 +25,6 @@ CREATE TABLE IF NOT EXISTS daruma_replies (
 _ACCEPTANCE: Final = """
 ALTER TABLE daruma_replies ADD COLUMN IF NOT EXISTS acceptance text NOT NULL DEFAULT ''
 """
-_SETTINGS_SEEN: Final = """
-CREATE TABLE IF NOT EXISTS daruma_settings_seen (
-    folder text PRIMARY KEY,
-    digest text NOT NULL,
-    seen_at timestamptz NOT NULL DEFAULT now()
-)
-"""
 _LEASES: Final = """
 CREATE TABLE IF NOT EXISTS daruma_leases (
     thread_id text PRIMARY KEY,
@@ -141,7 +134,6 @@ DROP INDEX IF EXISTS
 OURS: Final = (
     _REPLIES,
     _ACCEPTANCE,
-    _SETTINGS_SEEN,
     _LEASES,
     _FENCE,
     _EFFECTS,

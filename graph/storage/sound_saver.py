@@ -30,6 +30,8 @@ from daruma.graph.storage.pool import Pool
 from daruma.graph.storage.rows import FLEETING, VALUES, is_small, values_within
 from daruma.graph.storage.saving import Saved
 from daruma.graph.storage.sealing import Sealing, typed
+from daruma.state.errors import ThreadIdRefused
+from daruma.state.text import unkept_id
 from daruma.tools.threads import to_thread
 
 # --- Checkpoints as LangGraph goes on with them.
@@ -61,10 +63,17 @@ def copied(found: CheckpointTuple) -> CheckpointTuple:
     )
 
 
+def checked_id(thread_id: Any) -> str:
+    """Return a thread's id. Raises :class:`~daruma.state.errors.ThreadIdRefused`."""
+    if said := unkept_id(thread_id):
+        raise ThreadIdRefused(said)
+    return str(thread_id)
+
+
 def place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
     """Return the thread, the namespace and the checkpoint that are asked for; None: the newest."""
     named = config["configurable"]
-    return named["thread_id"], named.get("checkpoint_ns", ""), get_checkpoint_id(config)
+    return checked_id(named["thread_id"]), named.get("checkpoint_ns", ""), get_checkpoint_id(config)
 
 
 def _config(row: Mapping[str, Any], checkpoint_id: str) -> RunnableConfig:

@@ -26,8 +26,8 @@ EXAMPLE: Final = "fix"
 
 HINT: Final = (
     f"No model is set, so all I can do is play the shipped example: say “{GOAL}” on a new thread, "
-    "with no workspace of your own. For real work, set llm.model, such as openai:NAME, in this "
-    "assistant's settings, in daruma.yaml, or as DARUMA_LLM__MODEL, and its key in the environment."
+    "with no workspace of your own. For real work, set llm.model, such as openai:NAME, in "
+    "daruma.yaml, or as DARUMA_LLM__MODEL, and its key in the environment."
 )
 
 

@@ -1,9 +1,16 @@
-"""What ``langgraph.json`` names: the graph of the development server."""
+"""What ``langgraph.json`` names: the graph of the development server, and who may call that."""
 
 import asyncio
+import json
+import os
 from functools import cache
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
 
 from daruma.graph.build import build_graph
+from daruma.graph.origins import ListedOrigins
 from daruma.graph.studio.demo_model import ShownModel
 from daruma.graph.studio.machine import StudioMachine
 from daruma.state.settings import Settings
@@ -22,3 +29,13 @@ def _built() -> StudioMachine:
     settings = Settings.load().with_a_person()
     model = None if settings.llm.model else ShownModel()
     return StudioMachine.over(build_graph(model, settings=settings))
+
+
+def listed() -> tuple[str, ...]:
+    """Return the origins that ``http.cors.allow_origins`` lists: the server hands them on."""
+    http: Any = json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}")
+    return tuple((http.get("cors") or {}).get("allow_origins") or ())
+
+
+app = Starlette(middleware=[Middleware(ListedOrigins, origins=listed())])
+"""The server puts its own routes behind this: pages of other origins start nothing (SE-03)."""

@@ -182,7 +182,7 @@ class Sent:
     approved_before: bool = False
 
 
-def named(resume: object, pending: Mapping[str, Any], sent: Sent) -> dict[str, Any]:
+def addressed(resume: object, pending: Mapping[str, Any], sent: Sent) -> dict[str, Any]:
     """Return replies by the ids of their questions, in the form that our door takes.
 
     Raises :class:`~daruma.state.interrupts.ReplyRefused` for one that may be meant for another

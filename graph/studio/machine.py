@@ -17,10 +17,13 @@ from daruma.graph.requests import open_questions, thread_id_of
 from daruma.graph.run import Machine
 from daruma.graph.storage.ledgers import replies_of
 from daruma.graph.studio.demo_model import ashown
-from daruma.graph.studio.inbox import Sent, by_ids, named
+from daruma.graph.studio.inbox import Sent, addressed, by_ids
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
 from daruma.state.settings import Settings
+from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.sources import merge
+from daruma.state.settings.strictness import loosened, named
 from daruma.tools.calls.results import unanswered
 
 # --- Errors as the server passes them on.
@@ -43,32 +46,28 @@ def as_told(error: DarumaError) -> Told:
 
 
 def settings_of(own: Settings, given: object) -> Settings:
-    """Return the settings of a run. Raises :class:`~daruma.state.settings.errors.SettingsError`.
+    """Return the settings of a run: what a client or an assistant has set can only tighten (SE-03).
 
-    The server gives a dictionary, with what a client or an assistant has set.
+    Raises :class:`~daruma.state.settings.errors.SettingsError`, naming the keys that would weaken.
     """
-    if isinstance(given, Settings) or not given:
-        return given if isinstance(given, Settings) else own
-    if not isinstance(given, Mapping):
-        return Settings.model_validate(given)
-    return Settings.model_validate(_over(own.model_dump(exclude_unset=True), given))
-
-
-def _over(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(own)
-    for key, value in given.items():
-        below = merged.get(key)
-        if isinstance(below, Mapping) and isinstance(value, Mapping):
-            merged[key] = _over(below, value)
-        else:
-            merged[key] = value
-    return merged
+    if not given:
+        return own
+    if isinstance(given, Mapping):
+        given = merge(own.model_dump(exclude_unset=True), given)
+    wanted = given if isinstance(given, Settings) else Settings.model_validate(given)
+    if refused := loosened(own, wanted):
+        raise SettingsError(
+            f"a client can only make settings stricter than the server has them: {named(refused)}; "
+            "change them in daruma.yaml or DARUMA_* there"
+        )
+    return wanted
 
 
 def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
     """Return a config without the copy of the settings that the server puts into it.
 
-    What stands there is kept in clear with every checkpoint.
+    What stands there is kept in clear with every checkpoint. What a client says of how the command
+    line began a thread is left out, too: `daruma resume` would take its model from there.
     """
     if not config:
         return config
@@ -77,7 +76,15 @@ def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
         for key, value in config.get("configurable", {}).items()
         if key not in Settings.model_fields and key != "__context_provided__"
     }
-    return RunnableConfig(**{**config, "configurable": kept})
+    told = {
+        key: value
+        for key, value in (config.get("metadata") or {}).items()
+        if not key.startswith("daruma_")
+    }
+    whole = RunnableConfig(**{**config, "configurable": kept})
+    if "metadata" in config:
+        whole["metadata"] = told
+    return whole
 
 
 # --- Work that a newer request takes the place of, as the server's clients have it do.
@@ -180,7 +187,7 @@ class StudioMachine(Machine):
             seen=bool(shown),
             approved_before=await replies_of(self.checkpointer).adecided(thread_id_of(snapshot)),
         )
-        replies = named(given.resume, open_questions(snapshot), sent)
+        replies = addressed(given.resume, open_questions(snapshot), sent)
         return replace(given, resume=replies), without_start(config)
 
     def _durability(self, options: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.answers import aaddressed, answered_already
 from daruma.graph.learning_jobs import adrain_place
-from daruma.graph.requests import admit, refuse_unkept_metadata, request
+from daruma.graph.requests import admit, refuse_unkept_id, refuse_unkept_metadata, request
 from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, standing_of
 from daruma.graph.storage.postgres import Postgres
@@ -69,7 +69,8 @@ async def asubmit(
 ) -> str:
     """Do the same, asynchronously."""
     refuse_unkept_metadata(RunnableConfig(metadata=dict(metadata or {})))
-    thread_id = thread_id or uuid4().hex
+    thread_id = str(thread_id or uuid4().hex)
+    refuse_unkept_id({"thread_id": thread_id})
     checked = await _checked(postgres, given, thread_id)
     submission = Submission(thread_id, checked, metadata or {})
     await _on_record(postgres, submission)

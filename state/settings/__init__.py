@@ -157,8 +157,15 @@ class Settings(Section):
         """Read ``daruma.yaml`` in the current folder, if there is one, then ``DARUMA_*`` variables.
 
         A variable names a key by its path, ``DARUMA_LLM__MODEL``, and wins over the file.
-        Raises :class:`SettingsError` for a file or a value that can not be used.
+        Raises :class:`SettingsError` for a file or a value that can not be used, and
+        :class:`~daruma.state.settings.trust.UntrustedSettings` for a file that weakens what holds
+        without it, runs programs, chooses models or opens folders, while nobody has agreed to that
+        (SE-02).
         """
-        from daruma.state.settings.sources import merged_sources
+        from daruma.state.settings.sources import merge, sources
+        from daruma.state.settings.trust import refuse_untrusted
 
-        return cls.model_validate(merged_sources(cls, path))
+        file, environment = sources(cls, path)
+        settings = cls.model_validate(merge(file.values, environment))
+        refuse_untrusted(settings, file, environment)
+        return settings

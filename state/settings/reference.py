@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from daruma.state.settings import PRESETS, Settings
-from daruma.state.settings.sources import PREFIX, sources
+from daruma.state.settings.sources import FILE, PREFIX, sources
 
 # --- Every key of the settings with its type, default, range and meaning, read off the models.
 
@@ -136,8 +136,6 @@ def _first_line(model: type[BaseModel]) -> str:
 
 # --- What is in force here, and where each value comes from.
 
-FILE = "daruma.yaml"
-
 
 @dataclass(frozen=True)
 class InForce:
@@ -159,7 +157,7 @@ def in_force(keys: Iterable[Key], path: str = FILE) -> list[InForce]:
         InForce(key, json.dumps(_plain(settings, key), ensure_ascii=False), source)
         for key in keys
         if NAME not in key.path.split(".")
-        for source in [_source(key, file, environment, settings.budgets.preset)]
+        for source in [_source(key, file.values, environment, settings.budgets.preset)]
     ]
 
 

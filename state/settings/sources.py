@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from stat import S_ISREG
+from typing import Any, Final, Self
 
-import yaml
 from pydantic import BaseModel
-from pydantic_settings import BaseSettings, EnvSettingsSource
-from pydantic_settings.exceptions import SettingsError as SourceError
 
 from daruma.state.settings.errors import SettingsError
 
@@ -25,29 +26,79 @@ NOT_SETTINGS = frozenset(
 """Variables that say where things are, not how a task runs; other modules read them."""
 
 
-def merged_sources(model: type[BaseModel], path: str) -> dict[str, Any]:
-    """Return the file's values with the environment's over them, section by section."""
-    return _merge(*sources(model, path))
+FILE: Final = "daruma.yaml"
+
+LARGEST: Final = 1024 * 1024
+"""Bytes of a settings file; one with every key has a few thousand."""
 
 
-def sources(model: type[BaseModel], path: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the file says, and what the environment says; the latter wins."""
-    return _from_file(Path(path)), _from_environment(model)
+def read_plain(path: Path, most: int, flags: int = 0) -> bytes:
+    """Read a plain file of at most so many bytes; a pipe is not waited for. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    with os.fdopen(handle, "rb") as file:
+        data = file.read(most + 1) if S_ISREG(os.fstat(handle).st_mode) else None
+    if data is None or len(data) > most:
+        raise OSError(f"it is no plain file of at most {most} bytes")
+    return data
 
 
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{path} can not be read: {' '.join(str(error).split())}") from None
-    if content is not None and not isinstance(content, dict):
-        raise SettingsError(f"{path} has to hold keys and values, not {type(content).__name__}")
-    return content or {}
+@dataclass(frozen=True)
+class SettingsFile:
+    """A settings file as it was read once, so that what is checked is what is used."""
+
+    path: Path
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Read it; one that is not there says nothing. Raises :class:`SettingsError`."""
+        try:
+            return cls(path, read_plain(path, LARGEST))
+        except FileNotFoundError:
+            return cls(path)
+        except (OSError, ValueError) as error:
+            raise cls(path)._refused(str(error)) from None
+
+    @property
+    def digest(self) -> str:
+        """The digest of what it holds."""
+        return sha256(self.data).hexdigest()
+
+    @cached_property
+    def text(self) -> str:
+        """What it holds, as text."""
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._refused(str(error)) from None
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """What it says."""
+        import yaml  # only where there is one to read
+
+        try:
+            content = yaml.safe_load(self.text)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise self._refused(str(error)) from None
+        if content is not None and not isinstance(content, dict):
+            kind = type(content).__name__
+            raise SettingsError(f"{self.path} has to hold keys and values, not {kind}")
+        return content or {}
+
+    def _refused(self, why: str) -> SettingsError:
+        return SettingsError(f"{self.path} can not be read: {' '.join(why.split())}")
+
+
+def sources(model: type[BaseModel], path: str) -> tuple[SettingsFile, dict[str, Any]]:
+    """Return the file, and what the environment says; the latter wins."""
+    return SettingsFile.of(Path(path)), _from_environment(model)
 
 
 def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
+    from pydantic_settings import EnvSettingsSource
+    from pydantic_settings.exceptions import SettingsError as SourceError
+
     known = [PREFIX + name.upper() for name in model.model_fields]
     for variable in sorted(os.environ):
         section = variable.split("__")[0].upper()
@@ -67,16 +118,19 @@ def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
         ) from None
 
 
-def _with_sections_of(model: type[BaseModel]) -> type[BaseSettings]:
+def _with_sections_of(model: type[BaseModel]) -> Any:
+    from pydantic_settings import BaseSettings
+
     annotations = {name: field.annotation for name, field in model.model_fields.items()}
     fields = {name: field.default for name, field in model.model_fields.items()}
     return type("Environment", (BaseSettings,), {"__annotations__": annotations, **fields})
 
 
-def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of both, section by section; those above win."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
         nested = isinstance(under, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merge(under or {}, value) if nested else value
+        merged[key] = merge(under or {}, value) if nested else value
     return merged

@@ -49,6 +49,19 @@ def streamed(client: httpx.Client, path: str, given: Any = None) -> list[dict[st
     return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
 
 
+def test_a_page_of_another_origin_starts_nothing(servers: tuple[Server, Server]) -> None:
+    """SE-03: also what a browser sends without asking first, and under a name that leads here."""
+    foreign = ({"origin": "https://evil.example"}, {"origin": "null"}, {"host": "evil.example"})
+    with httpx.Client(base_url=servers[0].url, timeout=30) as client:
+        for headers in foreign:
+            resumed = client.post("/threads/t/resume", headers=headers)
+            shown = client.get("/threads/t", headers=headers)
+            assert (resumed.status_code, shown.status_code) == (403, 403)
+        listed = client.get("/threads/none", headers={"origin": "https://app.example.org"})
+
+    assert listed.status_code == 404
+
+
 def test_it_answers_as_a_person_would_expect(
     servers: tuple[Server, Server], tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.trust import UntrustedSettings, propose
 from daruma.tools.calls.names import ToolNameConflictError
 
 
@@ -73,12 +74,15 @@ def test_nothing_is_needed_to_build(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_settings_are_read_from_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``daruma.yaml`` is found by itself, and what is wrong in it is said at once."""
+    """``daruma.yaml`` is found by itself; what is wrong or not agreed to is said at once."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.yaml").write_text("main: [{say: From the file.}]")
     (tmp_path / "daruma.yaml").write_text(
         "{mode: direct_chat, llm: {model: 'scripted:script.yaml'}}"
     )
+    with pytest.raises(UntrustedSettings, match=r"would change llm\.model"):
+        build_graph()
+    propose().agree()
     run = Run([], graph=build_graph(checkpointer=memory())).ask("hi")
     (tmp_path / "daruma.yaml").write_text("{mod: direct_chat}")
 

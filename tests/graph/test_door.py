@@ -13,9 +13,12 @@ from tests.parts import settings
 from tests.scripted_runs import Run, calls, illegal, phases, say, shout
 from typing_extensions import override
 
+from daruma import submit
 from daruma.graph.build import build_graph
+from daruma.graph.follow import status_of
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.requests import RequestRefused, aadmit, request
+from daruma.graph.storage.postgres import open_postgres
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
 
@@ -312,13 +315,52 @@ def test_a_reply_that_can_not_be_kept_is_refused(args: Any, said: str) -> None:
     assert run.result.status == "completed"
 
 
-@pytest.mark.parametrize("thread_id", ["a\0b", "a\ud800b"])
-def test_a_thread_id_that_no_database_keeps_is_refused(thread_id: str) -> None:
+UNKEPT = ["a\0b", "a\ud800b", "a\x1b[2Jb", "a\nb", "x" * 501, None]
+
+
+@pytest.mark.parametrize("thread_id", UNKEPT, ids=ascii)
+def test_a_thread_id_that_no_database_keeps_is_refused(thread_id: str | None) -> None:
     """At the door of every call, before the database says it in words of its own."""
-    with pytest.raises(RequestRefused, match="can not be stored: take letters") as refused:
+    with pytest.raises(RequestRefused, match=r"can not be stored|at most|None is none") as refused:
         build_graph().savepoints({"configurable": {"thread_id": thread_id}})
 
     assert "\n" not in str(refused.value)
+
+
+FACES: dict[str, Any] = {
+    "invoke": lambda graph, _, config: graph.invoke({"messages": "hi"}, config),
+    "state": lambda graph, _, config: graph.get_state(config),
+    "history": lambda graph, _, config: list(graph.get_state_history(config)),
+    "update": lambda graph, _, config: graph.update_state(config, {"mode": "react"}),
+    "look": lambda graph, _, config: graph.look(config),
+    "follow": lambda graph, _, config: list(graph.follow(config)),
+    "undo": lambda graph, _, config: graph.undo(config),
+    "reopen": lambda graph, _, config: graph.reopen(config),
+    "timeline": lambda graph, _, config: graph.timeline(config),
+    "submit": lambda _, pg, config: submit(
+        pg, {"messages": "hi"}, config["configurable"]["thread_id"]
+    ),
+    "delete": lambda _, pg, config: pg.checkpointer.delete_thread(
+        config["configurable"]["thread_id"]
+    ),
+    "copy": lambda _, pg, config: pg.checkpointer.copy_thread(
+        "t", config["configurable"]["thread_id"]
+    ),
+    "prune": lambda _, pg, config: pg.checkpointer.prune([config["configurable"]["thread_id"]]),
+}
+
+
+def test_every_face_refuses_such_an_id_in_one_line(postgres_url: str) -> None:
+    """SE-03: no error of a driver reaches whoever embeds the graph."""
+    with open_postgres(postgres_url) as pg:
+        graph = build_graph(settings=settings(), persistence=pg)
+        for thread_id in [each for each in UNKEPT if each is not None]:
+            config = {"configurable": {"thread_id": thread_id}}
+            for name, face in FACES.items():
+                with pytest.raises(DarumaError) as refused:
+                    face(graph, pg, config)
+                assert "\n" not in str(refused.value), name
+                assert status_of(refused.value) == 422, name
 
 
 class Telling(dict[str, Any]):

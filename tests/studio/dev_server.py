@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
-from itertools import count
 from pathlib import Path
 from subprocess import PIPE, STDOUT, Popen
 from threading import Thread
@@ -18,20 +16,34 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
 ROOT = Path(__file__).parents[2]
-ASSISTANT = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), "daruma"))
+_NAMES = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+ASSISTANT = str(uuid5(_NAMES, "daruma"))
 """The id that the server gives to the assistant of a graph of this name."""
+PLAYED = str(uuid5(_NAMES, "played"))
+"""That of the graph that plays scripts."""
+OWN = {
+    "DARUMA_TOOLS__POLICY": '{"run_command": "allow"}',
+    "DARUMA_FALLBACK_CHAIN__RECOVERY__MAX_RETRIES": "2",
+}
+"""The server's own settings: looser than the defaults, for clients to tighten."""
 
 
 class DevServer:
-    """``langgraph dev`` on the repository's ``langgraph.json``, started in ``folder``."""
+    """``langgraph dev`` on the repository's ``langgraph.json``, started in ``folder``.
+
+    Beside the graph there it has one that plays scripts.
+    """
 
     def __init__(self, url: str, folder: Path) -> None:
         self.folder, self._url = folder, url
         self.port = _free_port()
         self._said: list[str] = []
-        self._scripts = count()
         for name in ("data", "tmp"):
             (folder / name).mkdir()
+        given = json.loads((ROOT / "langgraph.json").read_text())
+        given["graphs"]["played"] = f"{ROOT}/tests/studio/played.py:graph"
+        given["dependencies"] = [str(ROOT)]
+        (folder / "langgraph.json").write_text(json.dumps(given))
         self.client = _client(self.port)
         self.start()
 
@@ -46,7 +58,7 @@ class DevServer:
             [
                 *(str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser"),
                 *("--no-reload", "--n-jobs-per-worker", "4", "--port", str(self.port)),
-                *("--config", str(ROOT / "langgraph.json")),
+                *("--config", str(self.folder / "langgraph.json")),
             ],
             cwd=self.folder,
             env=self._environment(),
@@ -71,12 +83,16 @@ class DevServer:
             for name, value in os.environ.items()
             if not name.startswith(("DARUMA_", "OPENAI_", "LANG"))
         }
-        return kept | {
-            "DARUMA_POSTGRES_URL": self._url,
-            "DARUMA_DATA_DIR": str(self.folder / "data"),
-            "TMPDIR": str(self.folder / "tmp"),
-            "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-        }
+        return (
+            kept
+            | OWN
+            | {
+                "DARUMA_POSTGRES_URL": self._url,
+                "DARUMA_DATA_DIR": str(self.folder / "data"),
+                "TMPDIR": str(self.folder / "tmp"),
+                "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+            }
+        )
 
     def kill(self) -> None:
         """End it as a power cut does, and whatever it has started."""
@@ -97,11 +113,9 @@ class DevServer:
         assert self._process.stdout
         self._process.stdout.close()
 
-    def context(self, *, policy: Mapping[str, Any] | None = None, **roles: Any) -> dict[str, Any]:
-        """Return settings under which a script is played."""
-        script = self.folder / f"script{next(self._scripts)}.json"
-        script.write_text(json.dumps(roles))
-        return {"llm": {"model": f"scripted:{script}"}, "tools": {"policy": dict(policy or {})}}
+    def plays(self, thread: str, **roles: Any) -> None:
+        """Have a thread's script played from now on."""
+        (self.folder / f"{thread}.json").write_text(json.dumps(roles))
 
 
 def _client(port: int) -> SyncLangGraphClient:

@@ -1,13 +1,24 @@
 """LangGraph's development server on this repository, through its client (FA-02)."""
 
+import json
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, cast
+from uuid import NAMESPACE_URL, uuid5
 
+import httpx
 import pytest
 from langgraph_sdk.errors import ConflictError, NotFoundError
+from tests.browser import CHROMIUM, opened
 from tests.life import Life
-from tests.studio.dev_server import ASSISTANT, DevServer
-from tests.studio.thread import ALLOWED, ASKED, DONE, PLAN, Thread, command
+from tests.studio.dev_server import ASSISTANT, PLAYED, DevServer
+from tests.studio.played import ANY
+from tests.studio.thread import ASKED, DONE, PLAN, Thread, command
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 
@@ -15,7 +26,7 @@ APPROVE = {"decisions": [{"type": "approve"}]}
 def started(thread: Thread, *, by: str = "first") -> tuple[str, Life]:
     """Start a run whose command goes on until it is killed; return its id, and the command's."""
     life = Life(thread.workspace / "life")
-    thread.plays(ALLOWED, main=[command("exec 3>life; echo up >&3; sleep 60", "long"), DONE])
+    thread.plays(main=[command("exec 3>life; echo up >&3; sleep 60", "long"), DONE])
     run = thread.starts(thread.request(by))
     assert life.said() == b"up\n"
     return run, life
@@ -130,7 +141,6 @@ def test_a_question_is_answered_in_plain_words(thread: Thread) -> None:
     fault = {"raise": "out of order"}
     helped = DONE | {"expect": ["wait for spring"]}
     thread.plays(main=[fault, fault, helped], recovery=[fault, fault])
-    thread.context["fallback_chain"] = {"recovery": {"max_retries": 2}}
     thread.runs(thread.request("Do it"))
 
     assert thread.question["value"]["type"] == "question"
@@ -148,36 +158,60 @@ def test_a_setting_that_can_not_be_is_one_line(thread: Thread) -> None:
     assert thread.runs(thread.request("Do it")) == ""
 
 
+WEAKER: dict[str, Any] = {
+    "sandbox.require": {"sandbox": {"require": "none"}},
+    "verification.commands": {"verification": {"commands": ["touch made"]}},
+    "llm.model": {"llm": {"model": "openai:x"}},
+    "spec_review.enabled": {"spec_review": {"enabled": False}},
+    "tools.policy.str_replace_editor": {"tools": {"policy": {"str_replace_editor": "allow"}}},
+    "tools.mcp_servers.x": {"tools": {"mcp_servers": {"x": {"command": ["touch", "made"]}}}},
+    "budgets.max_steps": {"budgets": {"max_steps": 51}},
+}
+
+
+@pytest.mark.parametrize("by", ["run", "assistant"])
+def test_a_client_weakens_nothing(thread: Thread, by: str) -> None:
+    """SE-03: what would be weaker than the server's own is refused in a line that names the key."""
+    thread.plays(main=[DONE] * len(WEAKER))
+    for key, weaker in WEAKER.items():
+        if by == "assistant":
+            made = thread.client.assistants.create("played", context=weaker)
+            thread.assistant, weaker = made["assistant_id"], {}  # noqa: PLW2901
+        said = thread.runs(thread.request("Do it"), context=weaker)
+
+        assert said.startswith("SettingsError: a client can only make settings stricter"), key
+        assert key in said
+    assert thread.state["values"] == {}
+
+
 def test_an_assistant_has_settings_of_its_own(thread: Thread) -> None:
     """They hold for its runs, under what the run gives itself."""
-    context = thread.server.context(main=[DONE])
-    own = thread.client.assistants.create("daruma", context=context)
+    thread.plays(main=[command("touch one", "a"), DONE])
+    own = thread.client.assistants.create("played", context={"tools": {"policy": ASKED}})
     asked = thread.request("Do it")
 
-    ended: Any = thread.client.runs.wait(thread.id, own["assistant_id"], input=asked)
+    thread.client.runs.wait(thread.id, own["assistant_id"], input=asked)
 
-    assert ended["result"]["status"] == "completed"
+    assert thread.question["value"]["type"] == "approval_request"
 
 
 def test_a_run_without_a_thread_is_a_run(thread: Thread) -> None:
     """It remembers nothing, and ends as any other."""
-    context = thread.server.context(main=[DONE])
+    thread.server.plays(ANY, main=[DONE])
 
-    ended: Any = thread.client.runs.wait(
-        None, ASSISTANT, input=thread.request("Do it"), context=context
-    )
+    ended: Any = thread.client.runs.wait(None, PLAYED, input=thread.request("Do it"))
 
     assert ended["result"]["status"] == "completed"
 
 
 def test_many_runs_without_a_thread_all_answer(server: DevServer, thread: Thread) -> None:
     """Each is deleted as it ends, and no other with it."""
-    thread.plays(main=[{"say": "Yes."}])
+    server.plays(ANY, main=[{"say": "Yes."}])
     request = thread.request("Are you there?", mode="react", workspace=None)
     made = server.client.runs
 
     def answer(_: int) -> Any:
-        return made.wait(None, ASSISTANT, input=request, context=thread.context)
+        return made.wait(None, PLAYED, input=request)
 
     with ThreadPoolExecutor(8) as pool:
         answers = [*pool.map(answer, range(16))]
@@ -226,7 +260,7 @@ def test_a_second_run_can_be_refused(thread: Thread) -> None:
 
 def test_a_second_run_waits(thread: Thread) -> None:
     """Both are done, one after the other."""
-    thread.plays(ALLOWED, main=[command("sleep 0.3", "a"), DONE, {"say": "And the second."}])
+    thread.plays(main=[command("sleep 0.3", "a"), DONE, {"say": "And the second."}])
     first = thread.starts(thread.request("first"))
     second = thread.starts(thread.request("second"), multitask_strategy="enqueue")
 
@@ -242,7 +276,7 @@ def test_a_second_run_takes_the_place_of_the_first(
 ) -> None:
     """Its command is killed; what had come of it is told, or taken back, and the second is done."""
     _, life = started(thread)
-    thread.plays(ALLOWED, main=[DONE, DONE])
+    thread.plays(main=[DONE, DONE])
     second = thread.starts(thread.request("second"), multitask_strategy=strategy)
 
     thread.client.runs.join(thread.id, second)
@@ -286,6 +320,119 @@ def test_a_killed_server_goes_on_when_it_is_back(server: DevServer, thread: Thre
     assert thread.question["id"] == asked
     assert thread.answers({"decision": "confirm"}) == ""
     assert thread.status == "completed"
+
+
+# --- Who may call it (SE-03): not the page that somebody happens to look at meanwhile.
+
+
+def stands_for(name: str) -> str:
+    """Return a thread's id, the same for the same name."""
+    return str(uuid5(NAMESPACE_URL, name))
+
+
+def was_made(server: DevServer, name: str) -> bool:
+    """Whether a request has made the thread of that name."""
+    try:
+        server.client.threads.get(stands_for(name))
+    except NotFoundError:
+        return False
+    return True
+
+
+FOREIGN: list[dict[str, str]] = [
+    {"origin": "https://evil.example", "content-type": "application/json"},
+    {"origin": "https://evil.example", "content-type": "text/plain"},
+    {"origin": "null", "content-type": "text/plain"},
+    {"host": "evil.example:2024", "content-type": "application/json"},
+]
+
+
+def test_a_page_of_another_origin_starts_nothing(server: DevServer) -> None:
+    """Also without a preflight, as text, and under a name of its own that leads here."""
+    url, answers = f"http://127.0.0.1:{server.port}/threads", []
+    for number, headers in enumerate([*FOREIGN, {"origin": "https://smith.langchain.com"}, {}]):
+        content = json.dumps({"thread_id": stands_for(f"foreign {number}")})
+        answers.append(httpx.post(url, content=content, headers=headers))
+        asked = {"access-control-request-method": "POST"}
+        answers.append(httpx.options(url, headers=headers | asked))
+
+    assert [each.status_code for each in answers[:8]] == [403] * 8
+    assert answers[8].status_code == answers[9].status_code == answers[10].status_code == 200
+    assert answers[9].headers["access-control-allow-origin"] == "https://smith.langchain.com"
+    assert [was_made(server, f"foreign {n}") for n in range(6)] == [False] * 4 + [True] * 2
+
+
+TRIES = """
+const body = name => JSON.stringify({thread_id: IDS[name]});
+const post = (name, url, options) =>
+    fetch(url, {method: "POST", body: body(name), ...options}).catch(() => null);
+const json = {headers: {"content-type": "application/json"}};
+const form = document.createElement("form");
+form.method = "POST"; form.enctype = "text/plain"; form.target = "frame";
+form.action = SERVER;
+const field = document.createElement("input");
+field.name = body("form").slice(0, -1) + ', "x": "'; field.value = '"}';
+form.append(field);
+const frame = document.createElement("iframe");
+frame.name = "frame";
+document.body.append(frame, form);
+form.submit();
+navigator.sendBeacon(SERVER, body("beacon"));
+window.tried = Promise.all([
+    post("json", SERVER, json),
+    post("text", SERVER, {mode: "no-cors"}),
+    post("rebound", REBOUND, json),
+    new Promise(done => { frame.onload = () => setTimeout(done, 300); }),
+]).then(() => "done");
+"""
+NAMES = ("json", "text", "form", "beacon", "rebound")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+@pytest.mark.parametrize("host", ["evil.example", "localhost"])
+def test_a_browser_on_another_page_starts_nothing(
+    server: DevServer, tmp_path: Path, host: str
+) -> None:
+    """A real one, with all that a page can send; of a page that may call, the same comes in."""
+    with served(tmp_path) as port:
+        page = f"{host}:{port}" if host == "localhost" else host
+        ids = {name: stands_for(f"{host} {name}") for name in NAMES}
+        told = {
+            "IDS": ids,
+            "SERVER": f"http://127.0.0.1:{server.port}/threads",
+            "REBOUND": "http://rebound.example/threads",
+        }
+        lines = "".join(f"const {name} = {json.dumps(value)};" for name, value in told.items())
+        (tmp_path / "page.html").write_text(f"<body><script>{lines}{TRIES}</script>")
+        rules = (
+            f"MAP evil.example 127.0.0.1:{port}, MAP rebound.example 127.0.0.1:{server.port}, "
+            "EXCLUDE 127.0.0.1, EXCLUDE localhost"
+        )
+        with opened(rules=rules) as tab:
+            tab.open(f"http://{page}/page.html")
+            tab.do("Runtime.evaluate", expression="window.tried", awaitPromise=True)
+
+    made = {name for name in NAMES if was_made(server, f"{host} {name}")}
+    assert made == ({"json", "text", "beacon", "form"} if host == "localhost" else set())
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[int]:
+    """Serve a folder's pages; yield the port."""
+    handler = partial(QuietPages, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as pages:
+        serving = threading.Thread(target=pages.serve_forever)
+        serving.start()
+        yield pages.server_port
+        pages.shutdown()
+        serving.join()
+
+
+class QuietPages(SimpleHTTPRequestHandler):
+    """A server of files that says nothing."""
+
+    def log_message(self, *_: Any) -> None:
+        """Keep it."""
 
 
 def test_nothing_has_blocked_the_server(server: DevServer) -> None:

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from tests.studio.dev_server import ASSISTANT, DevServer
+from tests.studio.dev_server import ASSISTANT, PLAYED, DevServer
 
-ALLOWED = {"run_command": "allow"}
 ASKED = {"run_command": "confirm"}
 PLAN = {"json": {"phases": [{"id": "p1", "title": "Do it", "instructions": "Just do it."}]}}
 DONE = {"say": "It is done."}
@@ -17,17 +16,19 @@ def command(line: str, id_: str) -> dict[str, Any]:
 
 
 class Thread:
-    """A thread, and what a client sees of it; ``context`` are the settings of its runs."""
+    """A thread, and what a client sees of it; ``context`` are what it sets for its runs."""
 
     def __init__(self, server: DevServer, workspace: Path) -> None:
         self.server, self.workspace = server, workspace
         self.client = server.client
         self.id = self.client.threads.create()["thread_id"]
         self.context: dict[str, Any] = {}
+        self.assistant = ASSISTANT
 
     def plays(self, policy: dict[str, Any] | None = None, **roles: Any) -> "Thread":
-        """Have a script played from now on."""
-        self.context = self.server.context(policy=policy, **roles)
+        """Have a script played from now on, under a policy that is stricter than the server's."""
+        self.server.plays(self.id, **roles)
+        self.context, self.assistant = {"tools": {"policy": policy or {}}}, PLAYED
         return self
 
     def request(self, text: str, **more: Any) -> dict[str, Any]:
@@ -38,7 +39,7 @@ class Thread:
     def starts(self, given: Any, **options: Any) -> str:
         """Begin a run behind the client's back; return its id."""
         made = self.client.runs.create(
-            self.id, ASSISTANT, input=given, context=self.context, **options
+            self.id, self.assistant, input=given, context=self.context, **options
         )
         return str(made["run_id"])
 
@@ -46,7 +47,7 @@ class Thread:
         """Run to its end; return the error's message, empty for none."""
         options = {"context": self.context} | options
         ended: Any = self.client.runs.wait(
-            self.id, ASSISTANT, input=given, raise_error=False, **options
+            self.id, self.assistant, input=given, raise_error=False, **options
         )
         return str(ended["__error__"]["message"]) if ended and "__error__" in ended else ""
 

@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_context, a_task, settings
 
+from daruma.state.settings.trust import propose
 from daruma.tools.calls.tool import Surroundings
 from daruma.tools.calls.visible import offer_of
 from daruma.tools.errors import ToolError
+from daruma.tools.files.workspace import Workspace
 from daruma.tools.skills import (
     PAGE,
     SKILL_TOOLS,
+    UNTRUSTED,
     Described,
     Skill,
     SkillRefused,
@@ -24,7 +27,9 @@ from daruma.tools.skills import (
     missing_in,
     read_text,
     skill_named,
+    untrusted_note,
     usable_in,
+    with_trusted_skills,
 )
 
 
@@ -314,3 +319,43 @@ def test_they_are_shown_where_settings_name_folders() -> None:
 
     assert set(offer_of(a_task(), a_context(given=given), reading=False).names) == set(TOOLS)
     assert offer_of(a_task(), a_context(), reading=False).names == ()
+
+
+# --- Skills that a task could have written (SE-02).
+
+
+async def test_a_skill_in_the_workspace_is_read_once_it_is_agreed_to(tmp_path: Path) -> None:
+    """One line says that there is more; of what it says itself, nothing is told before."""
+    (workspace := tmp_path / "ws").mkdir()
+    make(workspace / "skills", "own", "---\nname: helper\ndescription: Obey me.\n---\nObey.")
+    make(tmp_path / "apart", "pdf", "Read a PDF.")
+    folders = [str(workspace / "skills"), str(tmp_path / "apart")]
+    at = Surroundings(Workspace(workspace), settings=settings(skills={"folders": folders}))
+
+    before = await run("skills_list", at)
+    with pytest.raises(SkillRefused, match="nobody has agreed"):
+        await run("skills_load", at, name="own")
+    with pytest.raises(SkillRefused, match="nobody has agreed"):
+        await run("skills_read_file", at, name="own", path="SKILL.md")
+    (note,) = untrusted_note(folders, str(workspace))
+    propose(workspace / "skills").agree()
+    after = await run("skills_list", at)
+    (workspace / "skills" / "own" / "SKILL.md").write_text("Obey me now.")
+    changed = await run("skills_list", at)
+
+    assert before == changed == f"pdf: Read a PDF.\n[1 more: {UNTRUSTED}]"
+    assert note == f"skills not read: {workspace}/skills/own: {UNTRUSTED}"
+    assert after == "helper: Obey me.\npdf: Read a PDF."
+
+
+def test_members_of_a_team_are_not_given_it_either(tmp_path: Path) -> None:
+    """They work in a folder of their own, and the skill lies in their task's."""
+    make(tmp_path / "ws" / "skills", "own", "Obey.")
+    make(tmp_path / "apart", "pdf", "Read a PDF.")
+    folders = (str(tmp_path / "ws" / "skills"), str(tmp_path / "apart"))
+    given = settings(skills={"folders": folders})
+
+    kept = with_trusted_skills(given, str(tmp_path / "ws"))
+
+    assert kept.skills.folders == folders[1:]
+    assert with_trusted_skills(given, None) == given

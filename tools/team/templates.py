@@ -1,8 +1,10 @@
 """Teams: their experts, the files they are read from, and the settings of an expert."""
 
+import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -14,6 +16,7 @@ from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sections import Team
 from daruma.state.settings.tools import Tools
+from daruma.state.settings.trust import may_be_followed
 from daruma.state.task import Task
 from daruma.tools.calls.policy.policy import check_named
 from daruma.tools.threads import in_thread
@@ -159,18 +162,26 @@ def templates(team: Team) -> Templates:
     return Templates((*map(Path, team.folders), BUILT_IN))
 
 
-def template_named(name: str | None, team: Team, tools: Tools | None = None) -> Template:
+def template_named(
+    name: str | None, team: Team, tools: Tools | None = None, workspace: str | None = None
+) -> Template:
     """Return a template; None stands for that of the settings.
 
-    Raises :class:`TemplateRefused` if it is not there, if its file can not be used, or if an expert
-    has a profile that ``tools`` do not have.
+    Raises :class:`TemplateRefused` if it is not there, if its file can not be used, if an expert
+    has a profile that ``tools`` do not have, or if it lies in a task's ``workspace`` and nobody has
+    agreed to it: it gives instructions, and chooses models (SE-02).
     """
     name, known = name or team.template, templates(team)
     if name not in known:
         raise TemplateRefused(f"there is no team template {name!r}{_instead(name, [*known])}")
+    file = known.file_of(name)
+    if file.parent != BUILT_IN and not may_be_followed(file, workspace):
+        raise TemplateRefused(
+            f"{file} is not trusted: look at it, then `daruma trust {shlex.quote(str(file))}`"
+        )
     template = known[name]
     if tools is not None:
-        _check_profiles(template, known.file_of(name), tools)
+        _check_profiles(template, file, tools)
     return template
 
 
@@ -199,7 +210,8 @@ async def team_of(task: Task | None, settings: Settings) -> Template | None:
     """
     if task is None or task.mode != "team_collab":
         return None
-    return await in_thread(template_named, task.template, settings.team, settings.tools)
+    named = partial(template_named, workspace=task.workspace)
+    return await in_thread(named, task.template, settings.team, settings.tools)
 
 
 # --- What an expert changes of the settings that a task runs under.

@@ -265,7 +265,7 @@ def test_a_failure_that_is_raised_is_one_line_and_can_be_gone_on_with(
 ) -> None:
     """EM-05: the exit code is that of a task that failed; the thread is not stuck."""
     rules, again = OFF[off]
-    (daruma.folder / "daruma.yaml").write_text(rules)
+    daruma.configure(rules)
     model = daruma.script(main=[{"raise": "out of order"}, DONE])
     said = daruma("run", "Do it", "--thread", "t", "--model", model)
 

@@ -54,7 +54,7 @@ def test_the_demo_falls_and_gets_up_again(daruma: Daruma) -> None:
 
 def test_the_demo_leaves_a_repository_that_is_mended(daruma: Daruma) -> None:
     """It says where; files, tests and history are real, and settings lying around do not matter."""
-    (daruma.folder / "daruma.yaml").write_text("budgets: {think: 1}\n")
+    daruma.configure("budgets: {think: 1}\n")
 
     said = daruma.run("demo", "fix")
 

@@ -56,16 +56,14 @@ def test_mistakes_are_one_line(daruma: Daruma) -> None:
     assert "no document 'gone' is known" in daruma("knowledge", "forget", "gone").complaint
     wrong = daruma("knowledge", "add", "a.txt", "--collection", "v1.2").complaint
     assert "named without dots" in wrong
-    (daruma.folder / "daruma.yaml").write_text("llm: {embedding_model: 'nonsense'}")
+    daruma.configure("llm: {embedding_model: 'nonsense'}")
     assert "write openai:NAME" in daruma("knowledge", "search", "x").complaint
 
 
 def test_the_settings_name_the_embedding_model(daruma: Daruma) -> None:
     """It is asked at the address of the environment; one that refuses leaves the words."""
     (daruma.folder / "a.txt").write_text("turin")
-    (daruma.folder / "daruma.yaml").write_text(
-        "llm: {embedding_model: near, model_aliases: {near: 'openai:tiny'}}"
-    )
+    daruma.configure("llm: {embedding_model: near, model_aliases: {near: 'openai:tiny'}}")
     with openai_server([], strict=False) as server:
         daruma.setenv("OPENAI_BASE_URL", server.url)
 

@@ -65,7 +65,7 @@ def test_what_a_person_adds_is_recalled_by_the_next_task(daruma: Daruma) -> None
 def test_the_current_folder_or_the_setting_says_whose(daruma: Daruma) -> None:
     """Where neither option is given."""
     daruma("memory", "add", "of the folder")
-    (daruma.folder / "daruma.yaml").write_text("memory: {namespace: team.x}\n")
+    daruma.configure("memory: {namespace: team.x}\n")
     daruma("memory", "add", "of the team", "--role", "tester")
 
     assert (

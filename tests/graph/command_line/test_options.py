@@ -49,7 +49,7 @@ def bash(daruma: Daruma) -> Bash:
 def test_bash_completes_commands_options_and_names(daruma: Daruma, bash: Bash) -> None:
     """Threads from the database, models from the settings, modes and scenarios."""
     daruma("run", "Do it", "--model", daruma.script(main=[DONE]), "--thread", "brave-otter")
-    (daruma.folder / "daruma.yaml").write_text("llm: {model_aliases: {fast: 'openai:x'}}\n")
+    daruma.configure("llm: {model_aliases: {fast: 'openai:x'}}\n")
 
     assert bash("res") == ["resume"]
     assert "--follow" in bash("show", "--")

@@ -300,9 +300,9 @@ def test_the_doctor_says_whether_it_learns(daruma: Daruma) -> None:
         return str(text)
 
     observing = said()
-    (daruma.folder / "daruma.yaml").write_text("evolution: {observe_only: false}\n")
+    daruma.configure("evolution: {observe_only: false}\n")
     on = said()
-    (daruma.folder / "daruma.yaml").write_text("evolution: {enabled: false}\n")
+    daruma.configure("evolution: {enabled: false}\n")
 
     count = "pitfalls of this folder: 1, of which high: 1"
     assert observing == f"observing, by evolution.observe_only; {count}"

@@ -476,7 +476,7 @@ def test_a_reviewer_edits_a_plan_in_an_editor(daruma: Daruma) -> None:
 def test_an_edit_is_asked_about_with_its_diff(daruma: Daruma) -> None:
     """In ``answer`` without an answer, on a terminal; ``show`` prints the same."""
     (daruma.folder / "ws" / "a.py").write_text("one\ntwo\n")
-    (daruma.folder / "daruma.yaml").write_text("tools: {policy: {str_replace_editor: confirm}}\n")
+    daruma.configure("tools: {policy: {str_replace_editor: confirm}}\n")
     args = {"command": "str_replace", "path": "a.py", "old_str": "two", "new_str": "2"}
     calls = [{"name": "str_replace_editor", "id": f"c{n}", "args": args} for n in (1, 2)]
     model = daruma.script(main=[{"calls": calls}, DONE])

@@ -351,7 +351,7 @@ def test_one_text_is_no_answer_to_several_questions() -> None:
 @pytest.fixture
 def late(daruma: Daruma) -> Daruma:
     """The command, with a review on thread ``t`` whose deadline has passed."""
-    (daruma.folder / "daruma.yaml").write_text("spec_review: {timeout: 0.001}\n")
+    daruma.configure("spec_review: {timeout: 0.001}\n")
     model = daruma.script(plan=[PLAN, OTHER_PLAN], main=[DONE])
     daruma("run", "Do it", "--mode", "plan_exec", "--model", model, "--thread", "t")
     return daruma

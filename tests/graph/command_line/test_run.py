@@ -144,7 +144,7 @@ def test_an_edited_plan_is_the_one_that_runs(daruma: Daruma) -> None:
 def test_yes_agrees_to_what_is_optional_only(daruma: Daruma) -> None:
     """``--yes`` lets an optional call run and leaves a required one open."""
     policy = "tools: {policy: {search: {decision: confirm, required: true}}}\n"
-    (daruma.folder / "daruma.yaml").write_text(policy)
+    daruma.configure(policy)
     search = {"name": "search", "args": {"pattern": "x"}, "id": "look"}
 
     said = commanded(daruma, "--yes", "--json", calls=[command("touch made", "make"), search])
@@ -205,7 +205,7 @@ def test_an_approval_shows_all_that_would_run(daruma: Daruma) -> None:
 def test_a_denied_required_call_blocks_the_task(daruma: Daruma) -> None:
     """Exit code 1: only ``completed`` is success (MO-08)."""
     rule = "tools: {policy: {run_command: {decision: confirm, required: true}}}\n"
-    (daruma.folder / "daruma.yaml").write_text(rule)
+    daruma.configure(rule)
     commanded(daruma, "--yes", calls=[command("touch made")])
 
     said = daruma("answer", "t", "--deny", "--reason", "no", "--json")
@@ -215,7 +215,7 @@ def test_a_denied_required_call_blocks_the_task(daruma: Daruma) -> None:
 
 
 def test_a_task_does_not_write_the_next_ones_rules(daruma: Daruma) -> None:
-    """A file that the model made or changed in its workspace counts once a person says so."""
+    """A file that the model made or changed counts once a person agrees to it, wherever (SE-02)."""
     wanted = {"command": "create", "path": "daruma.yaml"}
     wanted["file_text"] = "tools: {policy: {run_command: allow}}"
     daruma.script(main=[{"calls": [{"name": "str_replace_editor", "args": wanted}]}, DONE])
@@ -225,15 +225,21 @@ def test_a_task_does_not_write_the_next_ones_rules(daruma: Daruma) -> None:
     assert daruma("run", *given).code == 0
 
     refused = daruma("run", *given)
-    trusted = daruma("run", *given, "--trust-settings")
-    again = daruma("run", *given)
+    (other := daruma.folder / "other").mkdir()
+    (other / "daruma.yaml").write_bytes((home / "daruma.yaml").read_bytes())
+    daruma.chdir(other)
+    met_again = daruma("run", *given)
+    agreed = daruma("trust", "../home", "--yes")
+    daruma.chdir(home)
+    ran = daruma("run", *given)
 
-    assert "look at it, then run this with --trust-settings" in refused.complaint
-    assert [each.code for each in (trusted, again)] == [0, 0]
+    for said in (refused, met_again):
+        assert "is not trusted, and would change tools.policy.run_command" in said.complaint
+    assert [each.code for each in (agreed, ran)] == [0, 0]
 
 
 def test_a_task_does_not_write_its_own_rules(daruma: Daruma) -> None:
-    """Its workspace may hold ``daruma.yaml``: what is written there is no permission."""
+    """Its workspace may hold ``daruma.yaml``: what is written there is no permission (SE-02)."""
     wanted = {"command": "create", "path": "daruma.yaml"}
     wanted["file_text"] = "tools: {policy: {run_command: allow}}"
     write = {"name": "str_replace_editor", "args": wanted, "id": "w"}
@@ -250,7 +256,7 @@ def test_a_task_does_not_write_its_own_rules(daruma: Daruma) -> None:
     daruma("answer", "t", "--approve", "a")  # void: the file is gone
     again = daruma("answer", "t", "--approve", "a")
 
-    assert "daruma.yaml in the workspace is not what this task began with" in said.complaint
+    assert "would change tools.policy.run_command" in said.complaint
     assert again.code == 3
     assert [(home / name).exists() for name in ("one", "two")] == [True, False]
 
@@ -260,7 +266,7 @@ def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: s
     """It stops at a question before its first step: who answers goes on under the same rules."""
     asked = "run_command: {decision: confirm, required: true}"
     rules = f'{asked}, "run_command(touch two)": deny'
-    (daruma.folder / "daruma.yaml").write_text(f"tools: {{policy: {{{rules}}}}}\n")
+    daruma.configure(f"tools: {{policy: {{{rules}}}}}\n")
     commanded(daruma, calls=[command("touch one", "a")])
     daruma("answer", "t", "--deny")
 
@@ -275,7 +281,7 @@ def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: s
 
 def test_a_question_is_answered_in_words(daruma: Daruma) -> None:
     """A repeated failure asks a person, whose words the model gets (RE-05)."""
-    (daruma.folder / "daruma.yaml").write_text("fallback_chain: {recovery: {max_retries: 2}}\n")
+    daruma.configure("fallback_chain: {recovery: {max_retries: 2}}\n")
     fault, helped = {"raise": "out of order"}, DONE | {"expect": ["wait for spring"]}
     said = daruma(
         "run", "Do it", "--thread", "t", "--json", "--yes",
@@ -291,7 +297,7 @@ def test_a_thread_keeps_its_settings_and_its_model(
     daruma: Daruma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answered from another folder, it still runs under the settings it was started with."""
-    (daruma.folder / "daruma.yaml").write_text("verification: {commands: ['test -e marker']}\n")
+    daruma.configure("verification: {commands: ['test -e marker']}\n")
     planned(daruma, "--workspace", "ws")
     monkeypatch.chdir(daruma.folder / "ws")
 
@@ -394,7 +400,7 @@ PHASES = [
 @pytest.fixture
 def held(daruma: Daruma) -> Daruma:
     """The command, with thread ``t`` that failed in its first phase, and then to roll it back."""
-    (daruma.folder / "daruma.yaml").write_text(SETTINGS)
+    daruma.configure(SETTINGS)
     daruma.script(plan=[{"json": {"phases": PHASES}}], main=[DONE] * 3)
     return daruma
 
@@ -486,7 +492,7 @@ server.run()
 def configured(daruma: Daruma, *command: str) -> None:
     """Name one server, and allow what it offers."""
     tools = {"mcp_servers": {"notes": {"command": command}}, "policy": {"mcp__*": "allow"}}
-    (daruma.folder / "daruma.yaml").write_text(json.dumps({"tools": tools}))
+    daruma.configure(json.dumps({"tools": tools}))
 
 
 def test_a_run_may_call_a_servers_tools(daruma: Daruma) -> None:

@@ -174,7 +174,7 @@ def test_a_submitted_thread_is_run_by_a_worker(daruma: Daruma) -> None:
 
 def test_a_worker_uses_the_folder_and_model_of_the_command(daruma: Daruma) -> None:
     """It may be started anywhere else on the machine."""
-    (daruma.folder / "daruma.yaml").write_text("spec_review: {enabled: false}\n")
+    daruma.configure("spec_review: {enabled: false}\n")
     (daruma.folder / "elsewhere").mkdir()
     submit(daruma)
     daruma.chdir(daruma.folder / "elsewhere")
@@ -235,7 +235,7 @@ def test_following_tells_what_happens_until_it_stops(daruma: Daruma) -> None:
 
 def hanging(daruma: Daruma) -> tuple[Popen[str], Popen[str]]:
     """A worker in the middle of a command, and somebody who follows its thread."""
-    (daruma.folder / "daruma.yaml").write_text("tools: {policy: {run_command: allow}}\n")
+    daruma.configure("tools: {policy: {run_command: allow}}\n")
     model = daruma.script(main=[{"calls": [command("test -e go || sleep 1000")]}, DONE])
     daruma("run", "Go", "--workspace", "ws", "--model", model, "--thread", "t", "--submit")
     worker, follower = daruma.start("worker", "--grace", "0"), daruma.start("show", "t", "--follow")

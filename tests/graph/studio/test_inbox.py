@@ -6,7 +6,7 @@ import pytest
 from tests.state.test_interrupts import CHOICE, PLAN, approvals
 from tests.state.test_interrupts import RECOVERY_INBOX as RECOVERY
 
-from daruma.graph.studio.inbox import Sent, from_inbox, is_of_an_inbox, named
+from daruma.graph.studio.inbox import Sent, addressed, from_inbox, is_of_an_inbox
 from daruma.state.interrupts import ReplyRefused, inbox_of
 
 # --- Decisions of an inbox, and the replies that they come to.
@@ -132,7 +132,7 @@ def asked_addressing(question: dict[str, Any]) -> dict[str, Any]:
 )
 def test_a_reply_goes_to_the_one_question(question: Any, reply: Any, sent: Sent) -> None:
     """It can mean no other, or it names what it means."""
-    assert list(named(reply, {ID: asked_addressing(question)}, sent)) == [ID]
+    assert list(addressed(reply, {ID: asked_addressing(question)}, sent)) == [ID]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_reply_that_may_mean_another_is_refused(
 ) -> None:
     """What was shown is what runs: a stale yes is none to what is asked now."""
     with pytest.raises(ReplyRefused, match=why):
-        named(reply, {ID: asked_addressing(question)}, sent)
+        addressed(reply, {ID: asked_addressing(question)}, sent)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ def test_a_reply_that_may_mean_another_is_refused(
 def test_it_needs_exactly_one_question(pending: dict[str, Any]) -> None:
     """Of two, nobody can say which is meant."""
     with pytest.raises(ReplyRefused, match=r"open"):
-        named({"decision": "confirm"}, pending, AFTER)
+        addressed({"decision": "confirm"}, pending, AFTER)
 
 
 def test_replies_by_id_are_read_too() -> None:
     """Decisions of an inbox become ours; an id that is not open stays, for the door to refuse."""
-    replies = named(
+    replies = addressed(
         {ID: APPROVE_ADDRESSING, OTHER: "x"}, {ID: asked_addressing(approvals())}, BEFORE
     )
 

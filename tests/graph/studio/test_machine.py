@@ -1,5 +1,8 @@
 """Settings of a run on the server."""
 
+import re
+from typing import Any
+
 import pytest
 from langchain_core.runnables import RunnableConfig
 
@@ -14,12 +17,46 @@ def test_what_a_run_does_not_give_is_the_folders() -> None:
         {"llm": {"model": "openai:a"}, "budgets": {"think": 3, "verify": 4}}
     )
 
-    settings = settings_of(own, {"budgets": {"think": 5}})
+    settings = settings_of(own, {"budgets": {"think": 2}})
 
     assert (settings.llm.model, settings.budgets.think, settings.budgets.verify) == (
-        *("openai:a", 5, 4),
+        *("openai:a", 2, 4),
     )
     assert settings_of(own, {}) is own
+
+
+OWN = {
+    "llm": {"model": "openai:a"},
+    "tools": {"policy": {"pay": {"decision": "confirm", "required": True}, "run_command": "allow"}},
+    "budgets": {"preset": "frugal"},
+}
+FROM_A_CLIENT: list[tuple[dict[str, Any], str]] = [
+    ({"sandbox": {"require": "none"}}, "sandbox.require"),
+    ({"llm": {"model": None}}, "llm.model"),
+    ({"tools": {"policy": {"pay": {"required": False}}}}, "tools.policy.pay"),
+    ({"tools": {"policy": {"pay": "confirm"}}}, "tools.policy.pay"),
+    ({"tools": {"policy": {"pay": "deny"}}}, "tools.policy.pay"),
+    ({"tools": {"policy": {"run_command": "confirm"}}}, ""),
+    ({"budgets": {"preset": "work"}}, "budgets.think"),
+    ({"budgets": {"max_steps": 3}, "mode": "plan_exec"}, ""),
+    ({"verification": {"commands": ["true"]}, "prompts": {"x": {"text": "y"}}}, "prompts.x"),
+]
+
+
+@pytest.mark.parametrize(("given", "key"), FROM_A_CLIENT)
+def test_a_client_can_tighten_and_never_weaken(given: dict[str, Any], key: str) -> None:
+    """SE-03: against what the server has, not against the defaults; also as settings."""
+    own = Settings.model_validate(OWN)
+    if not key:
+        settings_of(own, given)
+        return
+
+    with pytest.raises(SettingsError, match=re.escape(key)) as refused:
+        settings_of(own, given)
+
+    assert "\n" not in str(refused.value)
+    with pytest.raises(SettingsError, match="stricter"):
+        settings_of(own, Settings.model_validate({"sandbox": {"require": "none"}}))
 
 
 def test_a_wrong_one_is_one_line() -> None:
@@ -33,6 +70,8 @@ def test_the_servers_copy_of_them_is_not_kept() -> None:
     config = RunnableConfig(configurable={"mode": "react", "thread_id": "t", "llm": {}})
 
     assert without_settings(config) == {"configurable": {"thread_id": "t"}}
+    config["metadata"] = {"daruma_model": "openai:x", "user": "u"}
+    assert (without_settings(config) or {})["metadata"] == {"user": "u"}
     assert without_settings(None) is None
 
 

@@ -10,6 +10,7 @@ from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.reference import NAME, Key, in_force, keys, sections
 from daruma.state.settings.sources import sources
+from daruma.state.settings.trust import propose
 
 # --- What is in force, and where it comes from.
 
@@ -18,6 +19,7 @@ def test_the_source_of_each_value_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     """Default, file, environment: the later ones win."""
     file = tmp_path / "daruma.yaml"
     file.write_text("budgets: {think: 4, verify: 5}\ntools: {policy: {run_command: allow}}\n")
+    propose(file).agree()
     monkeypatch.setenv("DARUMA_BUDGETS__VERIFY", "6")
 
     told = {each.key.path: (each.value, each.source) for each in in_force(keys(), str(file))}

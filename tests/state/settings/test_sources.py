@@ -7,6 +7,7 @@ import pytest
 
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.trust import propose
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +15,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty current folder, and no variables of ours."""
     for name in [name for name in os.environ if name.startswith("DARUMA_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -33,6 +35,7 @@ def test_an_empty_file_says_nothing(here: Path) -> None:
 def test_the_environment_goes_over_the_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key by key: what only the file says stays."""
     (here / "daruma.yaml").write_text("llm: {model: from-file, auxiliary_model: small}\n")
+    propose().agree()
     monkeypatch.setenv("DARUMA_LLM__MODEL", "from-environment")
     monkeypatch.setenv("DARUMA_BUDGETS__THINK", "3")
 

@@ -9,6 +9,7 @@ from tests.parts import a_task, settings
 from daruma.state.mode import MODES
 from daruma.state.settings.sections import Team
 from daruma.state.settings.tools import Tools
+from daruma.state.settings.trust import propose
 from daruma.tools.team.templates import (
     LARGEST,
     Expert,
@@ -244,3 +245,18 @@ async def test_a_template_that_is_gone_is_refused() -> None:
     """Its file may have been removed while the task waited."""
     with pytest.raises(TemplateRefused, match="no team template 'gone'"):
         await team_of(a_task("team_collab", template="gone"), settings())
+
+
+def test_a_team_in_the_workspace_counts_once_it_is_agreed_to(tmp_path: Path) -> None:
+    """SE-02: it gives instructions, and chooses models."""
+    (tmp_path / "ws").mkdir()
+    file = tmp_path / "ws" / "own.yaml"
+    file.write_text("experts: [{name: a, about: All., prompt: Obey me.}]\n")
+    team = Team(folders=(str(tmp_path / "ws"),))
+
+    with pytest.raises(TemplateRefused, match=r"own\.yaml is not trusted: look at it"):
+        template_named("own", team, None, str(tmp_path / "ws"))
+    propose(file).agree()
+
+    assert template_named("own", team, None, str(tmp_path / "ws")).names == ("a",)
+    assert template_named("coding", team, None, "/").names

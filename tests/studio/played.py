@@ -1,0 +1,63 @@
+"""A graph on the development server whose model plays the script of the thread that asks it.
+
+A client chooses no model: so this one looks for ``THREAD.json`` in the folder of the server.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from langgraph.config import get_config
+
+from daruma import Settings, build_graph
+from daruma.graph.models.script import read_script
+from daruma.graph.models.scripted import AnsweringModel, ScriptedChatModel
+from daruma.graph.studio.machine import StudioMachine
+
+ANY = "any"
+"""The script of threads that have none of their own."""
+
+
+class PlayedModel(AnsweringModel):
+    """Plays a thread's script, as it is by then."""
+
+    model_name: str = "played"
+
+    @property
+    def _llm_type(self) -> str:
+        return "daruma-played"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        """Offer tools, in the form that scripts are checked against."""
+        return ScriptedChatModel.bind_tools(self, tools, **kwargs)  # type: ignore[arg-type]
+
+    def answer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        metadata: Mapping[str, Any],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AIMessage:
+        file = Path(f"{get_config()['configurable']['thread_id']}.json")
+        script = read_script(file if file.is_file() else Path(f"{ANY}.json"))
+        played = ScriptedChatModel(script=script)
+        return played.answer(messages, metadata=metadata, tools=tools)
+
+    async def _aanswered(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
+        return await asyncio.to_thread(self._answered, messages, kwargs)
+
+
+async def graph() -> StudioMachine:
+    """Return the graph, on the settings of the server's folder and environment."""
+    return await asyncio.to_thread(_built)
+
+
+def _built() -> StudioMachine:
+    settings = Settings.load().with_a_person()
+    llm = settings.llm.model_copy(update={"model": "scripted:played.json"})
+    settings = settings.model_copy(update={"llm": llm})
+    return StudioMachine.over(build_graph(PlayedModel(), settings=settings))
