@@ -75,6 +75,7 @@ def _render_result(result: CommandResult) -> str:
             parts.append(f"{name}:\n{text.rstrip()}")
     if not result.stdout and not result.stderr:
         parts.append("(no output)")
+    parts += [f"({note})" for note in result.notes]
     if advice := hint(result):
         parts.append(advice)
     return "\n".join(parts)

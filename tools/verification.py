@@ -3,7 +3,6 @@
 import os
 import secrets
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -51,6 +50,7 @@ from daruma.tools.commands.command import (
     killed_for,
     recorded_output,
 )
+from daruma.tools.commands.host_programs import find_in
 from daruma.tools.commands.output import Kept, LiveOutput, live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import CommandRefused
@@ -131,7 +131,7 @@ class Checking:
         path = self._environment()["PATH"]
         for program in programs_of(command):
             place = str(self.root / program) if "/" in program else program
-            if shutil.which(place, path=path) is None:
+            if find_in(path, place) is None:
                 return program
         return ""
 
@@ -421,7 +421,7 @@ def _plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
 
     A pytest of the workspace's own environment loads what is installed there (VE-09).
     """
-    found = shutil.which("pytest", path=path)
+    found = find_in(path, "pytest")
     own = Path(sys.executable).parent
     if found is None or Path(found).parent != own or own.is_relative_to(root):
         return False, ()
@@ -447,7 +447,7 @@ def _check(
         command=command,
         passed=passed,
         exit_code=result.exit_code,
-        note=killed_for(result) or note,
+        note="; ".join(filter(None, (killed_for(result) or note, *result.notes))),
         conclusive=conclusive,
         output=recorded_output(result.stdout, result.stderr, hint(result)),
         timed_out=result.timed_out,

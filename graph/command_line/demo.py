@@ -1,6 +1,5 @@
 """The shipped scenarios, and what the demo says beside them."""
 
-import asyncio
 import shlex
 import shutil
 import tempfile
@@ -14,8 +13,7 @@ from daruma.graph.command_line.diagnosis import program_path
 from daruma.graph.command_line.output import Line, Paper
 from daruma.graph.command_line.session import Replies, Stop
 from daruma.state.errors import DarumaError
-from daruma.tools.commands.command import run_in_group
-from daruma.tools.errors import ToolError
+from daruma.tools.commands.host_programs import CannotRun, find_in, run_git
 
 # --- The shipped scenarios: a small repository with a bug, and the script of a model that meets it.
 
@@ -87,7 +85,7 @@ def prepare(scenario: Scenario) -> Path:
     shutil.copytree(
         scenario.folder / "repo", repository, ignore=shutil.ignore_patterns("__pycache__")
     )
-    asyncio.run(_commit(repository))
+    _commit(repository)
     if (notes := scenario.folder / "untracked").is_dir():
         shutil.copytree(notes, repository, dirs_exist_ok=True)
     return repository
@@ -95,16 +93,16 @@ def prepare(scenario: Scenario) -> Path:
 
 def missing_programs(places: str) -> list[str]:
     """Return the programs of the checks that are in none of these places (as in ``PATH``)."""
-    return [name for name in ("pytest", "ruff") if not shutil.which(name, path=places)]
+    return [name for name in ("pytest", "ruff") if not find_in(places, name)]
 
 
-async def _commit(repository: Path) -> None:
+def _commit(repository: Path) -> None:
     for arguments in _HISTORY:
         try:
-            done = await run_in_group(["git", *arguments], cwd=repository, timeout=_GIT_SECONDS)
-        except ToolError:
+            done = run_git(*arguments, folder=repository, seconds=_GIT_SECONDS)
+        except CannotRun:
             return  # there is no git: the demo needs none
-        if not done.passed:
+        if done.returncode:
             return
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sections import Evolution
 from daruma.tools.commands.command import command_environment
+from daruma.tools.commands.host_programs import find_in, find_program
 from daruma.tools.memory.memories import owner_of
 from daruma.tools.sandbox.opening import open_sandbox
 from daruma.tools.sandbox.sandbox import REMEDY, SandboxUnavailable
@@ -161,7 +161,7 @@ async def _sandbox() -> Finding:
 def _programs() -> Iterator[Finding]:
     places = program_path(Path.cwd())
     for name, without in _PROGRAMS.items():
-        found = shutil.which(name, path=places)
+        found = find_program(name) if name == "git" else find_in(places, name)
         yield Finding(name, "ok" if found else "note", found or f"not found: {without}")
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from daruma.graph.command_line.output import Line, Paper, Read, choice, in_foreground
 from daruma.state.errors import DarumaError
+from daruma.tools.commands.host_programs import find_program
 
 # --- What is given as JSON on the command line: a plan in a file, or the arguments of a call.
 
@@ -65,7 +66,7 @@ def edited(text: str, ending: str) -> str:
     file = folder / f"edit{ending}"
     file.write_text(text, encoding="utf-8", newline="")
     try:
-        code = in_foreground([*command, str(file)])
+        code = in_foreground([*command, str(file)], folder=folder)
         after = file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise AnswerRefused(f"{command[0]}: {error}; what was written is in {file}") from None
@@ -83,7 +84,7 @@ def _editor() -> list[str]:
     except ValueError as error:
         raise AnswerRefused(f"EDITOR can not be read ({error}): {named}") from None
     for name in ("nano", "vi"):
-        if found := shutil.which(name):
+        if found := find_program(name):
             return [found]
     raise AnswerRefused("there is no editor: name one in EDITOR")
 

@@ -2,13 +2,13 @@
 
 import os
 import shlex
-import shutil
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import ENOENT
+from pathlib import Path
 from typing import Final, Literal
 
 from rich.console import Console, RenderableType
@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from daruma.graph.command_line.printable import shown
+from daruma.tools.commands.host_programs import find_program, host_environment, run_program
 
 # --- How lines look: on a terminal with colours and hanging indents, elsewhere as plain lines.
 
@@ -141,15 +142,23 @@ def cut(lines: Sequence[Line], most: int = MOST) -> list[Line]:
 
 
 def in_foreground(
-    command: Sequence[str], data: bytes | None = None, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    data: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    folder: Path = Path("/"),
 ) -> int:
     """Run a program, give it ``data`` to read, and return its exit code.
 
-    Ctrl-C is meant for it alone meanwhile: what it does with that is its own matter. Raises
-    :class:`OSError` where it can not be started.
+    Ctrl-C is meant for it alone meanwhile: what it does with that is its own matter. It may not be
+    one of the workspace's, and is started in a ``folder`` where no workspace can leave settings for
+    it (SE-01). Raises :class:`OSError` where it can not be started.
     """
+    found = find_program(command[0])
+    if found is None:
+        raise FileNotFoundError(ENOENT, "it is not there, or lies in the workspace", command[0])
+    own = env or host_environment()
     with _interrupts_left_alone():
-        return subprocess.run(command, input=data, check=False, env=env).returncode
+        return run_program([found, *command[1:]], input=data, env=own, cwd=folder).returncode
 
 
 @contextmanager
@@ -180,7 +189,7 @@ def _pager() -> list[str]:
     with suppress(ValueError):  # a quote that is never closed
         if named := shlex.split(os.environ.get("PAGER", "")):
             return named
-    found = shutil.which("less")
+    found = find_program("less")
     return [found] if found else []
 
 
@@ -188,7 +197,7 @@ def _shown_in(command: Sequence[str], text: str) -> bool:
     options = {"LESS": "-R", "LESSCHARSET": "utf-8"}  # what is set already counts before these
     data = text.encode("utf-8", "replace")
     try:
-        code = in_foreground(command, data, options | dict(os.environ))
+        code = in_foreground(command, data, options | host_environment())
     except OSError:
         return False
     return code in (0, -signal.SIGINT)  # one that Ctrl-C ended has been looked at

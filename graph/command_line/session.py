@@ -194,7 +194,8 @@ class Session:
             kept = await self.keepsake(postgres)
             settings, model = kept.settings(), self.model or kept.model
             settings = settings.with_a_person() if self.person else settings
-            tools = await mcp_tools(settings.tools.mcp_servers)
+            here = Path(self.workspace or kept.folder)
+            tools = await mcp_tools(settings.tools.mcp_servers, here)
             store = postgres.store_for(settings.llm)
             graph = build_graph(model, tools, settings, postgres, store=store)
             snapshot = await graph.aget_state(self._config())

@@ -4,6 +4,7 @@ import asyncio
 import json as json_format
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -64,7 +65,7 @@ def graph_for(postgres: Postgres) -> GraphOf:
     async def make(metadata: Mapping[str, Any]) -> Machine:
         kept = Keepsake.of(metadata)
         settings = kept.settings()
-        tools = await mcp_tools(settings.tools.mcp_servers)
+        tools = await mcp_tools(settings.tools.mcp_servers, Path(workspace or kept.folder))
         store = postgres.store_for(settings.llm)
         return build_graph(kept.model, tools, settings, postgres, store=store)
 

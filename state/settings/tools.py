@@ -141,12 +141,17 @@ class McpServer(Section):
     """Where an MCP server is: a program to start, or an address. Exactly one of the two."""
 
     command: tuple[str, ...] = Field(default=(), description="Program and arguments, over stdio.")
+    cwd: str | None = Field(
+        default=None, description="Folder that the program runs in, as a whole path; null: /."
+    )
     url: str | None = Field(default=None, description="Address, over streamable HTTP.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if bool(self.command) == bool(self.url):
             raise ValueError("an MCP server needs a command or a url, one of them")
+        if self.cwd is not None and not self.cwd.startswith("/"):
+            raise ValueError("cwd has to be a whole path")
         return self
 
 

@@ -3,12 +3,14 @@
 Each call has a session of its own: a server over stdio is started for it, and ended after it."""
 
 import asyncio
+import os
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from langchain_core.tools import BaseTool
@@ -19,7 +21,10 @@ from daruma.state.settings import Settings
 from daruma.state.settings.tools import McpServer
 from daruma.tools.calls.langchain import KEPT
 from daruma.tools.calls.tool import Effect, Surroundings, Tool
+from daruma.tools.commands.host_programs import find_program, search_path
 from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.files.own_files import add_own
+from daruma.tools.threads import to_thread
 
 if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
@@ -40,8 +45,14 @@ class McpUnavailable(DarumaError):
     """Raised when a server's tools can not be had; names the server and what to do."""
 
 
-async def mcp_tools(servers: Mapping[str, McpServer | Mapping[str, Any]]) -> list[BaseTool]:
+async def mcp_tools(
+    servers: Mapping[str, McpServer | Mapping[str, Any]], workspace: Path | None = None
+) -> list[BaseTool]:
     """Ask each server for its tools, which are named ``mcp__SERVER__TOOL``.
+
+    Its program is none of the ``workspace`` (without one: of the current folder), where tasks work,
+    and runs in / unless the server has a folder by name; what it runs from can not be written by
+    tasks of this process from then on (SE-01, SE-05).
 
     A server is written as in the settings: ``{"command": [...]}`` or ``{"url": ...}``. Raises
     :class:`~daruma.state.settings.errors.SettingsError` for one that is neither, and
@@ -49,7 +60,7 @@ async def mcp_tools(servers: Mapping[str, McpServer | Mapping[str, Any]]) -> lis
     answer within ``START_SECONDS``.
     """
     known = Settings.model_validate({"tools": {"mcp_servers": dict(servers)}}).tools.mcp_servers
-    loads = (_load(name, server) for name, server in known.items())
+    loads = (_load(name, server, workspace) for name, server in known.items())
     found = await asyncio.gather(*loads, return_exceptions=True)
     tools: list[BaseTool] = []
     for each in found:
@@ -59,7 +70,7 @@ async def mcp_tools(servers: Mapping[str, McpServer | Mapping[str, Any]]) -> lis
     return tools
 
 
-async def _load(name: str, server: McpServer) -> list[BaseTool]:
+async def _load(name: str, server: McpServer, workspace: Path | None) -> list[BaseTool]:
     try:
         # For its servers' errors the library keeps the stderr that it finds when it is imported: in
         # a notebook or under a test that may be no file.
@@ -71,21 +82,77 @@ async def _load(name: str, server: McpServer) -> list[BaseTool]:
         ) from error
     try:
         async with asyncio.timeout(START_SECONDS):
-            tools = await load_mcp_tools(None, connection=_connection(server), server_name=name)
+            connection = await to_thread(_connection, name, server, workspace)
+            tools = await load_mcp_tools(None, connection=connection, server_name=name)
     except Exception as error:
         where = server.command[0] if server.command else urlsplit(server.url or "").hostname
         raise McpUnavailable(
-            f"the MCP server {name!r} ({where}) can not be used: {_reason(error)}; correct or "
-            f"remove tools.mcp_servers.{name}"
+            f"the MCP server {name!r} ({where}) can not be used: {_reason(error)}"
+            f"{_about_paths(server)}; correct or remove tools.mcp_servers.{name}"
         ) from error
     return [each.model_copy(update={"name": f"mcp__{name}__{each.name}"}) for each in tools]
 
 
-def _connection(server: McpServer) -> "Connection":
+def _connection(name: str, server: McpServer, workspace: Path | None) -> "Connection":
     if server.url:
         return {"transport": "streamable_http", "url": server.url}
-    command, *args = server.command
-    return {"transport": "stdio", "command": command, "args": args}
+    here, folder = Path(os.path.realpath(workspace or Path.cwd())), Path(server.cwd or "/")
+    program = find_program(server.command[0], here)
+    if program is None:
+        raise FileNotFoundError("No such program outside of the workspace")
+    places = server_places([program, *server.command[1:]], folder)
+    if inside := [each for each in places if here.is_relative_to(each)]:
+        raise PermissionError(
+            f"it lies in the workspace's own folder {inside[0]}: move it to another"
+        )
+    env = {"PATH": os.pathsep.join(search_path(here))}
+    if here.is_relative_to(folder) and folder != Path("/"):
+        env["PYTHONSAFEPATH"] = "1"  # asked for by name: but no module is taken from there
+    elif server.cwd:
+        places.add(folder)
+    add_own(places | {Path(os.path.realpath(each)) for each in places}, f"the MCP server {name!r}")
+    args = [*server.command[1:]]
+    return {"transport": "stdio", "command": program, "args": args, "cwd": folder, "env": env}
+
+
+_PROGRAM_ENDS: Final = (
+    ".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".sh", ".rb", ".pl",
+    ".php", ".lua", ".jar", ".exs", ".dll", ".wasm",
+)  # fmt: skip
+_NAMES_FOLDER: Final = frozenset({
+    "--directory", "--project", "--prefix", "--cwd", "--package-dir", "-C",
+})  # fmt: skip
+"""Options of ``uv``, ``npm`` and their kin behind which the folder of a program stands."""
+
+
+def server_places(command: Sequence[str], folder: Path) -> set[Path]:
+    """Return what a server runs from: the folders of its program and scripts, as far as named.
+
+    What it works on, such as a database, is not among them.
+    """
+    found = set()
+    before = ""
+    for number, word in enumerate(command):
+        option, _, value = word.partition("=") if word.startswith("-") else ("", "", word)
+        path = folder / (value or word)
+        if (option or before) in _NAMES_FOLDER and value and os.path.isdir(path):  # noqa: PTH112 - no error for a long word
+            found.add(path)
+        elif os.path.isfile(path) and (  # noqa: PTH113 - as above
+            number == 0 or _is_program(path)
+        ):
+            found |= {path.parent, Path(os.path.realpath(path)).parent}
+        before = word
+    return found - {Path("/")}
+
+
+def _is_program(path: Path) -> bool:
+    return path.name.lower().endswith(_PROGRAM_ENDS) or os.access(path, os.X_OK)
+
+
+def _about_paths(server: McpServer) -> str:
+    if server.cwd or not any(os.path.isfile(word) for word in server.command[1:]):  # noqa: PTH113
+        return ""
+    return " (it is started in /: write paths whole, or set cwd)"
 
 
 def is_mcp_tool(tool: BaseTool) -> bool:

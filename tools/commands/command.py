@@ -191,7 +191,7 @@ class CommandResult:
 
     `stdout` and `stderr` hold the beginning and the end of the output; `truncated` if the middle
     is missing. `sandbox` names what confined the command, `not_covered` what that does not stop;
-    `stopped_by` says which limit it was killed for.
+    `stopped_by` says which limit it was killed for, `notes` what it left behind in repositories.
     """
 
     command: str
@@ -204,6 +204,7 @@ class CommandResult:
     sandbox: str
     not_covered: tuple[str, ...] = ()
     stopped_by: Excess = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -310,10 +311,12 @@ def _run(order: _Order, stopped: int) -> CommandResult:
     ):
         watchdog = Watchdog(group.pid, confinement.limits)
         seen = watch(group, stopped, began + order.timeout, order.limit, watchdog, order.live)
-    return _result(order, seen, time.monotonic() - began)
+    return _result(order, seen, time.monotonic() - began, launch.notes)
 
 
-def _result(order: _Order, seen: Watched, seconds: float) -> CommandResult:
+def _result(
+    order: _Order, seen: Watched, seconds: float, notes: Sequence[str] = ()
+) -> CommandResult:
     limit_hit = seen.ending if seen.ending in ("memory", "processes") else ""
     return CommandResult(
         command=order.text,
@@ -326,6 +329,7 @@ def _result(order: _Order, seen: Watched, seconds: float) -> CommandResult:
         sandbox=order.confinement.level,
         not_covered=order.confinement.not_covered,
         stopped_by=limit_hit,
+        notes=tuple(notes),
     )
 
 
@@ -408,7 +412,7 @@ def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
         not_covered=result.not_covered,
         stopped_by=result.stopped_by,
         passed=result.passed,
-        note=result.note if isinstance(result, Check) else "",
+        note=result.note if isinstance(result, Check) else "; ".join(result.notes),
         output="" if purpose == "tool" else recorded_output(*_said(result)),
         violation=killed or missed_network(result),
     )

@@ -3,16 +3,22 @@
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Self
 
+from daruma.tools.commands.host_programs import (
+    NOTHING,
+    PIPE,
+    Started,
+    TakesTooLong,
+    start_program,
+)
 from daruma.tools.errors import CommandRefused
 
 # --- How one command is started and ended: what a level of confinement has to say about it.
@@ -52,7 +58,8 @@ class Launch:
     """A command as it is started. ``fds`` are inherited; ``started`` is told its id once it runs.
 
     ``end`` ends what the killing of the process group would miss, and waits for that. ``guarded``:
-    a guard has to end it when this process is killed.
+    a guard has to end it when this process is killed. ``notes`` are complete once it is left: what
+    there is to tell of what the command left behind.
     """
 
     argv: tuple[str, ...]
@@ -61,6 +68,7 @@ class Launch:
     started: Callable[[int], None] = _nothing
     end: Callable[[], None] = _nothing
     guarded: bool = True
+    notes: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -202,14 +210,14 @@ class ProcessGroup:
         self._launch = launch or Launch(tuple(argv), env)
         self._guard = _start_guard() if self._launch.guarded else None
         try:
-            self._leader = subprocess.Popen(
+            self._leader = start_program(
                 argv,
                 cwd=cwd,
                 env=env,
                 pass_fds=self._launch.fds,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdin=NOTHING,
+                stdout=PIPE,
+                stderr=PIPE,
                 start_new_session=True,
                 bufsize=0,
             )
@@ -286,20 +294,20 @@ class ProcessGroup:
                 time.sleep(0.001)
 
     def _reap(self) -> int | None:
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(TakesTooLong):
             return self._leader.wait(REAP_SECONDS)
         return None
 
 
-def _start_guard() -> "subprocess.Popen[bytes]":
+def _start_guard() -> Started:
     try:
-        return subprocess.Popen(
+        return start_program(
             ["/bin/sh", "-c", GUARD],
             cwd="/",
             env={},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdin=PIPE,
+            stdout=NOTHING,
+            stderr=NOTHING,
             start_new_session=True,
             bufsize=0,
         )

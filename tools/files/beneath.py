@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
+from daruma.tools.files.own_files import refuse_own
 from daruma.tools.files.paths import Parts, explained, parts_beneath, refuse_git, shown
 
 # --- Two ways to open a path so that it can not leave a directory, also while others rename in it.
@@ -248,6 +249,7 @@ class FilesBeneath:
         """Put `data` in place of an existing file, atomically; a link's target is what changes."""
         _refuse_oversized(path, len(data))
         with explained(path), self._regular(path) as (fd, at), self._parent(at) as parent:
+            self._refuse_kept(at)
             replace_entry(parent, at[-1], data, like=os.fstat(fd))
 
     def create(self, path: str, data: bytes) -> None:
@@ -256,12 +258,14 @@ class FilesBeneath:
         parts = self._named(path)
         with explained(path):
             self._make_directories(parts[:-1])
-            with self.opened(parts[:-1], DIRECTORY) as (parent, _):
+            with self.opened(parts[:-1], DIRECTORY) as (parent, at):
+                self._refuse_kept((*at, parts[-1]))
                 create_entry(parent, parts[-1], data)
 
     def delete(self, path: str) -> None:
         """Remove a regular file."""
         with explained(path), self._regular(path) as (_, at), self._parent(at) as parent:
+            self._refuse_kept(at)
             os.unlink(at[-1], dir_fd=parent)
             os.fsync(parent)
 
@@ -281,6 +285,13 @@ class FilesBeneath:
                 os.close(fd)
         finally:
             os.close(root)
+
+    def _refuse_kept(self, location: Parts) -> None:
+        """Raise PathRefused for what Daruma runs from, and parts of repositories (SE-05)."""
+        refuse_own(self.root, location)
+        for depth in range(len(location)):
+            if _would_be_repository(self.root.joinpath(*location[:depth]), location[depth]):
+                refuse_git((*location, ".git"))
 
     @contextmanager
     def _regular(self, path: str) -> Iterator[tuple[int, Parts]]:
@@ -304,12 +315,21 @@ class FilesBeneath:
 
     def _make_directories(self, parts: Parts) -> None:
         for depth in range(1, len(parts) + 1):
-            with self.opened(parts[: depth - 1], DIRECTORY) as (parent, _):
+            with self.opened(parts[: depth - 1], DIRECTORY) as (parent, at):
+                self._refuse_kept((*at, parts[depth - 1]))
                 try:
                     os.mkdir(parts[depth - 1], dir_fd=parent)
                 except FileExistsError:
                     continue
                 os.fsync(parent)
+
+
+_REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
+"""What git takes a folder with these for: it reads settings and hooks there, whatever its name."""
+
+
+def _would_be_repository(folder: Path, name: str) -> bool:
+    return all(each == name or os.path.lexists(folder / each) for each in _REPOSITORY)
 
 
 def _refuse_oversized(path: str, size: int) -> None:

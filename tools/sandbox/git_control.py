@@ -164,12 +164,18 @@ class Repositories:
         """Return the folders (or files) that git keeps its own in, relative to the workspace."""
         first = self._first.get(workspace)
         if first is None:
-            first = tuple(islice(_found(workspace, FIRST_LOOK), MOST))
+            first = tuple(islice(find_repositories(workspace, FIRST_LOOK), MOST))
             return self._first.setdefault(workspace, first)
-        return tuple(dict.fromkeys([*first, *islice(_found(workspace, LOOKED_AT), MOST)]))
+        return tuple(
+            dict.fromkeys([*first, *islice(find_repositories(workspace, LOOKED_AT), MOST)])
+        )
 
 
-def _found(workspace: Path, most: int) -> Iterator[Path]:
+def find_repositories(workspace: Path, most: int) -> Iterator[Path]:
+    """Yield where git keeps its own, relative to the workspace; ``most`` folders are looked into.
+
+    They are folders, or files that name one; the nearest come first.
+    """
     for at, names in _folders(workspace, Path(), most):
         if names.keys() >= _BARE:
             yield at
@@ -193,9 +199,8 @@ def _folders(workspace: Path, top: Path, most: int) -> Iterator[tuple[Path, dict
         at, most = waiting.popleft(), most - 1
         names = _names(workspace / at)
         yield at, names
-        waiting += [
-            at / name for name in sorted(names) if names[name] and name not in _NOT_LOOKED_INTO
-        ]
+        folders = [name for name, folder in names.items() if folder]
+        waiting += [at / name for name in sorted(folders) if name not in _NOT_LOOKED_INTO]
 
 
 def _names(folder: Path) -> dict[str, bool]:

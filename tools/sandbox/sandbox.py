@@ -1,7 +1,6 @@
 """The one door for commands: a level of confinement, what it leaves open, how it is described."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from daruma.tools.commands.command import LIMIT, CommandResult, missed_network, 
 from daruma.tools.commands.output import LiveOutput
 from daruma.tools.commands.process import Asked, Confinement, Launch, Limits
 from daruma.tools.errors import CommandRefused
+from daruma.tools.files.own_files import own_around, own_in
 from daruma.tools.sandbox.mounts import BESIDE, seen, within
 from daruma.tools.threads import to_thread
 
@@ -36,26 +36,28 @@ class SandboxUnavailable(DarumaError):
 
 # --- What a workspace holds that a level can not keep from commands: it is said with every result.
 
-PROGRAM: Final = Path(__file__).resolve().parents[2]
-"""Where Daruma's modules lie: in a checkout its root, else a folder of site-packages."""
-
-OWN_PROGRAM: Final = "Daruma's own program, which lies in the workspace"
 SECRETS: Final = "secrets that lie in the workspace"
 
 
 def open_in(workspace: Path, level: Level) -> tuple[str, ...]:
     """Return what is open in this workspace only.
 
-    At level namespace the interpreter's folders are mounted to be read only, and secret places
-    hidden; Landlock can allow or deny nothing in a folder that may be written.
+    At level namespace secret places are hidden; Landlock can allow or deny nothing in a folder that
+    may be written. For the same reason it is refused there what namespaces mount to be read only:
+    a workspace that holds what Daruma itself runs from (SE-05). Raises
+    :class:`~daruma.tools.errors.CommandRefused` for it, and where nothing could be written.
     """
     if level == "none":
         return ()
-    folders = {Path(sys.prefix), Path(sys.base_prefix)}
-    inside = {each for each in folders if each != workspace and within(each, [workspace])}
-    kept = inside if level == "namespace" else set()
-    own = any(within(each, [workspace]) and not within(each, kept) for each in (PROGRAM, *folders))
-    return (*((OWN_PROGRAM,) if own else ()), *_secrets(workspace, level))
+    why = own_around(workspace)
+    if not why and level != "namespace":
+        inside = next(iter(own_in(workspace).items()), None)
+        why = f"{inside[1]} lies in it, {inside[0]}" if inside else ""
+    if why:
+        raise CommandRefused(
+            f"no command can be run in {workspace} at level {level}: {why}; keep that elsewhere"
+        )
+    return _secrets(workspace, level)
 
 
 def _secrets(workspace: Path, level: Level) -> tuple[str, ...]:
@@ -136,7 +138,7 @@ class Sandbox:
 # --- What a model is told of the sandbox: that a limit was hit, or may be what was in the way.
 
 _PLACES: Final = {
-    "namespace": "the workspace (but .git/hooks, .git/config and .git/info) and /tmp",
+    "namespace": "the workspace (but git's hooks and settings, and what Daruma runs from) and /tmp",
     "landlock": "the workspace and $TMPDIR",
 }
 

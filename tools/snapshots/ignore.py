@@ -1,119 +1,54 @@
-"""Reading the ignore rules of a workspace as they are now, by its files and by git."""
+"""Reading the ignore rules of a workspace as they are now, by its files, and git's index."""
 
 import os
 import re
-import shutil
-import stat
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from daruma.state.data_dir import data_dir
+from daruma.tools.commands.host_programs import CannotRun, run_git
 from daruma.tools.files.paths import Parts
+from daruma.tools.files.repository import common_folder, content_of, read_index, repository_above
 from daruma.tools.snapshots.ignore_patterns import Rules, Scopes, Source, latin, lines_of
 from daruma.tools.snapshots.outcome import directory_opened
 
-# --- Finding a repository's own folder, and the patterns that git reads outside of the files.
+# --- The patterns that git reads outside of ignore files; git itself is not run in a workspace.
 
-_LARGEST: Final = 1024 * 1024
-"""Bytes; git's own files of patterns and pointers are never near that."""
-
-
-def repository_above(workspace: Path) -> Path | None:
-    """Return the nearest folder, from the workspace upwards, that holds a ``.git``."""
-    return next((each for each in (workspace, *workspace.parents) if is_there(each / ".git")), None)
-
-
-def excluded_in(repository: Path) -> tuple[str, ...]:
-    """Return the patterns of a repository's ``info/exclude``."""
-    return patterns_in(_common_folder(repository / ".git") / "info" / "exclude")
+_OF_THE_USER: Final = ("config", "-z", "--type=path", "--get", "core.excludesFile")
+_OF_A_FILE: Final = ("config", "--file", "-", "--no-includes", *_OF_THE_USER[1:])
 
 
 def patterns_in(path: Path, folder: int | None = None) -> tuple[str, ...]:
     """Return the patterns of a file; none where it is not there, no file, or may not be read."""
-    return lines_of(_content(path, folder))
+    return lines_of(content_of(path, folder))
 
 
-def is_there(path: Path) -> bool:
-    """Say whether a name is there, also where it may not be looked at."""
-    try:
-        path.lstat()
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
-
-
-def _common_folder(git: Path) -> Path:
-    """Return where a worktree's or submodule's repository keeps what all its worktrees share."""
-    pointer = _content(git).strip()
-    own = git.parent / os.fsdecode(pointer[8:]) if pointer.startswith(b"gitdir: ") else git
-    common = _content(own / "commondir").strip()
-    return own / os.fsdecode(common) if common else own
-
-
-def _content(path: Path, folder: int | None = None) -> bytes:
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    try:
-        fd = os.open(path, flags | (os.O_NOFOLLOW if folder is not None else 0), dir_fd=folder)
-    except (OSError, ValueError):
-        return b""
-    try:
-        status = os.fstat(fd)
-        regular = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST
-        return os.read(fd, _LARGEST) if regular else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
-
-
-# --- What only git can tell of a workspace; it writes nothing, and where it fails it tells nothing.
-
-_READ_ONLY: Final = (
-    "--no-optional-locks",
-    "--literal-pathspecs",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-)
-_SECONDS: Final = 30
-
-
-def tracked_but_ignored(folder: Path) -> tuple[str, ...]:
-    """Return the files beneath a folder that git tracks though its own rules ignore them."""
-    told = _git(folder, "ls-files", "-ci", "--exclude-standard", "-z")
-    return tuple(os.fsdecode(each) for each in told.split(b"\0") if each)
+def excluded_in(repository: Path) -> tuple[str, ...]:
+    """Return the patterns of a repository's ``info/exclude``."""
+    return patterns_in(common_folder(repository / ".git") / "info" / "exclude")
 
 
 def excludes_file(folder: Path) -> Path:
-    """Return the file of patterns that hold in all of the user's repositories."""
-    told = _git(folder, "config", "-z", "--type=path", "--get", "core.excludesFile")
-    if found := told.rstrip(b"\0"):
+    """Return the file of patterns that the repository around a folder names, else the user's own.
+
+    The repository's settings are given to git as a text, of which nothing is included.
+    """
+    repository = repository_above(folder)
+    settings = content_of(common_folder(repository / ".git") / "config") if repository else b""
+    own = b"excludesfile" in settings.lower()
+    if found := (own and _told(*_OF_A_FILE, data=settings)) or _told(*_OF_THE_USER):
         return folder / os.fsdecode(found)
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - Path.expanduser raises without a home
     return Path(home) / "git" / "ignore"
 
 
-def _git(folder: Path, *arguments: str) -> bytes:
-    git = shutil.which("git")
-    if git is None:
-        return b""
-    environment = {name: each for name, each in os.environ.items() if not name.startswith("GIT_")}
+def _told(*arguments: str, data: bytes = b"") -> bytes:
     try:
-        done = subprocess.run(
-            [git, *_READ_ONLY, *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+        done = run_git(*arguments, folder=Path("/"), data=data, own_settings=True)
+    except CannotRun:
         return b""
-    return done.stdout if done.returncode == 0 else b""
+    return done.stdout.rstrip(b"\0") if done.returncode == 0 else b""
 
 
 # --- Reading the ignore rules of a workspace as they are now.
@@ -134,7 +69,8 @@ def frozen(top: int, workspace: Path, exclude: Sequence[str] = ()) -> Rules:
         freezing.scopes.add(Source("", last, last=True))
     freezing.inner()
     scopes = freezing.scopes
-    return Rules(tuple(scopes.sources), frozenset(freezing.found), frozenset(scopes.tracked))
+    tracked = frozenset(each for each in freezing.tracked if scopes.ignored(each))
+    return Rules(tuple(scopes.sources), frozenset(freezing.found), tracked)
 
 
 class _Freezing:
@@ -146,6 +82,7 @@ class _Freezing:
         self.everywhere = patterns_in(excludes_file(workspace))
         self.scopes = Scopes()
         self.found: set[str] = set()
+        self.tracked: set[str] = set()
 
     def outer(self) -> None:
         """Add what holds in all of the workspace."""
@@ -159,7 +96,8 @@ class _Freezing:
             if source.lines:
                 self.scopes.add(source)
         if repository:
-            self.scopes.track(tracked_but_ignored(self.workspace))
+            inside = self.workspace.relative_to(repository)
+            self._index(repository, "".join(f"{part}/" for part in inside.parts))
 
     def own_data(self) -> tuple[str, ...]:
         """Return the pattern of Daruma's data where it lies inside of the workspace."""
@@ -201,7 +139,14 @@ class _Freezing:
         base = latin("/".join(path))
         self.scopes.add(Source(base, self.everywhere, alone=True))
         self.scopes.add(Source(base, excluded_in(folder)))
-        self.scopes.track("/".join((*path, each)) for each in tracked_but_ignored(folder))
+        self._index(folder, "", "/".join(path) + "/")
+
+    def _index(self, repository: Path, lead: str, base: str = "") -> None:
+        """Note what is tracked beneath ``lead``: folders with such files are looked into."""
+        files = (each for each in read_index(repository / ".git").files if each.startswith(lead))
+        found = {base + each.removeprefix(lead) for each in files}
+        self.scopes.look_into(found)
+        self.tracked |= found
 
 
 def _above(workspace: Path, repository: Path) -> list[Source]:

@@ -198,10 +198,19 @@ class Scopes:
 
     def track(self, paths: Iterable[str]) -> None:
         """Add files that count though a pattern fits them."""
+        new = set(paths)
+        self.tracked |= new
+        self.look_into(new)
+
+    def look_into(self, paths: Iterable[str]) -> None:
+        """Leave no directory alone that is on the way to one of these files."""
         for path in paths:
             split = tuple(path.split("/"))
-            self.tracked.add(path)
             self._above_tracked.update(split[:size] for size in range(1, len(split)))
+
+    def ignored(self, path: str) -> bool:
+        """Say whether patterns fit a file, tracked or not, or a directory above it."""
+        return self._ignored(tuple(path.split("/")), directory=False)
 
     def outside(self, path: Parts, *, directory: bool) -> bool:
         """Say whether a path is left alone, given that the directories above it are not."""

@@ -2,15 +2,14 @@
 
 import hashlib
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias, TypeVar
 
+from daruma.tools.commands.host_programs import CannotRun, Ended, run_git
 from daruma.tools.snapshots.outcome import HERE, Entry, Kind, Tree
-from daruma.tools.team.worktree import git_environment
 
 # --- A state of a workspace as one flat map, and what a member's work has changed in it.
 
@@ -102,27 +101,19 @@ def merge_text(
         for name, data in (("mine", mine), ("base", base), ("theirs", theirs)):
             (place / name).write_bytes(data)
         marks = (item for label in (labels[0], "before", labels[1]) for item in ("-L", label))
-        done = _run(["git", "merge-file", "-p", *marks, "mine", "base", "theirs"], place)
+        done = _merge_file(place, *marks, "mine", "base", "theirs")
     if not 0 <= done.returncode < _ERROR:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["it failed"]
         raise NotMerged(f"git merge-file: {said[-1][:200]}")
     return TextMerge(done.stdout, clean=done.returncode == 0)
 
 
-def _run(argv: list[str], folder: Path) -> "subprocess.CompletedProcess[bytes]":
+def _merge_file(folder: Path, *arguments: str) -> Ended:
     try:
-        return subprocess.run(
-            argv,
-            cwd=folder,
-            env=git_environment(folder),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        return run_git("merge-file", "-p", *arguments, folder=folder, seconds=SECONDS)
     except FileNotFoundError:
         raise NotMerged("git is not installed, which merges texts") from None
-    except (OSError, subprocess.SubprocessError) as error:
+    except CannotRun as error:
         raise NotMerged(f"git merge-file can not be run: {error}") from None
 
 

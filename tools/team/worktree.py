@@ -14,21 +14,21 @@ from typing import Final, Protocol
 
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
-from daruma.tools.commands.command import run_in_group
-from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.namespace import SYSTEM
+from daruma.tools.commands.host_programs import CannotRun, run_git
+from daruma.tools.files.repository import LARGEST_INDEX, common_folder, content_of, own_folder
 from daruma.tools.threads import in_thread
 
 # --- A git repository of its own for a worktree, made from the workspace's, which is only read.
 #
 # It shares nothing with the one it was made from, not even files by hard links: what a command does
-# in there can not reach the user's repository. Nothing of the user's configuration is run, no hook,
-# no filter, no monitor.
+# in there can not reach the user's repository. It is read without git, and its settings are not
+# taken over: whatever a command left there, git does not come near it (SE-01).
 
 SECONDS: Final = 120.0
-"""How long git may take to copy a repository; one of 1 GB takes about 5 s."""
+"""How long git may take to list what is committed."""
 
-_QUIET: Final = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+_SETTINGS: Final = "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n"
+_SHA256: Final = "[extensions]\n\tobjectformat = sha256\n"
 
 
 class _NotCopied(Exception):
@@ -44,8 +44,8 @@ async def copy_repository(workspace: Path, folder: Path) -> str:
     copy = folder.with_name(f".{folder.name}.git")
     try:
         if await in_thread(_is_wanted, workspace, folder):
-            await _copy(workspace, folder, copy)
-    except (_NotCopied, CommandRefused, OSError) as error:
+            await in_thread(_copy, workspace / ".git", folder, copy)
+    except (_NotCopied, OSError) as error:
         await in_thread(shutil.rmtree, folder / ".git", ignore_errors=True)
         return f"git does not work here: {' '.join(str(error).split())[:300]}"
     finally:
@@ -53,13 +53,38 @@ async def copy_repository(workspace: Path, folder: Path) -> str:
     return ""
 
 
-async def _copy(workspace: Path, folder: Path, copy: Path) -> None:
-    await in_thread(shutil.rmtree, copy, ignore_errors=True)
-    cloning = ("clone", "-q", "--local", "--no-hardlinks", "--no-checkout", "--template=", "--")
-    await _git(folder.parent, *cloning, str(workspace), str(copy))
-    await _git(copy, "remote", "remove", "origin")
-    await in_thread(_take_over, workspace / ".git" / "info" / "exclude", copy / ".git", folder)
-    await _git(folder, "reset", "-q", "--mixed", "HEAD")
+def _copy(git: Path, folder: Path, copy: Path) -> None:
+    shutil.rmtree(copy, ignore_errors=True)
+    own, common = own_folder(git), common_folder(git)
+    for name in ("objects", "refs"):
+        shutil.copytree(common / name, copy / name, ignore=_not_of_objects)
+    for source, name in ((own, "HEAD"), (common, "packed-refs"), (common, "shallow")):
+        if data := content_of(source / name, most=LARGEST_INDEX):
+            (copy / name).write_bytes(data)
+    (copy / "info").mkdir()
+    (copy / "info" / "exclude").write_bytes(content_of(common / "info" / "exclude"))
+    given = content_of(common / "config")
+    version = _setting(given, "core.repositoryformatversion") or "0"
+    if not version.isdecimal():
+        raise _NotCopied("the version of the repository can not be read")
+    sha256 = _setting(given, "extensions.objectformat") == "sha256"
+    settings = _SETTINGS.format(version=version) + _SHA256 * sha256
+    (copy / "config").write_text(settings, encoding="utf-8")
+    copy.rename(folder / ".git")
+    _git(folder, "reset", "-q", "--mixed", "HEAD")
+
+
+def _setting(given: bytes, name: str) -> str:
+    """Return what a file of settings says of one; what it includes is not looked at."""
+    reading = ("config", "--file", "-", "--no-includes", "--default=", "--get", name)
+    return _git(Path("/"), *reading, data=given)
+
+
+def _not_of_objects(at: str, names: list[str]) -> list[str]:
+    """Return what is neither file nor folder, and what would have git read elsewhere."""
+    kinds = {name: Path(at, name).lstat().st_mode for name in names}
+    odd = [name for name, mode in kinds.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
+    return [*odd, "alternates", "http-alternates"]
 
 
 def _is_wanted(workspace: Path, folder: Path) -> bool:
@@ -98,41 +123,15 @@ def _look_at_link(git: Path) -> None:
         raise _NotCopied("the repository that .git names does not know of this folder")
 
 
-def _take_over(exclude: Path, git: Path, folder: Path) -> None:
-    if exclude.is_file() and not exclude.is_symlink():
-        (git / "info").mkdir(exist_ok=True)
-        shutil.copyfile(exclude, git / "info" / "exclude", follow_symlinks=False)
-    git.rename(folder / ".git")
-
-
-async def _git(cwd: Path, *arguments: str) -> None:
-    done = await run_in_group(
-        ("git", *_QUIET, *arguments), cwd=cwd, timeout=SECONDS, env=git_environment(cwd)
-    )
-    if done.timed_out:
-        raise _NotCopied(f"git {arguments[0]} took longer than {SECONDS:.0f} s")
-    if not done.passed:
-        said = done.stderr.strip().splitlines() or [f"git {arguments[0]} failed"]
-        raise _NotCopied(said[0])
-
-
-def git_environment(ceiling: Path) -> dict[str, str]:
-    """Return an environment for git in which no configuration but a repository's own counts.
-
-    Repositories above ``ceiling`` are not looked for.
-    """
-    places = [*SYSTEM, *os.environ.get("PATH", "").split(os.pathsep)]
-    return {
-        "PATH": os.pathsep.join(place for place in places if Path(place).is_absolute()),
-        "LC_ALL": "C",
-        "HOME": os.devnull,
-        "GIT_CEILING_DIRECTORIES": str(ceiling.parent),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-    }
+def _git(folder: Path, *arguments: str, data: bytes = b"") -> str:
+    try:
+        done = run_git(*arguments, folder=folder, data=data, seconds=SECONDS)
+    except CannotRun as error:
+        raise _NotCopied(str(error)) from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise _NotCopied(said[0] if said else f"git {arguments[0]} failed")
+    return done.stdout.decode(errors="replace").strip()
 
 
 # --- Where the worktrees of team members lie.

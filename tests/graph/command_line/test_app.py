@@ -49,6 +49,16 @@ def test_every_command_of_the_design_is_there(daruma: Daruma) -> None:
         assert f" {name} " in said.out
 
 
+def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
+    """SE-01: a task may have written there, and `python -m` looks there first."""
+    for name in ("typer", "yaml", "pydantic", "json"):
+        (tmp_path / f"{name}.py").write_text("open('canary', 'w')")
+    argv = [sys.executable, "-m", "daruma", "--version"]
+    subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True)
+
+    assert not (tmp_path / "canary").exists()
+
+
 def test_the_version_is_told(daruma: Daruma) -> None:
     """``--version`` names the program and its version."""
     assert daruma("--version").out.startswith("daruma 0.")

@@ -57,6 +57,24 @@ def test_an_editor_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, ed
         edited("a", ".yaml")
 
 
+@pytest.mark.parametrize("named", ["", "vi", "{work}/bin/vi", "bin/vi"])
+def test_an_editor_is_none_of_the_workspaces(
+    named: str, monkeypatch: pytest.MonkeyPatch, editor: Path, tmp_path: Path
+) -> None:
+    """SE-01, C2: neither by PATH nor by name; it is told as one that is not there."""
+    work = tmp_path / "work"
+    (work / "bin").mkdir(parents=True)
+    editor.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\n")
+    editor.rename(work / "bin" / "vi")
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("PATH", f"{work}/bin:.:bin")
+    monkeypatch.setenv("EDITOR", named.format(work=work))
+    with pytest.raises(AnswerRefused):
+        edited("a", ".yaml")
+
+    assert not (tmp_path / "canary").exists()
+
+
 def test_an_editor_that_can_not_be_read_is_told(
     monkeypatch: pytest.MonkeyPatch, editor: Path
 ) -> None:

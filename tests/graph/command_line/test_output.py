@@ -71,6 +71,27 @@ def test_a_pager_that_can_not_be_read_is_passed_over(monkeypatch: pytest.MonkeyP
     assert "line 299 é" in file.getvalue()
 
 
+@pytest.mark.parametrize("pager", [None, "less", "{work}/.venv/bin/less", ".venv/bin/less"])
+def test_a_pager_is_none_of_the_workspaces(
+    pager: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SE-01, C2: neither by PATH nor by name."""
+    planted = tmp_path / ".venv" / "bin" / "less"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\n")
+    planted.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{planted.parent}:.:.venv/bin:")
+    monkeypatch.delenv("PAGER", raising=False)
+    if pager:
+        monkeypatch.setenv("PAGER", pager.format(work=tmp_path))
+    file = StringIO()
+    paged(Paper(Console(file=file)), LINES)
+
+    assert not (tmp_path / "canary").exists()
+    assert "line 299 é" in file.getvalue()
+
+
 # --- A person's own programs: Ctrl-C is theirs while they have the terminal.
 
 CTRL_C = f"kill -INT {os.getpid()}; kill -INT $$"

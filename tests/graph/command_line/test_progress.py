@@ -451,11 +451,11 @@ def test_ctrl_c_leaves_a_clean_screen(daruma: Daruma) -> None:
 
 def test_a_reviewer_edits_a_plan_in_an_editor(daruma: Daruma) -> None:
     """What was written in $EDITOR is shown, confirmed, and what runs; a bad edit comes back."""
-    editor = daruma.folder / "editor"
+    editor = daruma.folder.with_name(f"{daruma.folder.name}-editor")  # none of the workspace's
     editor.write_text(
         "#!/bin/sh\n"
-        "if test -e once; then sed -i 's/p9/p1/' \"$1\";\n"
-        "else touch once; sed -i 's/- p1/- p9/; s/title: Look/title: Look well/' \"$1\"; fi\n"
+        "if test -e $0.once; then sed -i 's/p9/p1/' \"$1\";\n"
+        "else touch $0.once; sed -i 's/- p1/- p9/; s/title: Look/title: Look well/' \"$1\"; fi\n"
     )
     editor.chmod(0o755)
     daruma.setenv("EDITOR", str(editor))

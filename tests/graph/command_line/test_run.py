@@ -497,8 +497,10 @@ def configured(daruma: Daruma, *command: str) -> None:
 
 def test_a_run_may_call_a_servers_tools(daruma: Daruma) -> None:
     """TL-22: in a process of its own, as a person starts it."""
-    (daruma.folder / "server.py").write_text(SERVER)
-    configured(daruma, sys.executable, "server.py")
+    script = daruma.folder / "servers" / "server.py"
+    script.parent.mkdir()
+    script.write_text(SERVER)
+    configured(daruma, sys.executable, str(script))
     call = {"name": "mcp__notes__write", "args": {"text": "this"}}
     told = DONE | {"expect": ["wrote this"]}
     model = daruma.script(main=[{"calls": [call]}, told])

@@ -1,6 +1,7 @@
 """Tools of MCP servers, with a real server over stdio."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,15 +9,23 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
+from tests.sandboxes import sandbox_at
 
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.tools import McpServer
 from daruma.tools.calls.application_tool import ToolRefused, from_application
-from daruma.tools.calls.mcp import McpUnavailable, is_mcp_tool, mcp_tools, usable_name
+from daruma.tools.calls.mcp import (
+    McpUnavailable,
+    is_mcp_tool,
+    mcp_tools,
+    server_places,
+    usable_name,
+)
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.running import run_within
 from daruma.tools.calls.tool import Surroundings, Tool
-from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.errors import CommandRefused, OutcomeUnknown, PathRefused, ToolError
+from daruma.tools.files.beneath import FilesBeneath
 
 SERVER = """
 import os, time
@@ -217,3 +226,129 @@ def test_long_names_stay_apart() -> None:
 
     assert len(first) == len(second) == 64
     assert first != second
+
+
+# --- What a server is run from is nothing that a task can write.
+
+WHERE = """
+import os, sys
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("where", log_level="ERROR")
+
+@server.tool()
+def where() -> str:
+    "Say where it is run, and what it can import from."
+    return f"{os.getcwd()}\\n" + "\\n".join([*sys.path, *os.environ["PATH"].split(":")])
+
+server.run()
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace, which is the current folder, with a server in it."""
+    work = (tmp_path / "work").resolve()
+    (work / "servers").mkdir(parents=True)
+    (work / "servers" / "where.py").write_text(WHERE)
+    monkeypatch.chdir(work)
+    return work
+
+
+async def started(work: Path, *command: str, **how: Any) -> dict[str, Tool]:
+    tools = await mcp_tools({"where": McpServer(command=command, **how)}, work)
+    return {tool.name: from_application(tool) for tool in tools}
+
+
+async def test_a_server_does_not_run_in_the_workspace(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SE-01, SE-05, H6: it imports nothing from there, and finds no program there."""
+    monkeypatch.setenv("PATH", f"{work}/.venv/bin:.::{os.environ['PATH']}")
+    tools = await started(work, sys.executable, str(work / "servers" / "where.py"))
+    folder, *places = (await call(tools["mcp__where__where"])).splitlines()
+
+    assert folder == "/"
+    assert [place for place in places if place.startswith(str(work))] == [str(work / "servers")]
+    assert not {"", "."} & {*places}
+
+
+def modules_in(work: Path) -> list[str]:
+    return sorted(str(each.relative_to(work)) for each in work.rglob("*.py"))
+
+
+@pytest.mark.parametrize("level", ["editor", "namespace"])
+async def test_what_lies_beside_a_servers_script_can_not_be_written(level: str, work: Path) -> None:
+    """H6: the next call would run it outside."""
+    tools = await started(work, sys.executable, str(work / "servers" / "where.py"))
+    if level == "editor":
+        with pytest.raises(PathRefused, match="is part of the MCP server 'where'"):
+            FilesBeneath(work).create("servers/mcp.py", b"evil")
+    else:
+        attack = (
+            "echo evil > servers/mcp.py; mv servers old; cp -r old servers; touch servers/mcp.py"
+        )
+        await sandbox_at("namespace").run(attack, workspace=work, timeout=20)
+
+    assert modules_in(work) == ["servers/where.py"]
+    assert await call(tools["mcp__where__where"])
+
+
+async def test_where_it_can_not_be_kept_no_command_is_run(work: Path) -> None:
+    """Landlock can deny nothing in a folder that may be written."""
+    await started(work, sys.executable, str(work / "servers" / "where.py"))
+    with pytest.raises(CommandRefused, match="the MCP server 'where' lies in it"):
+        await sandbox_at("landlock").run("true", workspace=work, timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["{work}/.venv/bin/python", "/x.py"], "No such program outside of the workspace"),
+        ([".venv/bin/python", "/x.py"], "No such program outside of the workspace"),
+        (["tool"], "No such program outside of the workspace"),
+        ([sys.executable, "{work}/where.py"], "it lies in the workspace's own folder .*: move it"),
+        (["uv", "run", "--directory", "{work}", "x"], "move it|No such program"),
+        ([sys.executable, "servers/where.py"], r"write paths whole, or set cwd\)"),
+    ],
+)
+async def test_a_server_of_the_workspace_is_refused_in_one_line(
+    command: list[str], said: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SE-01, C2: its own programs are run in the sandbox only."""
+    for name in ("python", "tool"):
+        path = work / ".venv" / "bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\ntouch {work.parent}/canary\n")
+        path.chmod(0o755)
+    (work / "where.py").write_text(WHERE)
+    monkeypatch.setenv("PATH", f"{work}/.venv/bin:/usr/bin:/bin")
+    with pytest.raises(McpUnavailable, match=said) as refused:
+        await started(work, *(word.format(work=work) for word in command))
+
+    assert "\n" not in str(refused.value)
+    assert sorted(work.parent.iterdir()) == [work]
+
+
+async def test_a_folder_that_is_named_is_the_servers(work: Path) -> None:
+    """Its own is kept; the workspace may be it, but no module is taken from there."""
+    own = await started(work, sys.executable, "where.py", cwd=str(work / "servers"))
+    assert (await call(own["mcp__where__where"])).startswith(f"{work}/servers\n")
+
+    tools = await started(work, sys.executable, "-c", WHERE, cwd=str(work))
+    folder, *places = (await call(tools["mcp__where__where"])).splitlines()
+
+    assert folder == str(work)
+    assert not {"", str(work)} & {*places}
+
+
+def test_what_a_server_works_on_is_not_what_it_runs_from(tmp_path: Path) -> None:
+    """A database beside the task's files can be written by both."""
+    for name in ("data.sqlite", "at/server.py", "project/x", "bin/run"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "bin" / "run").chmod(0o755)
+    words = "run --db data.sqlite at/server.py --directory=project --project project . gone.py"
+    found = server_places([str(tmp_path / "bin/run"), *words.split()], tmp_path)
+
+    assert found == {tmp_path / "at", tmp_path / "bin", tmp_path / "project"}

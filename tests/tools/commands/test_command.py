@@ -152,12 +152,15 @@ async def test_secrets_of_this_process_do_not_reach_a_command(
 
 
 async def test_a_given_environment_is_the_whole_one(tmp_path: Path) -> None:
-    """Nothing is added to it, and programs are looked for on its PATH."""
+    """Nothing is added to it; but a program of the host is not looked for on its PATH (SE-01)."""
     (tmp_path / "tool").write_text("#!/bin/sh\necho $ONE$HOME\n")
     (tmp_path / "tool").chmod(0o755)
     env = {"PATH": str(tmp_path), "ONE": "1"}
+    whole = [str(tmp_path / "tool")]
 
-    assert (await run_in_group(["tool"], cwd=tmp_path, timeout=10, env=env)).stdout == "1\n"
+    assert (await run_in_group(whole, cwd=tmp_path, timeout=10, env=env)).stdout == "1\n"
+    with pytest.raises(CommandRefused, match="tool can not be started"):
+        await run_in_group(["tool"], cwd=tmp_path, timeout=10, env=env)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,7 @@ async def test_a_given_environment_is_the_whole_one(tmp_path: Path) -> None:
         (["no-such-program"], ".", "no-such-program can not be started: No such file"),
         ("true", "gone", "gone can not be entered: No such file"),
         ("true", "file", "file can not be entered: Not a directory"),
-        (["./file"], ".", "file can not be started: Permission denied"),
+        (["./file"], ".", "file can not be started: No such file"),
         ("a\0b", ".", "a character that commands can not hold"),
         ("a\ud800b", ".", "a character that commands can not hold"),
         (["true", "x" * 3_000_000], ".", "true can not be started: Argument list too long"),

@@ -21,7 +21,7 @@ from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 from daruma.tools.commands.command import CommandResult, command_run, killed_for
 from daruma.tools.commands.process import Limits
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.sandbox import OWN_PROGRAM, PROGRAM, SECRETS, Level, hint, open_in
+from daruma.tools.sandbox.sandbox import SECRETS, Level, hint, open_in
 
 LONG = "sleep 600"
 
@@ -413,23 +413,6 @@ async def test_npm_works_inside(level: Level, tmp_path: Path) -> None:
 def test_an_ordinary_workspace_leaves_nothing_more_open(level: Level, tmp_path: Path) -> None:
     """Neither a program of ours nor a secret lies in it."""
     assert open_in(tmp_path, level) == ()
-
-
-@pytest.mark.parametrize("level", CONFINED)
-def test_a_workspace_that_holds_our_program_is_told(level: Level) -> None:
-    """Commands can change what is run outside later: all of a checkout."""
-    assert OWN_PROGRAM in open_in(PROGRAM, level)
-
-
-def test_the_interpreter_is_kept_by_namespaces_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An environment in the workspace is mounted to be read only; Landlock can not do that."""
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
-
-    assert open_in(tmp_path, "namespace") == ()
-    assert open_in(tmp_path, "landlock") == (OWN_PROGRAM,)
-    assert open_in(tmp_path / ".venv", "namespace") == (OWN_PROGRAM,)
 
 
 def test_a_home_folder_as_workspace_is_told(

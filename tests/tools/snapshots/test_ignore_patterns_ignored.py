@@ -2,8 +2,10 @@
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from subprocess import CalledProcessError, run
 
 import pytest
 from tests.git_ground import git, repository
@@ -245,14 +247,62 @@ def test_what_either_rules_leave_alone_is_not_told(work: Path, tmp_path: Path) -
     assert [each for each in taken.changes if each.path != ".git"] == changed
 
 
-def test_a_repository_that_git_does_not_trust_is_read_all_the_same(work: Path) -> None:
-    """Without an answer from git, tracked files that are ignored do not count."""
+def test_a_repository_whose_index_is_broken_is_read_all_the_same(work: Path) -> None:
+    """Then tracked files that are ignored do not count."""
     write(work, "a.log", "b")
     write(work, ".gitignore", text="*.log\n")
     repository(work)
     git(work, "add", "-f", "a.log")
     assert covered(work, rules_of(work)) == {"a.log", "b", ".gitignore"}
 
-    write(work, ".git/HEAD", text="broken")
+    write(work, ".git/index", text="DIRCbroken")
 
     assert covered(work, rules_of(work)) == {"b", ".gitignore"}
+
+
+FETCHING = """
+git init -q nested && cd nested && mkdir in out && echo a > in/a && echo b > out/b
+echo '*.log' > .gitignore && git add . && git -c user.name=a -c user.email=a@b commit -qm a
+git sparse-checkout init --cone --sparse-index && git sparse-checkout set in
+tree=$(git rev-parse HEAD:out); rm -f .git/objects/${tree%${tree#??}}/${tree#??}
+git config core.repositoryFormatVersion 1
+git config extensions.partialClone origin && git config remote.origin.promisor true
+git config remote.origin.url /nowhere && git config remote.origin.uploadpack "touch $PWD/../canary;"
+"""
+
+
+def listed_by_git(_: int, work: Path) -> bytes:
+    return git(work / "nested", "ls-files", "-ci", "--exclude-standard")
+
+
+@pytest.mark.parametrize("read", [frozen, listed_by_git])
+def test_what_a_command_left_in_a_repository_is_not_run(
+    read: Callable[[int, Path], object], work: Path
+) -> None:
+    """SE-01, C1: git lists such an index by fetching, through a program that the settings name."""
+    run(["sh", "-c", FETCHING], cwd=work, check=True)
+    with workspace_opened(work) as top, suppress(CalledProcessError):
+        read(top, work)
+
+    assert (work / "canary").exists() is (read is not frozen)
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "pipe"])
+def test_the_users_patterns_may_be_named_by_a_command(file: str, work: Path) -> None:
+    """In the repository's settings, which are read as a text: nothing hangs or is included."""
+    git(work, "init", "-q")
+    os.mkfifo(work / "pipe")
+    git(work, "config", "core.excludesFile", file)
+    git(work, "config", "include.path", str(work / "pipe")) if file == "pipe" else None
+
+    assert rules_of(work).sources == ()
+
+
+def test_patterns_that_the_repository_names_hold(work: Path) -> None:
+    """As a path beneath it, too."""
+    git(work, "init", "-q")
+    git(work, "config", "core.excludesFile", "mine")
+    write(work, "mine", text="*.log")
+    write(work, "a.log", "a")
+
+    assert covered(work, rules_of(work)) == {"mine", "a"}
