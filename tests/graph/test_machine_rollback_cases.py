@@ -67,7 +67,6 @@ def run_of(workspace: Path, case: Case) -> Run:
         budgets={"preset": "frugal"},
         spec_review={"enabled": False},
         rollback={"default_timeout": 1.0},
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": ["test ! -e left.txt || grep -q committed kept.txt"]},
     )
@@ -162,7 +161,6 @@ def test_what_a_rollback_did_itself_is_not_told_as_somebody_elses(workspace: Pat
     given = settings(
         budgets={"preset": "frugal"},
         spec_review={"enabled": False},
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": ["false"]},
     )
@@ -196,7 +194,6 @@ def test_what_is_tried_again_meets_the_files_it_knows(workspace: Path) -> None:
     given = settings(
         budgets={"preset": "frugal"},
         spec_review={"enabled": False},
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": ["test -e b"]},
     )

@@ -210,6 +210,9 @@ NOT_AT_LANDLOCK: Final = frozenset({
 """What Landlock can not stop, or not on every kernel: the level is there without it."""
 
 
+DISK: Final = "how much temporary files fill of the disk"
+"""At level namespace they lie in memory, and count as such (SE-09)."""
+
 TIMED: Final = frozenset({"daemon", "processes"})
 """What a level stops by ending it, which takes the longer the busier the machine is."""
 
@@ -247,8 +250,9 @@ async def _proved(sandbox: Sandbox, seconds: float, *, network: bool) -> Sandbox
         said = ", ".join(_in_words(missing))
         raise Undecided(f"{said}: not stopped within {seconds:g} s")
     allowed = ("the network, which the settings allow",) if network else ()
-    left = found - NETWORK if network else found
-    return replace(sandbox, not_covered=(*allowed, *_in_words(left)))
+    left = _in_words(found - NETWORK if network else found)
+    disk = (DISK,) if sandbox.level == "landlock" else ()
+    return replace(sandbox, not_covered=(*allowed, *left, *disk))
 
 
 async def reached(sandbox: Sandbox, seconds: float = SECONDS[-1]) -> set[str]:
