@@ -18,6 +18,7 @@ from daruma.graph.errors import Raised, closing
 from daruma.graph.fast_path import alone, at_once, crosses, quickly
 from daruma.graph.follow import Following, stop_of
 from daruma.graph.history import (
+    UndoRefused,
     brought_back,
     fork_of,
     newest,
@@ -175,7 +176,7 @@ class ReversibleMachine(HeldMachine):
         :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts, before anything is
         changed.
         """
-        given = self._thread(config)
+        given = self._to_undo(config)
         with self._held(config) as own:
             past = own.get_state(given)
             return undone(past, to, conflicts, travelled=_travelled(given))
@@ -184,7 +185,7 @@ class ReversibleMachine(HeldMachine):
         self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
     ) -> Restored:
         """Do the same, asynchronously."""
-        given = self._thread(config)
+        given = self._to_undo(config)
         async with self._aheld(config) as own:
             past = await own.aget_state(given)
             return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
@@ -194,11 +195,18 @@ class ReversibleMachine(HeldMachine):
 
         Raises :class:`~daruma.graph.history.UndoRefused` where there is no such thread.
         """
-        return savepoints_of(self.get_state(self._thread(config)))
+        return savepoints_of(self.get_state(self._to_undo(config)))
 
     async def asavepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Do the same, asynchronously."""
-        return savepoints_of(await self.aget_state(self._thread(config)))
+        return savepoints_of(await self.aget_state(self._to_undo(config)))
+
+    def _to_undo(self, config: RunnableConfig) -> RunnableConfig:
+        if not self.checkpointer:
+            raise UndoRefused(
+                "this graph keeps no threads, so nothing can be undone: build it with persistence="
+            )
+        return self._thread(config)
 
 
 def _travelled(config: RunnableConfig) -> bool:
