@@ -40,7 +40,7 @@ from daruma.graph.requests import (
 )
 from daruma.graph.scope import CommonGround, FirstLook, MemberMachine, Members, RunTurns, no_members
 from daruma.graph.standing import Standing, standing_of, standings
-from daruma.graph.storage.ledgers import athread_held, thread_held, workspace_of
+from daruma.graph.storage.ledgers import athread_held, files_id, thread_held, workspace_of
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.sync import background_loop, interruptible, refuse_own, run
 from daruma.graph.timeline.machine_svg import Picture
@@ -144,7 +144,7 @@ class ReversibleMachine(HeldMachine):
             fork = fork_of(history, call, self.settings)
             if call is None:
                 with workspace_locked(workspace_of(None, history[0])):
-                    brought_back(history[0])
+                    brought_back(history[0], self._files_id(config))
             given = merge_configs(fork.config, _kept(config))
             own.update_state(given, fork.values, as_node=fork.as_node)
         return newest(config)
@@ -157,7 +157,7 @@ class ReversibleMachine(HeldMachine):
             fork = fork_of(history, call, self.settings)
             if call is None:
                 async with aworkspace_locked(workspace_of(None, history[0])):
-                    await in_thread(brought_back, history[0])
+                    await in_thread(brought_back, history[0], self._files_id(config))
             given = merge_configs(fork.config, _kept(config))
             await own.aupdate_state(given, fork.values, as_node=fork.as_node)
         return newest(config)
@@ -179,7 +179,9 @@ class ReversibleMachine(HeldMachine):
         given = self._to_undo(config)
         with self._held(config) as own:
             past = own.get_state(given)
-            return undone(past, to, conflicts, travelled=_travelled(given))
+            return undone(
+                past, to, conflicts, thread=self._files_id(config), travelled=_travelled(given)
+            )
 
     async def aundo(
         self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
@@ -188,7 +190,14 @@ class ReversibleMachine(HeldMachine):
         given = self._to_undo(config)
         async with self._aheld(config) as own:
             past = await own.aget_state(given)
-            return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
+            return await in_thread(
+                undone,
+                past,
+                to,
+                conflicts,
+                thread=self._files_id(config),
+                travelled=_travelled(given),
+            )
 
     def savepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Return the states that a thread's files can be put back to, oldest first.
@@ -200,6 +209,9 @@ class ReversibleMachine(HeldMachine):
     async def asavepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Do the same, asynchronously."""
         return savepoints_of(await self.aget_state(self._to_undo(config)))
+
+    def _files_id(self, config: RunnableConfig) -> str:
+        return files_id(self.checkpointer, self._thread_id(config))
 
     def _to_undo(self, config: RunnableConfig) -> RunnableConfig:
         if not self.checkpointer:

@@ -11,6 +11,8 @@ import pytest
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, phases, say, unclosed
 
+from daruma.graph.history import UndoRefused
+
 OPENED, CLOSED, FAILED = (f"phase_rollback_{how}" for how in ("started", "completed", "failed"))
 TIMES_OUT = "rm -f left.txt && exec sleep 30"
 BREAKS = calls(call("run_command", command="echo left > left.txt; echo broken > kept.txt"))
@@ -206,3 +208,18 @@ def test_what_is_tried_again_meets_the_files_it_knows(workspace: Path) -> None:
     assert (workspace / "left.txt").exists()
     assert not (workspace / "b").exists()
     assert (workspace / "mine").exists()
+
+
+def test_a_name_that_is_used_again_finds_nothing_of_the_earlier_thread(workspace: Path) -> None:
+    """RO-07: a checkpointer in memory ends with its process, and what it kept of files with it."""
+    script = {"main": [BREAKS, say(), say(), say()], "reflect": [say("Hm.")]}
+    given = settings(tools={"policy": {"run_command": "allow"}}, verification={"enabled": False})
+    first = Run(script, settings=given).ask(mode="react", workspace=str(workspace))
+    (workspace / "kept.txt").write_text("somebody else's\n")
+    second = Run(script, settings=given).ask(mode="react", workspace=str(workspace))
+    (savepoint,) = first.state.savepoints
+
+    assert second.happened("workspace_drifted") == []
+    with pytest.raises(UndoRefused, match="is on this machine"):
+        second.graph.undo(second.config, to=savepoint.snapshot)
+    assert first.graph.undo(first.config).exact
