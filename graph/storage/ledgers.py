@@ -107,7 +107,7 @@ def files_id(checkpointer: Any, thread_id: str) -> str:
     if not isinstance(checkpointer, InMemorySaver) or type(checkpointer.storage) is not defaultdict:
         return thread_id
     own = checkpointer.__dict__.setdefault("files_id", uuid4().hex)
-    return f"{thread_id} of {own}"
+    return f"{thread_id}\0{own}"  # no thread's name has a NUL
 
 
 # --- Where a run's journal of effects is: in its checkpointer's database, else in this process.
