@@ -35,7 +35,7 @@ from daruma.graph.machine import (
     of_a_member,
 )
 from daruma.graph.run import Machine
-from daruma.graph.storage.ledgers import journals_of, leases_of, outputs_of, replies_of
+from daruma.graph.storage.ledgers import files_id, journals_of, leases_of, outputs_of, replies_of
 from daruma.graph.sync import async_node
 from daruma.state.calls import Dispatch, moved
 from daruma.state.channels import KEPT_WHOLE, Input, Output, State, Update, refuse_misfits
@@ -249,6 +249,7 @@ def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
         return checkpointer.expecting(refuse_misfits, KEPT_WHOLE)
     for place_of in (replies_of, outputs_of, leases_of, journals_of):
         place_of(checkpointer)  # made before the copy, which shares it
+    files_id(checkpointer, "")
     if type(checkpointer.serde) is not JsonPlusSerializer:
         return checkpointer
     strictly = copy(checkpointer)

@@ -31,7 +31,13 @@ from daruma.graph.models.names import (
 )
 from daruma.graph.models.scripted import AnsweringModel
 from daruma.graph.scope import Carrying, CommonGround, FirstLook, Member, RunTurns
-from daruma.graph.storage.ledgers import JournalsOfARun, journal_of, journals_of, outputs_of
+from daruma.graph.storage.ledgers import (
+    JournalsOfARun,
+    files_id,
+    journal_of,
+    journals_of,
+    outputs_of,
+)
 from daruma.graph.tracing.callbacks import about, inherited
 from daruma.graph.tracing.switch import is_recorded, node_traced
 from daruma.state.channels import State, Update
@@ -258,6 +264,7 @@ class Contexts:
             tools=self._tools,
             open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=thread_id,
+            files_id=files_id(saver, thread_id),
             outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
             turns=run.turns,
             store=store,

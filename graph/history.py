@@ -241,25 +241,33 @@ def savepoints_of(past: StateSnapshot) -> tuple[Savepoint, ...]:
 
 
 def undone(
-    past: StateSnapshot, to: str | None, conflicts: Conflicts, *, travelled: bool = False
+    past: StateSnapshot,
+    to: str | None,
+    conflicts: Conflicts,
+    *,
+    thread: str = "",
+    travelled: bool = False,
 ) -> Restored:
     """Put the workspace of a thread back, where all is there for it; blocks.
 
-    ``to`` names a savepoint or a snapshot; None means the start of the newest task or, for one who
+    ``thread`` is the name that its snapshots are kept under, where it has another one; ``to`` that
+    of a savepoint or a snapshot; None means the start of the newest task or, for one who
     ``travelled`` back to a checkpoint, the newest savepoint of that. Raises :class:`UndoRefused`,
     :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts,
     :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`, and
     :class:`~daruma.state.errors.WorkspaceBusy`.
     """
-    place = place_of(past, to, travelled=travelled)
+    place = place_of(past, to, thread=thread, travelled=travelled)
     with workspace_locked(place.workspace):  # that of a savepoint may not be the newest task's
         kept = snapshots_of(place.workspace, place.thread)
         return kept.restore(place.snapshot, conflicts=conflicts)
 
 
-def place_of(past: StateSnapshot, to: str | None, *, travelled: bool = False) -> Place:
+def place_of(
+    past: StateSnapshot, to: str | None, *, thread: str = "", travelled: bool = False
+) -> Place:
     """Return the state that is meant; blocks. Raises :class:`UndoRefused`."""
-    state, thread = _state(past), _thread_of(past)
+    state, thread = _state(past), thread or _thread_of(past)
     if to is None:
         return _of_savepoint(_expected(state, travelled=travelled), thread)
     if found := latest(state.savepoints, to):
@@ -270,7 +278,7 @@ def place_of(past: StateSnapshot, to: str | None, *, travelled: bool = False) ->
     raise UndoRefused(_unknown(to, state.savepoints))
 
 
-def brought_back(past: StateSnapshot) -> Restored | None:
+def brought_back(past: StateSnapshot, thread: str) -> Restored | None:
     """Put the files of a failed task back to how they were when its first phase failed; blocks.
 
     So that what is tried again meets the files it knows: what was rolled back since is there again,
@@ -284,7 +292,6 @@ def brought_back(past: StateSnapshot) -> Restored | None:
     then = (done.undo or done.snapshot) if done else None
     if done is None or then is None or not Path(done.workspace).is_dir():
         return None
-    thread = _thread_of(past)
     if then not in _kept(done.workspace, thread):
         return None
     return snapshots_of(done.workspace, thread).restore(then, conflicts="keep")

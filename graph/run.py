@@ -18,6 +18,7 @@ from daruma.graph.errors import Raised, closing
 from daruma.graph.fast_path import alone, at_once, crosses, quickly
 from daruma.graph.follow import Following, stop_of
 from daruma.graph.history import (
+    UndoRefused,
     brought_back,
     fork_of,
     newest,
@@ -39,7 +40,7 @@ from daruma.graph.requests import (
 )
 from daruma.graph.scope import CommonGround, FirstLook, MemberMachine, Members, RunTurns, no_members
 from daruma.graph.standing import Standing, standing_of, standings
-from daruma.graph.storage.ledgers import athread_held, thread_held, workspace_of
+from daruma.graph.storage.ledgers import athread_held, files_id, thread_held, workspace_of
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.sync import background_loop, interruptible, refuse_own, run
 from daruma.graph.timeline.machine_svg import Picture
@@ -143,7 +144,7 @@ class ReversibleMachine(HeldMachine):
             fork = fork_of(history, call, self.settings)
             if call is None:
                 with workspace_locked(workspace_of(None, history[0])):
-                    brought_back(history[0])
+                    brought_back(history[0], self._files_id(config))
             given = merge_configs(fork.config, _kept(config))
             own.update_state(given, fork.values, as_node=fork.as_node)
         return newest(config)
@@ -156,7 +157,7 @@ class ReversibleMachine(HeldMachine):
             fork = fork_of(history, call, self.settings)
             if call is None:
                 async with aworkspace_locked(workspace_of(None, history[0])):
-                    await in_thread(brought_back, history[0])
+                    await in_thread(brought_back, history[0], self._files_id(config))
             given = merge_configs(fork.config, _kept(config))
             await own.aupdate_state(given, fork.values, as_node=fork.as_node)
         return newest(config)
@@ -175,30 +176,49 @@ class ReversibleMachine(HeldMachine):
         :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts, before anything is
         changed.
         """
-        given = self._thread(config)
+        given = self._to_undo(config)
         with self._held(config) as own:
             past = own.get_state(given)
-            return undone(past, to, conflicts, travelled=_travelled(given))
+            return undone(
+                past, to, conflicts, thread=self._files_id(config), travelled=_travelled(given)
+            )
 
     async def aundo(
         self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
     ) -> Restored:
         """Do the same, asynchronously."""
-        given = self._thread(config)
+        given = self._to_undo(config)
         async with self._aheld(config) as own:
             past = await own.aget_state(given)
-            return await in_thread(undone, past, to, conflicts, travelled=_travelled(given))
+            return await in_thread(
+                undone,
+                past,
+                to,
+                conflicts,
+                thread=self._files_id(config),
+                travelled=_travelled(given),
+            )
 
     def savepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Return the states that a thread's files can be put back to, oldest first.
 
         Raises :class:`~daruma.graph.history.UndoRefused` where there is no such thread.
         """
-        return savepoints_of(self.get_state(self._thread(config)))
+        return savepoints_of(self.get_state(self._to_undo(config)))
 
     async def asavepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Do the same, asynchronously."""
-        return savepoints_of(await self.aget_state(self._thread(config)))
+        return savepoints_of(await self.aget_state(self._to_undo(config)))
+
+    def _files_id(self, config: RunnableConfig) -> str:
+        return files_id(self.checkpointer, self._thread_id(config))
+
+    def _to_undo(self, config: RunnableConfig) -> RunnableConfig:
+        if not self.checkpointer:
+            raise UndoRefused(
+                "this graph keeps no threads, so nothing can be undone: build it with persistence="
+            )
+        return self._thread(config)
 
 
 def _travelled(config: RunnableConfig) -> bool:

@@ -9,6 +9,7 @@ from daruma.state.events import (
 )
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, with_runs
+from daruma.tools.calls.approvals import refusal_of_commands
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import (
@@ -29,7 +30,10 @@ async def rollback(state: State, context: Context) -> Update:
     if state.plan is None or phase is None or phase.status != "failed":
         raise LookupError("there is no failed phase to roll back")
     undone, validated = RolledBack(), None
+    commands = [each for each in (phase.validation_command, phase.rollback_command) if each]
     try:
+        if refused := await refusal_of_commands("rollback", commands, state, context):
+            raise RollbackFailed(refused)
         validated = await validate(phase, state, context)
         valid = validated is not None and validated.passed
         if not valid and (phase.rollback_command or phase.rollback):

@@ -40,7 +40,7 @@ class FaultProxy:
         self.faults = 0
         self.url = ""
         self.faulted = threading.Event()
-        """Set once a message did not pass."""
+        """Set once a message, or a connection, did not pass."""
 
     def count_from_here(self, fate: Callable[[int], Fate]) -> None:
         """Begin to count anew, under a new fate."""
@@ -59,6 +59,7 @@ class FaultProxy:
     async def serve(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         """Carry one connection to its end."""
         if self.refusing:
+            self.faulted.set()
             back.close()
             return
         server, forth = await asyncio.open_unix_connection(self._socket)

@@ -32,7 +32,7 @@ class Learned:
     ) -> None:
         self._kept: list[Experience] = []
         sections.setdefault("evolution", {"success_sample_rate": 1.0})
-        given = settings(sandbox={"require": "none"}, **sections)
+        given = settings(**sections)
         model = model or ScriptedChatModel(script=[say()])
         graph = build_graph(model, tools, given, checkpointer=memory(), store=InMemoryStore())
         self.graph: Machine = graph.copy({"evolution": Evolution(learn=self._keep)})

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 import pytest
 
 from daruma.tools.commands.process import Limits
-from daruma.tools.sandbox.opening import Leaks, NotProved, prepared, proved, reached
-from daruma.tools.sandbox.sandbox import Level, Sandbox
+from daruma.tools.sandbox.opening import Leaks, prepared, proved, reached
+from daruma.tools.sandbox.sandbox import Level, NotProved, Sandbox
 
 T = TypeVar("T")
 

@@ -104,7 +104,8 @@ class Context:
     raises :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable`. ``tokens`` counts what the
     main
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
-    that a question to a person can be kept until it is answered.
+    that a question to a person can be kept until it is answered. ``files_id`` is another name than
+    the thread's for what is kept of its files.
     """
 
     settings: Settings
@@ -112,6 +113,7 @@ class Context:
     tools: Registry
     open_sandbox: Callable[[], Awaitable[Sandbox]]
     thread_id: str = "local"
+    files_id: str = ""
     emit: Callable[[Event], None] = unheard
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -131,7 +133,12 @@ class Context:
         if workspace is None or not settings.snapshots:
             return None
         store = Store(store_of(Path(workspace)))
-        return Snapshots(Path(workspace), self.thread_id, store, exclude=settings.exclude)
+        return Snapshots(Path(workspace), self.files_of, store, exclude=settings.exclude)
+
+    @property
+    def files_of(self) -> str:
+        """The name that the thread's snapshots, edits and worktrees are kept under."""
+        return self.files_id or self.thread_id
 
     async def surroundings(
         self,
@@ -145,7 +152,7 @@ class Context:
         opened, history = None, None
         if workspace is not None:
             opened = await to_thread(Workspace, Path(workspace))
-            history = EditHistory(edit_folder(workspace, self.thread_id))
+            history = EditHistory(edit_folder(workspace, self.files_of))
         return Surroundings(
             workspace=opened,
             history=history,

@@ -21,6 +21,7 @@ from daruma.state.outcome import named
 from daruma.state.task import Task
 from daruma.state.verification import Check, Verification
 from daruma.tools.beginning import NO_SNAPSHOT, Beginning, beginning_of
+from daruma.tools.calls.approvals import refusal_of_commands
 from daruma.tools.calls.policy.shell import place_outside
 from daruma.tools.checks import (
     PYTEST,
@@ -509,6 +510,9 @@ async def checked(state: State, context: Context) -> Verification:
     opened = (await context.surroundings(workspace)).needs_workspace()
     own = declared(state, context)
     commands = tuple(dict.fromkeys((*await recognised_commands(opened.root), *own)))
+    if refused := await refusal_of_commands("verification", commands, state, context):
+        context.emit(VerificationStarted(commands=()))
+        return Verification(note=refused)
     context.emit(VerificationStarted(commands=commands))
     if not commands:
         return Verification(note="nothing to verify: no checks are known for this workspace")

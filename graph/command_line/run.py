@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913  # each is an option of the command
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
     name = new_thread_name() if thread is None else checked_thread_name(thread)
     given = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
-    session = Session(name, model=model, folder=Path.cwd())
+    session = Session(name, model=model, folder=Path.cwd(), workspace=workspace)
     talk = talk_of(submit=submit, yes=yes, json=json)
     code = talk.hold(session, lambda _: Go(given))
     raise typer.Exit(code)

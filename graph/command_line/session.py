@@ -166,14 +166,16 @@ class Stop:
 class Session:
     """A thread, and how to run it. ``reached`` turns true once there is something to go on with.
 
-    A new request names the ``folder`` whose settings it runs under; without one, model and settings
-    are those that the thread was started with. ``model`` wins over both. ``start`` is an earlier
-    checkpoint to go on from. ``person`` says that somebody is there to be asked.
+    A new request names the ``folder`` whose settings it runs under, and its ``workspace``; without
+    them, model and settings are those that the thread was started with. ``model`` wins over both.
+    ``start`` is an earlier checkpoint to go on from. ``person`` says that somebody is there to be
+    asked.
     """
 
     thread: str
     model: str | None = None
     folder: Path | None = None
+    workspace: str | None = None
     reached: bool = False
     person: bool = False
     start: str | None = None

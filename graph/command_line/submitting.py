@@ -62,7 +62,7 @@ async def _queued(session: Session, start: Start) -> bool:
 def graph_for(postgres: Postgres) -> GraphOf:
     """Return what makes the graph that a command named, under the settings of its folder."""
 
-    async def make(metadata: Mapping[str, Any]) -> Machine:
+    async def make(metadata: Mapping[str, Any], workspace: str | None) -> Machine:
         kept = Keepsake.of(metadata)
         settings = kept.settings()
         tools = await mcp_tools(settings.tools.mcp_servers, Path(workspace or kept.folder))
@@ -75,7 +75,7 @@ def graph_for(postgres: Postgres) -> GraphOf:
 def learner_for(postgres: Postgres) -> GraphOf:
     """Return what makes a graph that only learns, under the same settings: nothing is started."""
 
-    async def make(metadata: Mapping[str, Any]) -> Machine:
+    async def make(metadata: Mapping[str, Any], _workspace: str | None) -> Machine:
         kept = Keepsake.of(metadata)
         settings = kept.settings()
         store = postgres.store_for(settings.llm)

@@ -1,6 +1,7 @@
 """Leases, journals, replies and outputs of runs, also in memory, and a run's hold (DU-03)."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from langgraph._internal._constants import (
     CONFIG_KEY_CHECKPOINT_NS,
     NS_SEP,
 )
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot
 
 from daruma.state.errors import ThreadBusy
@@ -92,6 +94,20 @@ def leases_of(checkpointer: Any) -> Leases:
         return own
     made: Leases = checkpointer.__dict__.setdefault("leases", ProcessLeases())
     return made
+
+
+# --- The name that what is kept of a thread's files goes by, outside of its checkpointer.
+
+
+def files_id(checkpointer: Any, thread_id: str) -> str:
+    """Return it: for a checkpointer in memory, whose threads end with it, one of its own.
+
+    Else a thread that has the name of an earlier one would find that one's snapshots and edits.
+    """
+    if not isinstance(checkpointer, InMemorySaver) or type(checkpointer.storage) is not defaultdict:
+        return thread_id
+    own = checkpointer.__dict__.setdefault("files_id", uuid4().hex)
+    return f"{thread_id}\0{own}"  # no thread's name has a NUL
 
 
 # --- Where a run's journal of effects is: in its checkpointer's database, else in this process.

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
+from time import monotonic
 from typing import Any, Final, Literal, TypeVar
 
 import psycopg
@@ -195,6 +196,15 @@ _WAIT_SECONDS = 5.0
 _RECONNECT_SECONDS = 0.25
 """The pool's own waits grow without a bound: it is begun anew, so that none is longer than this."""
 
+_REFUSED_SECONDS = 5.0
+_FIRST_PAUSE = 0.1
+_NOBODY_THERE = ("refused", "No such file or directory")
+_OF_THE_URL = (
+    "does not exist", "authentication failed", "no password supplied", "no pg_hba.conf entry",
+    "not permitted to log in", "could not translate host name", "failed to resolve host",
+    "permission denied", "does not support SSL", "certificate", "not supported",
+)  # fmt: skip
+
 _CONFIGURE_SECONDS = 2.0
 
 _FORGOTTEN = "SET idle_in_transaction_session_timeout = '10s'"
@@ -205,25 +215,58 @@ _FORGOTTEN = "SET idle_in_transaction_session_timeout = '10s'"
 async def connected(url: str, *, outage_seconds: float = 60.0) -> AsyncIterator[tuple[Pool, str]]:
     """Yield a pool of connections to a database with our tables, and the server's version.
 
-    Waits at most 5 s for an answer, or the URL's own ``connect_timeout``. Nobody waits for a
-    connection of the pool for much longer than ``outage_seconds``. Raises
+    Waits at most 5 s for an answer, or the URL's own ``connect_timeout``. One that is lost is
+    waited for, for ``outage_seconds``; where nobody listens, which may be no server's place, for
+    5 s at most. Nobody waits for a connection of the pool for much longer. Raises
     :class:`StorageUnavailable`.
     """
     shown = display_url(url)
     seconds = _timeout(url)
     url = make_conninfo(url, connect_timeout=seconds)
-    try:
-        async with asyncio.timeout(seconds):
-            first = await _connect(url)
-        async with first:
-            await make_tables(first)
-            version = first.info.parameter_status("server_version") or "unknown"
-    except TimeoutError:
-        raise _unavailable(shown, f"no answer within {seconds} s") from None
-    except psycopg.Error as error:
-        raise _unavailable(shown, reason(error)) from None
+    version = await _made_ready(url, shown, seconds, outage_seconds)
     async with _pool(url, outage_seconds) as pool:
         yield pool, version
+
+
+async def _made_ready(url: str, shown: str, seconds: int, outage_seconds: float) -> str:
+    """Make our tables, and return the server's version; again while the server is lost (DU-04)."""
+    began, refused, tries = monotonic(), min(outage_seconds, _REFUSED_SECONDS), 0
+    while True:
+        try:
+            with explained(shown):
+                async with asyncio.timeout(seconds):
+                    first = await AsyncConnection.connect(url, autocommit=True)
+                async with first:
+                    await make_tables(first)
+                    return first.info.parameter_status("server_version") or "unknown"
+        except TimeoutError:
+            raise _unavailable(shown, f"no answer within {seconds} s") from None
+        except StorageUnavailable as error:
+            lost = error.__cause__
+            if lost is None or meaning_of(lost) != "lost" or _is_of_the_url(lost):
+                raise error from None
+            limit = refused if any(e in str(lost) for e in _NOBODY_THERE) else outage_seconds
+            if monotonic() + _FIRST_PAUSE > began + limit:
+                raise error from None
+        tries += 1
+        await asyncio.sleep(min(_FIRST_PAUSE * tries, 1.0))
+
+
+@contextmanager
+def explained(shown: str) -> Iterator[None]:
+    """Turn an error of the database into a :class:`StorageUnavailable`, of one line (DU-04)."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _unavailable(shown, reason(error)) from error
+
+
+def _is_of_the_url(error: BaseException) -> bool:
+    """Whether a connection can not be had with this URL, however often it is tried.
+
+    libpq tells no SQLSTATE of a connection that was not made.
+    """
+    return any(each in str(error) for each in _OF_THE_URL)
 
 
 def display_url(url: str) -> str:
@@ -273,16 +316,6 @@ async def _try_again(pool: Pool) -> None:
 async def _configure(connection: Connection) -> None:
     with answers_within(_CONFIGURE_SECONDS):
         await connection.execute(_FORGOTTEN)
-
-
-async def _connect(url: str) -> AsyncConnection[Any]:
-    while True:
-        try:
-            return await AsyncConnection.connect(url, autocommit=True)
-        except psycopg.OperationalError as error:
-            if "the database system is" not in str(error):  # starting up, shutting down
-                raise
-            await asyncio.sleep(0.1)
 
 
 def _unavailable(shown: str, reason: str) -> StorageUnavailable:

@@ -17,7 +17,7 @@ from langchain_core.embeddings import Embeddings
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.models.by_role import resolve_embeddings
 from daruma.graph.storage.database import OUTAGE_VARIABLE, Database, Patience, seconds_of
-from daruma.graph.storage.pool import Connection, Pool, connected, display_url
+from daruma.graph.storage.pool import Connection, Pool, connected, display_url, explained
 from daruma.graph.storage.pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.storage.sealing import Checked, Sealed, Sealing
@@ -260,8 +260,9 @@ def open_postgres(
 
     ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
     ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. A database
-    that is lost later on is waited for, for ``outage_seconds``, else
-    ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60. Before it is closed, what is still to be learned of
+    that is lost, now or later on, is waited for, for ``outage_seconds``, else
+    ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60; one that nobody answers for at first, for 5 s at
+    most. Before it is closed, what is still to be learned of
     ended tasks is waited for, 5 s at most. With ``embeddings``, LangChain's or
     ``"openai:NAME"``, the store finds by meaning too.
 
@@ -302,10 +303,11 @@ async def aopen_postgres(
         used = named or await stack.enter_async_context(_embedded())
         opening = connected(used, outage_seconds=seconds)
         pool, version = await stack.enter_async_context(opening)
-        sealing = await sealing_of(pool, key)
         shown = display_url(used)
         patience = Patience(seconds, f"Postgres at {shown}")
         database = Database(pool, asyncio.get_running_loop(), patience)
+        with explained(shown):
+            sealing = await database.patiently(lambda: sealing_of(pool, key))
         saver = PostgresSaver(database, StrictSerializer(STORED_TYPES), sealing)
         stack.push_async_callback(saver.own_leases.close)
         stack.push_async_callback(saver.events.close)

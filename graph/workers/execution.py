@@ -18,7 +18,7 @@ from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.events import EventLog
-from daruma.graph.storage.ledgers import athread_held, replies_of
+from daruma.graph.storage.ledgers import athread_held, replies_of, workspace_of
 from daruma.graph.storage.pool import Connection
 from daruma.graph.sync import run
 from daruma.graph.workers.submission import SUBMISSION, Submission, shared_database
@@ -239,8 +239,8 @@ def _config(thread_id: str) -> RunnableConfig:
 
 # --- Parking the reviews whose deadline has passed, wherever they were begun (PL-03).
 
-GraphOf = Callable[[Mapping[str, Any]], Awaitable[Machine]]
-"""Makes the graph for a thread, of the metadata that it keeps."""
+GraphOf = Callable[[Mapping[str, Any], str | None], Awaitable[Machine]]
+"""Makes the graph for a thread, of the metadata that it keeps, and for its workspace."""
 
 _REVIEWS: Final = """
 SELECT DISTINCT thread_id FROM checkpoint_writes AS asked
@@ -271,7 +271,7 @@ async def asweep(graph: Machine) -> list[str]:
 def always(graph: Machine) -> GraphOf:
     """Have all threads run on one graph."""
 
-    async def same(_kept: Mapping[str, Any]) -> Machine:
+    async def same(_kept: Mapping[str, Any], _workspace: str | None) -> Machine:
         return graph
 
     return same
@@ -295,7 +295,7 @@ async def park_overdue(thread_id: str, reader: Machine, graph_of: GraphOf) -> bo
 
 async def _graph_for(snapshot: StateSnapshot, reader: Machine, graph_of: GraphOf) -> Machine:
     try:
-        return await graph_of(kept_with(snapshot))
+        return await graph_of(kept_with(snapshot), workspace_of(None, snapshot))
     except DarumaError:  # parking needs neither the settings nor the model that it can not have
         return reader
 

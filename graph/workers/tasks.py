@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from daruma.graph.follow import stop_of
@@ -14,6 +15,7 @@ from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, PARK
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.events import EventLog
+from daruma.graph.storage.ledgers import workspace_of
 from daruma.graph.sync import on
 from daruma.graph.workers.engine import Blueprint, JobContext
 from daruma.graph.workers.execution import (
@@ -124,7 +126,7 @@ class Tasks:
         """Carry out what was submitted, and see to it that a review is parked in time."""
         given = Submission.of(submission)
         try:
-            graph = await self.graph_of(given.kept)
+            graph = await self._graph(given)
             graph = by_jobs(graph, self.database, self.queue, given.kept)
             snapshot = await self._announced(graph, given)
         except BaseException as error:
@@ -152,6 +154,12 @@ class Tasks:
     def _log(self) -> EventLog:
         return log_of(self.reader)
 
+    async def _graph(self, given: Submission) -> Machine:
+        config = RunnableConfig(configurable={"thread_id": given.thread_id})
+        snapshot = await self.reader.aget_state(config)
+        asked = given.given if given.message_id else None
+        return await self.graph_of(given.kept, workspace_of(asked, snapshot))
+
     async def park(self, *, thread_id: str) -> None:
         """Park a review whose time has come, if nobody answered it."""
         if await park_overdue(thread_id, self.reader, self.graph_of):
@@ -171,7 +179,7 @@ class Tasks:
 
     async def _learner(self, kept: dict[str, Any]) -> Machine:
         try:
-            return await (self.learner_of or self.graph_of)(kept)
+            return await (self.learner_of or self.graph_of)(kept, None)
         except DarumaError:  # what is learned by rule needs neither its model nor its settings
             return self.reader
 

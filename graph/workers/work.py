@@ -1,19 +1,24 @@
 """Having a thread run by a worker, and working the queue off."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from time import monotonic
 from typing import Any, Final
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
+from psycopg import AsyncConnection, OperationalError
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from daruma.graph.answers import aaddressed, answered_already
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.requests import admit, refuse_unkept_id, refuse_unkept_metadata, request
 from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, standing_of
+from daruma.graph.storage.pool import Pool, reason
 from daruma.graph.storage.postgres import Postgres
 from daruma.graph.sync import Cancelled, run, run_interruptible
 from daruma.graph.workers.engine import (
@@ -103,6 +108,7 @@ def _form_of(given: Any, snapshot: StateSnapshot) -> Any:
 # --- Working a queue off: any number of processes and machines may do so over one database.
 
 _CONNECTIONS: Final = 3
+_FIRST_PAUSE: Final = 0.25
 _PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 30.0
 
@@ -138,20 +144,79 @@ async def awork(
 
 async def serve(tasks: Tasks, *, concurrency: int, wait: bool) -> None:
     """Carry out what comes on the queue of these tasks."""
+    async with AsyncExitStack() as stack:
+        app = await _begun(tasks, stack, wait=wait)
+        serving = _Serving(app, tasks, concurrency)
+        await (serving.for_ever() if wait else serving.what_is_there())
+
+
+_LOST: Final = (ConnectorException, PoolTimeout, OperationalError, StorageUnavailable)
+
+
+async def _begun(tasks: Tasks, stack: AsyncExitStack, *, wait: bool) -> App:
+    """Open the queue, again while the database is lost: for as long as a run waits, or for ever."""
+    ends, pause = monotonic() + tasks.database.patience.seconds, _FIRST_PAUSE
+    while True:
+        try:
+            async with AsyncExitStack() as own:
+                app = await _opened(tasks, own)
+                stack.push_async_exit(own.pop_all())
+                return app
+        except _LOST as error:
+            why = reason(error.__cause__ or error)
+            if not wait and (isinstance(error, StorageUnavailable) or monotonic() + pause > ends):
+                raise StorageUnavailable(f"the database is lost ({why})") from error
+        LOG.warning(f"the database is lost ({why}): looking for it again in {pause:g} s")
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _opened(tasks: Tasks, stack: AsyncExitStack) -> App:
     await make_queue(tasks.database)
-    connector = PsycopgConnector(
-        conninfo=str(tasks.database.pool.conninfo),
+    app = App(connector=PsycopgConnector())
+    tasks.declare(app)
+    pool = await stack.enter_async_context(_shared_pool(tasks))
+    await stack.enter_async_context(app.open_async(pool))
+    await rescue(app.job_manager, tasks.queue, tasks.pace.stalled)
+    await tasks.park_all()
+    return app
+
+
+_Shared = AsyncConnectionPool[AsyncConnection[Any]]
+_pools: WeakKeyDictionary[Pool, dict[asyncio.AbstractEventLoop, tuple[_Shared, list[None]]]]
+_pools = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def _shared_pool(tasks: Tasks) -> AsyncIterator[_Shared]:
+    """Yield the connections for the queue that all workers over one database share (DU-07).
+
+    Each loop has its own: connections live on one.
+    """
+    of_loops = _pools.setdefault(tasks.database.pool, {})
+    loop = asyncio.get_running_loop()
+    pool, users = of_loops.setdefault(loop, (_queue_pool(tasks), []))
+    users.append(None)
+    try:
+        await pool.open(wait=True, timeout=tasks.pace.connect)
+        yield pool
+    finally:
+        users.pop()
+        if not users:
+            of_loops.pop(loop, None)
+            await pool.close()
+
+
+def _queue_pool(tasks: Tasks) -> _Shared:
+    return AsyncConnectionPool(
+        str(tasks.database.pool.conninfo),
         min_size=1,
         max_size=_CONNECTIONS,
         timeout=tasks.pace.connect,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+        name="daruma-queue",
     )
-    app = App(connector=connector)
-    tasks.declare(app)
-    async with app.open_async():
-        await rescue(app.job_manager, tasks.queue, tasks.pace.stalled)
-        await tasks.park_all()
-        serving = _Serving(app, tasks, concurrency)
-        await (serving.for_ever() if wait else serving.what_is_there())
 
 
 class _Serving:

@@ -83,7 +83,9 @@ class Sandbox(Section):
     """How commands are confined."""
 
     require: Literal["namespace", "landlock", "none"] | None = Field(
-        default=None, description="At least this level, else an error; null: the best there is."
+        default=None,
+        description="At least this level; null: the best that is proved. None proved is an error. "
+        "none: no confinement, and every command asks a person.",
     )
     network: bool = Field(default=False, description="Whether commands may use the network.")
     memory_mb: int = Field(default=4096, ge=64, description="Memory of a command, all processes.")

@@ -34,7 +34,7 @@ from daruma.tools.evolution.lessons import SECONDS
 from daruma.tools.evolution.pitfalls import Pitfalls
 from daruma.tools.evolution.variants import Variant, Variants
 
-ALL = settings(evolution={"success_sample_rate": 1.0}, sandbox={"require": "none"})
+ALL = settings(evolution={"success_sample_rate": 1.0})
 ROOT = ("daruma", "evolution")
 
 
@@ -227,9 +227,7 @@ def test_handing_over_never_raises() -> None:
 
 
 def graph_with(store: IllStore | None, **evolution: Any) -> Machine:
-    given = settings(
-        evolution={"success_sample_rate": 1.0, **evolution}, sandbox={"require": "none"}
-    )
+    given = settings(evolution={"success_sample_rate": 1.0, **evolution})
     model = ScriptedChatModel(script=[calls("shout"), say()])
     return build_graph(model, [shout], given, checkpointer=memory(), store=store)
 
@@ -345,7 +343,7 @@ class Tasks:
 
     def __init__(self, evolution: dict[str, Any], **storage: Any) -> None:
         self.model = Mute(script={})
-        given = settings(evolution=evolution, sandbox={"require": "none"})
+        given = settings(evolution=evolution)
         self.graph: Any = build_graph(self.model, (), given, **storage)
         self.count = 0
 

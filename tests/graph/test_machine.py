@@ -318,7 +318,6 @@ def test_work_is_verified_before_it_ends(command: str, tmp_path: Any) -> None:
         budgets={"tokens": 200, "when_spent": "stop"},
         spec_review={"enabled": False},
         verification={"commands": [command]},
-        sandbox={"require": "none"},
         fallback_chain={"recovery": {"max_retries": 0}},
     )
     stopped = Run(PLANNED, settings=given, tools=[shout])
@@ -560,7 +559,6 @@ def travel(journey: Journey, workspace: Path) -> list[dict[str, Any]]:
     Who goes away misses what is told at that moment: then it is all that is told after that.
     """
     given_settings = settings_of(
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": ["test -e ok"]},
         fallback_chain={"recovery": {"wait_seconds": 0}},

@@ -427,7 +427,7 @@ def test_a_workspace_makes_no_difference(tmp_path: Any, workspace: bool) -> None
         calls(MILK),
         calls(call("create_reminder", date="2031-05-05")),
         say(),
-        settings={"verification": {"enabled": True}, "sandbox": {"require": "none"}},
+        settings={"verification": {"enabled": True}},
     )
     run.ask("Remind me", **place)
     asked = [*run.nodes]

@@ -11,6 +11,8 @@ import pytest
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, phases, say, unclosed
 
+from daruma.graph.history import UndoRefused
+
 OPENED, CLOSED, FAILED = (f"phase_rollback_{how}" for how in ("started", "completed", "failed"))
 TIMES_OUT = "rm -f left.txt && exec sleep 30"
 BREAKS = calls(call("run_command", command="echo left > left.txt; echo broken > kept.txt"))
@@ -67,7 +69,6 @@ def run_of(workspace: Path, case: Case) -> Run:
         budgets={"preset": "frugal"},
         spec_review={"enabled": False},
         rollback={"default_timeout": 1.0},
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": ["test ! -e left.txt || grep -q committed kept.txt"]},
     )
@@ -162,7 +163,6 @@ def test_what_a_rollback_did_itself_is_not_told_as_somebody_elses(workspace: Pat
     given = settings(
         budgets={"preset": "frugal"},
         spec_review={"enabled": False},
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": ["false"]},
     )
@@ -196,7 +196,6 @@ def test_what_is_tried_again_meets_the_files_it_knows(workspace: Path) -> None:
     given = settings(
         budgets={"preset": "frugal"},
         spec_review={"enabled": False},
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": ["test -e b"]},
     )
@@ -209,3 +208,18 @@ def test_what_is_tried_again_meets_the_files_it_knows(workspace: Path) -> None:
     assert (workspace / "left.txt").exists()
     assert not (workspace / "b").exists()
     assert (workspace / "mine").exists()
+
+
+def test_a_name_that_is_used_again_finds_nothing_of_the_earlier_thread(workspace: Path) -> None:
+    """RO-07: a checkpointer in memory ends with its process, and what it kept of files with it."""
+    script = {"main": [BREAKS, say(), say(), say()], "reflect": [say("Hm.")]}
+    given = settings(tools={"policy": {"run_command": "allow"}}, verification={"enabled": False})
+    first = Run(script, settings=given).ask(mode="react", workspace=str(workspace))
+    (workspace / "kept.txt").write_text("somebody else's\n")
+    second = Run(script, settings=given).ask(mode="react", workspace=str(workspace))
+    (savepoint,) = first.state.savepoints
+
+    assert second.happened("workspace_drifted") == []
+    with pytest.raises(UndoRefused, match="is on this machine"):
+        second.graph.undo(second.config, to=savepoint.snapshot)
+    assert first.graph.undo(first.config).exact

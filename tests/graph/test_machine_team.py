@@ -50,7 +50,6 @@ def write(command: str) -> dict[str, Any]:
 def team(workspace: Path | None, script: dict[str, Any], *, checks: tuple[str, ...] = ()) -> Run:
     given = settings(
         spec_review={"enabled": False},
-        sandbox={"require": "none"},
         tools={"policy": {"run_command": "allow"}},
         verification={"commands": checks},
     )

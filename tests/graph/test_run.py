@@ -16,6 +16,7 @@ from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, illegal, phases, say, shout
 
 from daruma.graph.build import build_graph
+from daruma.graph.history import UndoRefused
 from daruma.graph.storage.postgres import open_postgres
 from daruma.state.settings import Settings
 
@@ -218,6 +219,15 @@ def test_without_persistence_a_task_runs_all_the_same() -> None:
 
     for _ in range(2):
         assert graph.invoke({"messages": "hi"}, CONFIG)["result"].status == "completed"
+
+
+def test_without_persistence_nothing_can_be_undone() -> None:
+    """RO-07: in one line that says what to do, and not in LangGraph's words."""
+    graph: Any = build_graph(RecordingModel(script=[say()]), settings=settings())
+
+    for ask in (graph.undo, graph.savepoints):
+        with pytest.raises(UndoRefused, match="keeps no threads, so nothing can be undone: build"):
+            ask(CONFIG)
 
 
 def test_odd_text_from_a_model_can_be_sent_on() -> None:

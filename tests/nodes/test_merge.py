@@ -154,9 +154,7 @@ async def test_work_that_can_not_be_had_has_failed(ws: Path) -> None:
     assert plan.phases[0].failure.node == "merge"
 
 
-RED_TOGETHER = settings(
-    verification={"commands": ["test ! -e a -o ! -e b"]}, sandbox={"require": "none"}
-)
+RED_TOGETHER = settings(verification={"commands": ["test ! -e a -o ! -e b"]})
 
 
 async def test_checks_are_run_on_the_whole(ws: Path) -> None:

@@ -14,7 +14,6 @@ from daruma.state.events import EVENTS, Event
 from daruma.state.events_schema import MEANINGS, EventRefused, events_schema, meaning_of, read_event
 
 QUICK: dict[str, Any] = {
-    "sandbox": {"require": "none"},
     "tools": {"policy": {"run_command": "allow"}},
     "fallback_chain": {"recovery": {"wait_seconds": 0}},
     "llm": {"requests": {"wait_seconds": 0}},

@@ -10,10 +10,18 @@ from typing import Any, Final
 from langgraph.types import interrupt
 
 from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, moved
+from daruma.state.channels import State
 from daruma.state.errors import DarumaError
-from daruma.state.interrupts import Decision, inbox_of, reply_schema
+from daruma.state.events import ApprovalCompleted
+from daruma.state.interrupts import (
+    Decision,
+    Decisions,
+    approval_request,
+    inbox_of,
+    reply_schema,
+)
 from daruma.state.settings.tools import Tools
-from daruma.tools.calls.policy.policy import decide
+from daruma.tools.calls.policy.policy import UNCONFINED, decide
 from daruma.tools.calls.resolve import with_arguments
 from daruma.tools.calls.tool import Tool
 from daruma.tools.calls.visible import Offer
@@ -168,6 +176,47 @@ def blocking(denied: Iterable[ToolTask]) -> str | None:
     return None
 
 
+# --- Commands that no model called: a check's, a plan's. At level none they are asked about, too.
+
+
+async def refusal_of_commands(
+    purpose: str, commands: Iterable[str], state: State, context: Context
+) -> str:
+    """Return why commands of the graph's own may not run; empty where they may (SE-04, RO-04).
+
+    Where the sandbox's level is none a person is asked about all of them in one required approval,
+    each time anew: they are part of what has to be agreed to there. It goes by the workspace's
+    content, as that of a call does.
+    """
+    task, shown = state.task, list(commands)
+    if context.settings.sandbox.require != "none" or task is None or not shown:
+        return ""
+    call = ToolTask(
+        id=f"{purpose}:{len(state.steps)}",
+        message_id=task.id,
+        name=purpose,
+        requested_name=purpose,
+        args={"commands": shown},
+        reason=UNCONFINED,
+        required=True,
+    )
+    sandbox, tree = await context.open_sandbox(), await tree_now(task.workspace, context)
+    environment = _environment(Path(task.workspace or ""))
+    grounds = Grounds(sandbox.level, sandbox.not_covered, environment, tree)
+    asked = OpenApproval(call, task.workspace, grounds)
+    question = approval_request((asked.approval,), None)
+    reply = Decisions.model_validate(asked_of_people(question, context.now()))
+    decision = reply.decisions[0]
+    runs = decision.decision == "approve" and asked.holds(decision)
+    told = decision.decision if runs or decision.decision == "deny" else "void"
+    context.emit(ApprovalCompleted(approval_id=call.id, decision=told))
+    if runs:
+        return ""
+    why = decision.reason or "no reason given"
+    denied = f"a person denied it: {why}" if told == "deny" else "what was approved has changed"
+    return f"the {purpose} was not run: {denied}"
+
+
 # --- The last look before a call runs: it may be resumed under other rules, in another place.
 
 CHANGED: Final = (
@@ -183,7 +232,8 @@ async def check_permission(
 
     Raises :class:`~daruma.tools.errors.NotPermitted`, whose text is for the model.
     """
-    if said := forbidden(call, tool, context.settings.tools):
+    unconfined = context.settings.sandbox.require == "none"
+    if said := forbidden(call, tool, context.settings.tools, unconfined=unconfined):
         raise NotPermitted(said)
     if not call.approved:
         return
@@ -192,9 +242,11 @@ async def check_permission(
         raise NotPermitted(CHANGED)
 
 
-def forbidden(call: ToolTask, tool: Tool, settings: Tools) -> str | None:
+def forbidden(
+    call: ToolTask, tool: Tool, settings: Tools, *, unconfined: bool = False
+) -> str | None:
     """Return why the policy does not let a call run as it stands; None where it does."""
-    decision = decide(tool, call.args, settings).decision
+    decision = decide(tool, call.args, settings, unconfined=unconfined).decision
     if decision == "deny":
         return "not run: denied by policy"
     if decision == "confirm" and not call.approved:

@@ -11,7 +11,7 @@ from daruma.state.interrupts import Question
 from daruma.state.settings import Settings
 from daruma.state.text import digest
 from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turn, only_looks
-from daruma.tools.calls.policy.policy import decide, is_known_safe
+from daruma.tools.calls.policy.policy import COMMANDS, decide, is_known_safe
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Context
 from daruma.tools.errors import OutcomeUnknown, ToolError
@@ -19,9 +19,6 @@ from daruma.tools.sandbox.sandbox import SandboxUnavailable
 from daruma.tools.threads import NotStarted
 
 # --- What running a call changes, and what is done about one that was cut short (DU-06).
-
-COMMANDS = frozenset({"run_command", "run_tests"})
-"""The built-in tools that run commands: what they can reach depends on the sandbox."""
 
 
 async def effect_of(

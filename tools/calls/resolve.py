@@ -279,7 +279,8 @@ def _mended(task: ToolTask, read: Repaired, by: Literal["rules", "model"]) -> To
 
 
 def _rule(task: ToolTask, offer: Offer) -> PolicyRule:
-    return decide(_tool(task, offer), task.args, offer.settings)
+    tool = _tool(task, offer)
+    return decide(tool, task.args, offer.settings, unconfined=offer.unconfined)
 
 
 def _misfit(task: ToolTask, offer: Offer) -> str | None:

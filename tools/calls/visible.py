@@ -67,7 +67,7 @@ class Offer:
 
     Dates are read as of ``now``, where it is given: where a tool that is shown takes some.
     ``asks`` says that the user can be asked for what a call lacks; calls go on with what is in
-    ``resuming``.
+    ``resuming``. ``unconfined`` says that commands run at sandbox level none.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -76,6 +76,7 @@ class Offer:
     now: datetime | None = None
     asks: bool = False
     resuming: tuple[Clarification, ...] = ()
+    unconfined: bool = False
 
     def find(self, name: str) -> Tool | None:
         """Return the shown tool of a name. What is not shown can not be called (TL-06)."""
@@ -126,4 +127,5 @@ def offer_of(
     )
     shown = context.tools.shown(settings, can_use, frozenset(without), reading=reading)
     now = local_time(context.now(), settings.time_zone) if shown.dated else None
-    return Offer(shown.tools, shown.hidden, settings, now)
+    unconfined = context.settings.sandbox.require == "none"
+    return Offer(shown.tools, shown.hidden, settings, now, unconfined=unconfined)

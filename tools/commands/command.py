@@ -10,14 +10,17 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from daruma.state.events import CommandRun
 from daruma.state.verification import Check
+from daruma.tools.commands.kernel_memory import NO_GROUP, control_group
 from daruma.tools.commands.output import Kept, LiveOutput
 from daruma.tools.commands.process import (
+    THREADS_EACH,
     UNCONFINED,
     Asked,
     Confinement,
@@ -305,12 +308,18 @@ def _run(order: _Order, stopped: int) -> CommandResult:
     confinement, env = order.confinement, order.env
     if env is None:
         env = command_environment(os.environ, order.cwd, Path(sys.executable).parent)
-    with (
-        confinement.launch(Asked(order.argv, order.cwd, env)) as launch,
-        ProcessGroup(launch.argv, order.cwd, launch.env, launch) as group,
-    ):
-        watchdog = Watchdog(group.pid, confinement.limits)
+    with ExitStack() as stack:
+        own, limits = NO_GROUP, confinement.limits
+        if limits:
+            threads = limits.processes * THREADS_EACH
+            own = stack.enter_context(control_group(limits.memory, threads))
+        launch = stack.enter_context(confinement.launch(Asked(order.argv, order.cwd, env)))
+        argv = own.entered(launch.argv)
+        group = stack.enter_context(ProcessGroup(argv, order.cwd, launch.env, launch))
+        watchdog = Watchdog(group.pid, limits, own)
         seen = watch(group, stopped, began + order.timeout, order.limit, watchdog, order.live)
+        if own.ran_out():  # whatever became of the rest of the command
+            seen = replace(seen, ending="memory")
     return _result(order, seen, time.monotonic() - began, launch.notes)
 
 

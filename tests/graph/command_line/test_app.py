@@ -113,6 +113,7 @@ def test_an_unknown_setting_names_the_nearest(daruma: Daruma) -> None:
 def test_an_unreachable_database_is_told_in_one_line(daruma: Daruma) -> None:
     """Which one, and what can be done; the command does not wait for ever."""
     daruma.setenv("DARUMA_POSTGRES_URL", NOBODY)
+    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
 
     line = daruma("run", "x", "--model", daruma.script(main=[DONE])).complaint
 
@@ -189,6 +190,7 @@ def test_the_doctor_names_the_fallbacks(daruma: Daruma) -> None:
 def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) -> None:
     """Without a database nothing can run: exit code 1, and the remedy in its line."""
     daruma.setenv("DARUMA_POSTGRES_URL", NOBODY)
+    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
 
     code, found = findings(daruma)
 

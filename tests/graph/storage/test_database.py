@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.base import empty_checkpoint
 from psycopg import OperationalError, errors
 from psycopg_pool import PoolTimeout
-from tests.fault_proxy import FaultProxy, fault_proxy, once, passing
+from tests.fault_proxy import Fate, FaultProxy, fault_proxy, once, passing
 
 from daruma.graph.storage.database import Database, Patience, pause, seconds_of
 from daruma.graph.storage.leases import PostgresLeases
@@ -28,6 +28,45 @@ def messages_of(proxy: FaultProxy, act: Callable[[], object]) -> int:
     proxy.count_from_here(passing)
     act()
     return proxy.messages
+
+
+@pytest.mark.parametrize("fate", ["cut before", "cut after"])
+def test_a_database_is_opened_whichever_message_is_cut(postgres_url: str, fate: Fate) -> None:
+    """DU-04: also while its key is checked, and the first time that anybody opens it."""
+    key = "ab" * 32
+
+    def opened() -> None:
+        with open_postgres(proxy.url, key=key):
+            pass
+
+    with fault_proxy(postgres_url) as proxy:
+        number, faults = 0, 1
+        while faults:  # the first one is cut off while it makes the tables, and so on
+            proxy.count_from_here(once(number, fate))
+            opened()
+            number, faults = number + 1, proxy.faults
+
+    assert number > 8
+
+
+async def test_opening_rides_out_an_outage(postgres_url: str) -> None:
+    """DU-04: as runs do; for no time, it is one clear line."""
+    with fault_proxy(postgres_url) as proxy:
+        proxy.refuse()
+        with pytest.raises(StorageUnavailable, match="can not be used"):
+            async with aopen_postgres(proxy.url, outage_seconds=0):
+                pass
+        proxy.faulted.clear()
+        opening = asyncio.create_task(_version(proxy.url))
+        await asyncio.to_thread(proxy.faulted.wait)
+        proxy.mend()
+
+        assert await opening
+
+
+async def _version(url: str) -> str:
+    async with aopen_postgres(url) as pg:
+        return pg.server_version
 
 
 def test_a_lease_whose_acknowledgement_was_lost_is_had(postgres_url: str) -> None:

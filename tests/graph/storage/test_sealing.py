@@ -220,7 +220,7 @@ def told(pg: Postgres, folder: Path) -> Any:
     folder.mkdir()
     pg.store.put(("daruma", "memory"), "one", {"text": f"the {CANARY} sings", "bird": CANARY})
     pg.store.put(("daruma", "memory"), "two", {CANARY: "sings"}, index=[CANARY])
-    policy = {"sandbox": {"require": "none"}, "tools": {"policy": {"run_command": "allow"}}}
+    policy = {"tools": {"policy": {"run_command": "allow"}}}
     settings = Settings.model_validate(policy | {"verification": {"commands": [f"echo {CANARY}"]}})
     model = ScriptedChatModel(script=SCRIPT)
     graph: Any = build_graph(model, [feed], settings, persistence=pg)

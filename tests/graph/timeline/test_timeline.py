@@ -14,7 +14,7 @@ from daruma.graph.storage.postgres import Postgres, open_postgres
 from daruma.graph.timeline.moments import Moment
 from daruma.graph.timeline.timeline import Timeline
 
-GIVEN = settings(sandbox={"require": "none"}, evolution={"enabled": False})
+GIVEN = settings(evolution={"enabled": False})
 EDIT = {"command": "create", "path": "a.txt", "file_text": "A\n"}
 
 

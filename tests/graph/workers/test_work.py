@@ -11,6 +11,7 @@ import pytest
 from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 from psycopg.conninfo import make_conninfo
+from tests.fault_proxy import fault_proxy
 from tests.parts import settings
 from tests.scripted_runs import calls, phases, say
 from tests.worker_kill import QUICK
@@ -25,6 +26,7 @@ from daruma.graph.storage.ledgers import athread_held
 from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.graph.workers.submission import NotShared, Pace
 from daruma.graph.workers.work import asubmit, awork, submit, work
+from daruma.state.errors import StorageUnavailable
 from daruma.state.interrupts import ReplyRefused
 
 ASKED = {"messages": [("user", "Do it")], "mode": "react"}
@@ -285,6 +287,45 @@ async def test_a_worker_waits_for_a_database_that_is_lost(
             async with aopen_postgres(postgres_url) as other:
                 await asubmit(other, ASKED, "after")
                 await lines.until("'after': completed")
+
+
+async def test_a_worker_begins_once_the_database_is_there(postgres_url: str) -> None:
+    """DU-04: it waits for one; where it is not to wait, it says so in one line."""
+    pace = Pace(heartbeat=0.1, poll=0.1, connect=0.3, first_wait=0.1)
+    with fault_proxy(postgres_url) as proxy:
+        async with aopen_postgres(proxy.url, outage_seconds=0) as pg:
+            graph = graph_on(pg)
+            await asubmit(pg, ASKED, "t")
+            proxy.refuse()
+            with pytest.raises(StorageUnavailable, match="lost"):
+                await awork(graph, wait=False, pace=pace)
+            async with at_work(graph, pace) as lines:
+                await lines.until("the database is lost")
+                proxy.mend()
+                await lines.until("'t': completed")
+
+
+async def test_workers_of_one_process_share_their_connections(
+    postgres_url: str, postgres_server: str
+) -> None:
+    """DU-07: each worker adds the one that it listens on, and no more."""
+    name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
+    count = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        workers = [asyncio.create_task(awork(graph, pace=QUICK)) for _ in range(6)]
+        with WorkerLines.heard() as lines, psycopg.connect(postgres_server) as admin:
+            for number in range(12):
+                await asubmit(pg, ASKED, f"t{number}")
+            for _ in range(12):
+                await lines.until(": completed")
+            row = admin.execute(count, [name]).fetchone()
+        for each in workers:
+            each.cancel()
+        await asyncio.wait(workers)
+
+    assert row is not None
+    assert row[0] <= 10 + 3 + len(workers)
 
 
 def test_a_graph_without_postgres_has_no_worker() -> None:

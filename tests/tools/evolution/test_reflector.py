@@ -349,7 +349,6 @@ def test_a_run_that_was_mended_after_a_reflection(tmp_path: Path) -> None:
     }
     given = settings(
         spec_review={"enabled": False},
-        sandbox={"require": "none"},
         verification={"commands": ["sh check.sh"], "max_reinjections": 0},
     )
     run = Run(script, settings=given).ask(mode="plan_exec", workspace=str(tmp_path))

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.parametrize("level", CONFINED)
 
 NUMBER = NUMBERS.get(platform.machine(), {})
 NEEDED = {"socket", "connect", "bind", "listen", "socketpair", "clone", "unshare", "ioctl"}
+NEEDED |= {"setsockopt"}
 NEEDED |= {name for name in NUMBER if name.startswith(("shm", "sem", "msg", "mq_"))}
 """Calls that are not denied as such, but for some of their arguments, or at one level only."""
 

@@ -126,6 +126,35 @@ def test_a_full_disk_is_told_and_changes_nothing(store: Store) -> None:
         assert contents.database.execute("SELECT count(*) FROM blobs").fetchone() == (1,)
 
 
+FULL = """
+import os, sys
+from pathlib import Path
+from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.snapshots.store import Store
+store = Store(Path(sys.argv[1], "store.sqlite3"))
+for before in (0, 1, 2):  # a file that is not there yet, and one that is
+    try:
+        with store.locked() as contents:
+            for number in range(before and 60):
+                contents.put_blob(os.urandom(100_000))
+    except SnapshotUnavailable as error:
+        assert "no room" in str(error), error
+    print(sum(each.stat().st_size for each in store.path.parent.iterdir()))
+"""
+
+
+def test_a_full_disk_has_its_room_back(tmp_path: Path) -> None:
+    """What was written of a snapshot that had no room is gone at once, its journal too."""
+    mounted = 'mount -t tmpfs -o size=3m tmpfs "$0" && exec "$1" -c "$2" "$0"'
+    argv = ["unshare", "-rm", "sh", "-c", mounted, str(tmp_path), sys.executable, FULL]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    if "mount:" in done.stderr or "unshare:" in done.stderr:
+        pytest.skip(done.stderr)
+
+    empty, *after = map(int, done.stdout.split())
+    assert after == [empty, empty], done.stderr
+
+
 KILLED = """
 import os, sys
 from pathlib import Path

@@ -155,8 +155,29 @@ _SAFE_COMMANDS = re.compile(
 """Commands that only look, or run the tests as verification does anyway: whole lines, no shell."""
 
 
-def decide(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRule:
+COMMANDS: Final = frozenset({SHELL_TOOL, "run_tests"})
+"""The built-in tools that run commands: what they can reach depends on the sandbox."""
+
+UNCONFINED: Final = "nothing confines commands: sandbox.require is none"
+
+
+def decide(
+    tool: Tool, args: Mapping[str, Any], settings: Tools, *, unconfined: bool = False
+) -> PolicyRule:
     """Return the rule for a call, whatever its arguments hold.
+
+    ``unconfined`` says that commands run at sandbox level none: there every one that is not denied
+    is asked about, tests too, and only a person can say yes (SE-04).
+    """
+    rule = _by_policy(tool, args, settings)
+    if not unconfined or not tool.builtin or tool.name not in COMMANDS or rule.decision == "deny":
+        return rule
+    asked = {"decision": "confirm", "required": True, "reason": rule.reason or UNCONFINED}
+    return rule.model_copy(update={**asked, "deny_effect": rule.deny_effect or "continue"})
+
+
+def _by_policy(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRule:
+    """Return the rule of the settings.
 
     Of the rules whose key fits, one that denies wins. Else a key with arguments goes before one
     without, an exact name before a pattern, and what stands first in the settings before the rest.

@@ -106,6 +106,29 @@ def test_a_safe_command_elsewhere_is_confirmed() -> None:
     assert decide(COMMAND, {"command": "pytest", "cwd": "sub"}, Tools()).decision == "confirm"
 
 
+ALLOWED: dict[str, Any] = {"run_command": "allow", "run_tests": "allow"}
+UNCONFINED = {
+    "a command": (COMMAND, {"command": "make"}, {}, "confirm", True),
+    "a safe one": (COMMAND, {"command": "pytest"}, {}, "confirm", True),
+    "one that is allowed": (COMMAND, {"command": "pytest"}, ALLOWED, "confirm", True),
+    "tests": (BUILTIN["run_tests"], {}, {}, "confirm", True),
+    "tests that are allowed": (BUILTIN["run_tests"], {}, ALLOWED, "confirm", True),
+    "one that is denied": (COMMAND, {"command": "make"}, {"run_*": "deny"}, "deny", False),
+    "no command": (BUILTIN["search"], {"pattern": "x"}, {}, "allow", False),
+    "an application's tool": (SHOUT, {"text": "x"}, {}, "allow", False),
+}
+
+
+@pytest.mark.parametrize("name", UNCONFINED)
+def test_without_a_sandbox_every_command_is_asked_about(name: str) -> None:
+    """SE-04: tests too, whatever is allowed, and only a person can say yes; a no stays one."""
+    tool, args, rules, decision, required = UNCONFINED[name]
+    rule = decide(tool, args, policy(**rules), unconfined=True)
+
+    assert (rule.decision, rule.required) == (decision, required)
+    assert rule.decision != "confirm" or rule.deny_effect == "continue"
+
+
 @pytest.mark.parametrize("tool", [*BUILTIN.values(), SHOUT], ids=lambda tool: tool.name)
 def test_what_is_no_command_is_allowed(tool: Any) -> None:
     """Looking and editing in the workspace, and the tools that the application passed in."""
