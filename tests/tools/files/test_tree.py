@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from daruma.tools.errors import FileUnavailable
 from daruma.tools.files.beneath import WalkingOpener
 from daruma.tools.files.paths import Parts
-from daruma.tools.files.tree import LARGEST, SETTLED, FileHashes, tree_id
+from daruma.tools.files.tree import LARGEST, SETTLED, FileHashes, tree_of
+
+
+def tree_id(root: Path, **how: Any) -> str:
+    return tree_of(root, **how).id
+
 
 # --- Hashes are remembered for files that have not changed, and only for so many.
 
