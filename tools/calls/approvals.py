@@ -80,10 +80,10 @@ def _works_in(tool: Tool | None, workspace: str | None) -> bool:
     return here and workspace is not None
 
 
-async def tree_now(workspace: str, context: Context) -> Tree:
+async def tree_now(workspace: str, context: Context, *, named: bool = True) -> Tree:
     """Look at a workspace's content. Raises ``ToolError`` for one that is gone."""
     at = await context.surroundings(workspace)
-    return await in_thread(tree_of, at.needs_workspace().root)
+    return await in_thread(tree_of, at.needs_workspace().root, named=named)
 
 
 def _environment(root: Path) -> dict[str, str]:
@@ -105,7 +105,8 @@ async def _keep(digest: str, grounds: Grounds, context: Context) -> None:
 
 
 async def _keep_tree(tree: Tree, context: Context) -> None:
-    await context.outputs.note(_ids(tree.id), json.dumps(listed(tree)))
+    if await context.outputs.read(_ids(tree.id)) is None:
+        await context.outputs.note(_ids(tree.id), json.dumps(listed(tree)))
 
 
 def _digests(environment: Mapping[str, str]) -> dict[str, str]:
@@ -281,11 +282,11 @@ async def check_permission(
         return
     if tool.origin == "mcp":
         await context.tools.look_again(call.name)
-    tree = None
-    if workspace and _works_in(tool, workspace):
-        tree = await tree_now(workspace, context)
+    here = workspace if _works_in(tool, workspace) else None
+    tree = await tree_now(here, context, named=False) if here else None
     grounds = await grounds_of(call, workspace, context, tree=tree.id if tree else "")
     if approval_of(call, workspace, grounds).digest != call.approved:
+        tree = await tree_now(here, context) if here else None
         raise GroundsChanged(await changes_since(call.approved, grounds, tree, context))
 
 

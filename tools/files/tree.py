@@ -164,8 +164,14 @@ class Tree(NamedTuple):
     entries: Mapping[str, str]
 
 
-def tree_of(root: Path, *, hashes: FileHashes = _HASHES, opener: Opener | None = None) -> Tree:
-    """Return the SHA-256 of all that lies in ``root``.
+def tree_of(
+    root: Path,
+    *,
+    named: bool = True,
+    hashes: FileHashes = _HASHES,
+    opener: Opener | None = None,
+) -> Tree:
+    """Return the SHA-256 of all that lies in ``root``, with its entries if they are ``named``.
 
     Every name counts, also what git ignores: its kind, mode, content and, of a link, where it
     leads. A link out of ``root``, or to what is left out, counts with what lies behind it (TL-13a),
@@ -182,7 +188,8 @@ def tree_of(root: Path, *, hashes: FileHashes = _HASHES, opener: Opener | None =
             for fields in _Walk(top, root, hashes, opener or best_opener()).entries():
                 packed = b"".join(len(each).to_bytes(8, "big") + each for each in fields)
                 digest.update(packed)
-                entries[os.fsdecode(fields[0])] = _short(packed)
+                if named:
+                    entries[os.fsdecode(fields[0])] = _short(packed)
         finally:
             os.close(top)
     return Tree(digest.hexdigest(), entries)
@@ -353,13 +360,19 @@ def listed(tree: Tree, depth: int | None = None) -> Listing:
 
 
 def _folded(entries: Mapping[str, str], depth: int) -> dict[str, str]:
-    found: dict[str, str] = {}
+    together: dict[str, list[str]] = {}
     for name, value in entries.items():
         parts = name.split("/")
-        fetched = next((at for at, part in enumerate(parts) if part in FETCHED), depth)
-        short = "/".join(parts[: min(depth, fetched + 1)])
-        found[short] = _short((found[short] + value).encode()) if short in found else value
-    return found
+        fetched = depth
+        if not FETCHED.isdisjoint(parts):
+            fetched = 1 + next(at for at, part in enumerate(parts) if part in FETCHED)
+        end = min(depth, fetched)
+        short = name if len(parts) <= end else "/".join(parts[:end])
+        together.setdefault(short, []).append(value)
+    return {
+        name: values[0] if len(values) == 1 else _short("".join(values).encode())
+        for name, values in together.items()
+    }
 
 
 def _short(data: bytes) -> str:
