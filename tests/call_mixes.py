@@ -30,6 +30,7 @@ from daruma.state.channels import State
 from daruma.state.serializer import StrictSerializer
 from daruma.state.stored import STORED_TYPES
 from daruma.tools.calls.journal import Effect, Entry, Outcome
+from daruma.tools.files.tree import tree_of
 
 KINDS: Final = ("look", "note", "keep", "pay", "put", "run_command")
 ASKED: Final = frozenset({"pay", "put", "run_command"})
@@ -185,7 +186,8 @@ class World:
     ws: Path
     fate: Fate
     ledger: list[str] = field(default_factory=list)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    unshown: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.saver = MortalSaver(self.fate)
@@ -203,12 +205,27 @@ class World:
             """Write it down."""
             return self.append(to, text)
 
-        effects = {"look": (look, "none"), "keep": (keep, "workspace"), "put": (keep, "workspace")}
+        async def put(text: str, to: str) -> str:
+            """Write it down, once a person has agreed."""
+            self.compare(text.removesuffix("e"))
+            return self.append(to, text)
+
+        effects = {"look": (look, "none"), "keep": (keep, "workspace"), "put": (put, "workspace")}
         effects |= {"note": (note, "external"), "pay": (note, "external")}
         for name, (function, effect) in effects.items():
             made = StructuredTool.from_function(coroutine=function, name=name)
             made.metadata = {"daruma": {"effect": effect}}
             yield made
+
+    def compare(self, id_: str) -> None:
+        """Note a call that runs on another tree than the one that was agreed to last (TL-13a)."""
+        agreed = [each["digest"] for each in self.decided() if each["approval_id"] == id_]
+        if self.shown.get(agreed[-1]) != tree_of(self.ws, named=False).id:
+            self.unshown.append(id_)
+
+    def decided(self) -> list[dict[str, Any]]:
+        replies = self.saver.replies.counted
+        return [each for reply in replies for each in reply.get("decisions", ())]
 
     def append(self, name: str | None, text: str) -> str:
         """Have an effect; the process may die right before it and right after it."""
@@ -269,7 +286,8 @@ class World:
                 if f"'{t}'" in value["question"] or f"echo {t} " in value["question"]
             ]
             return {"answer": "happened" if self.effects()[text] else "again"}
-        self.asked += [(each["approval_id"], each["digest"]) for each in value["approvals"]]
+        tree = tree_of(self.ws, named=False).id
+        self.shown |= {each["digest"]: tree for each in value["approvals"]}
         return {"decisions": self.mix.replies(value["approvals"])}
 
     def mix_texts(self) -> list[str]:
@@ -288,11 +306,8 @@ def problems(mix: Mix, world: World, state: State) -> list[str]:
     results = Counter(m.tool_call_id for m in state.messages if m.type == "tool")
     if results != Counter(dict.fromkeys(mix.kinds, 1)) or illegal(state.messages):
         found.append(f"results {dict(results)}")
-    decided = Counter(
-        (each["approval_id"], each["digest"])
-        for reply in world.saver.replies.counted
-        for each in reply.get("decisions", ())
-    )
+    decided = Counter((each["approval_id"], each["digest"]) for each in world.decided())
+    found += [f"{id_} ran on what was not shown" for id_ in world.unshown]
     found += [f"asked twice about the same: {each}" for each, n in decided.items() if n > 1]
     denied = {id_ for id_, kind in mix.kinds.items() if kind in ASKED and mix.denies(id_)}
     failed = {m.tool_call_id for m in state.messages if m.type == "tool" and m.status == "error"}
