@@ -128,6 +128,21 @@ def test_approved_calls_that_write_run_one_by_one(ws: Path) -> None:
     check(run, "a", "b", "c")
 
 
+def test_the_timeline_tells_partial_replies(ws: Path) -> None:
+    """TL-14: what an answer left open, and what has not run, is told as that."""
+    run = run_of(ws, command("a", "touch a"), command("b", "touch b")).decide(b="approve")
+
+    told = [each for each in run.graph.timeline(run.config).moments if "touch" in each.title]
+    assert {(each.kind, each.title, each.ok) for each in told} == {
+        ("tool", "$ touch a", None),
+        ("tool", "$ touch b", True),
+        ("approval", "May this run: $ touch a left open", None),
+        ("approval", "May this run: $ touch b approved", True),
+        ("approval", "May this run: $ touch a waits for an answer", None),
+    }
+    assert [each.seconds for each in told if each.title == "$ touch a"] == [None]
+
+
 # --- TL-13a: what was shown is what runs, or it is asked again with the difference.
 
 

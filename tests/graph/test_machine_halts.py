@@ -281,8 +281,7 @@ class Walker:
         waiting, over = with_status(state.calls, "awaiting"), given_up(state.calls)
         now = waiting[:1] if self.world.gate == "approves one" else waiting
         denied = self.world.gate in {"denies", "blocks"}
-        yes = {"status": "ready", "approved": "x"}
-        calls = {call.id: replace(call, **yes) for call in now}
+        calls = {call.id: replace(call, status="ready", approved="x") for call in now}
         no = [call for call in now if denied or call.id in over]
         calls |= {call.id: moved(call, "rejected") for call in no}
         return {
