@@ -95,10 +95,13 @@ class _Served(StructuredTool):
         return served
 
     async def again(self) -> BaseTool:
-        """Ask the server for the same tool. Raises ``ToolError`` where it has none any more."""
-        for each in await _load(*self._server):
-            if each.name == self.name:
-                return each
+        """Ask the server for the same tool. Raises ``ToolError`` where there is none any more."""
+        try:
+            tools = await _load(*self._server)
+        except McpUnavailable as error:
+            raise ToolError(str(error)) from error
+        if now := next((each for each in tools if each.name == self.name), None):
+            return now
         raise ToolError(f"the MCP server has no tool {self.name!r} any more")
 
     @property

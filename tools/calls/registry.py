@@ -121,8 +121,7 @@ class Registry:
     async def look_again(self, name: str) -> None:
         """Know a tool of an MCP server as the server tells it now (SE-06).
 
-        Raises ``ToolError`` for one that is gone,
-        :class:`~daruma.tools.calls.mcp.McpUnavailable` for a server that is.
+        Raises ``ToolError`` for one that is gone, or whose server is.
         """
         tool = self._tools[name]
         now = await tool.look_again() if tool.look_again else tool
