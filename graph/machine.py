@@ -30,13 +30,17 @@ class Each:
 
 
 def ready_calls(state: State) -> list[object]:
-    """Return what the tool node is sent: one dispatch for each call that may run."""
+    """Return what the tool node is sent: one dispatch for each call that may run.
+
+    What needs nobody goes before what was approved, whose ground it may change (TL-02).
+    """
     if state.task is None:
         return []
     phase = state.plan.current if state.plan else None
+    ready = with_status(state.calls, "ready")
     return [
         Dispatch(task=state.task, call=call, shown=paths_of(call, state.messages), phase_id=phase)
-        for call in with_status(state.calls, "ready")
+        for call in [each for each in ready if not each.approved] or ready
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from daruma.state import budget
 from daruma.state import plan as phases
-from daruma.state.calls import with_status
+from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.outcome import gave_up_asking, waits, work_status
@@ -111,7 +111,7 @@ def after_main(
     if state.failure:
         overcome = budget.can_recover(state) and not gave_up_asking(state)
         return "failed" if overcome else "fatal"
-    if waits(state):
+    if waits(state) and not is_open(state.calls):
         return "asked" if state.plan is None else "unclear"
     return _called(state) if state.calls else _said(state)
 
@@ -129,11 +129,7 @@ def after_repair(state: State) -> Literal["act", "broken", "gated", "answered"]:
 
 
 def after_gate(state: State) -> Literal["act", "gated", "answered", "blocked"]:
-    if state.failure:
-        return "blocked"
-    if with_status(state.calls, "awaiting"):
-        return "gated"
-    return "act" if with_status(state.calls, "ready") else "answered"
+    return "blocked" if state.failure else _on_their_way(state)
 
 
 def after_tool(_: object) -> Literal["answered"]:
@@ -244,11 +240,14 @@ def is_checked_next(state: State) -> bool:
 
 
 def _called(state: State) -> Literal["act", "broken", "gated", "answered"]:
-    if with_status(state.calls, "repairable"):
-        return "broken"
-    if with_status(state.calls, "awaiting"):
-        return "gated"
-    return "act" if with_status(state.calls, "ready") else "answered"
+    return "broken" if with_status(state.calls, "repairable") else _on_their_way(state)
+
+
+def _on_their_way(state: State) -> Literal["act", "gated", "answered"]:
+    """Run what may run before a person is asked about the rest (TL-02)."""
+    if with_status(state.calls, "ready"):
+        return "act"
+    return "gated" if with_status(state.calls, "awaiting") else "answered"
 
 
 def _onward(plan: Plan) -> Literal["next", "completed", "failed"]:

@@ -1,8 +1,6 @@
 """Ask a person about the calls that need one: one question for all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final
 
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State, Update
@@ -14,8 +12,11 @@ from daruma.tools.calls.approvals import (
     after_decision,
     asked_of_people,
     blocking,
+    changes_since,
     denial,
+    given_up,
     open_approvals,
+    voided,
 )
 from daruma.tools.calls.resolve import failed
 from daruma.tools.calls.results import tool_result
@@ -23,54 +24,42 @@ from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
 from daruma.tools.verification import changed_tests_note
 
-MAX_VOIDED: Final = 3
-"""Answers to one call that a changing workspace may void; then it fails, and is not asked again."""
-
 
 async def gate(state: State, context: Context) -> Update:
     """Ask for the open approvals and note each decision; what stays open is asked again.
 
-    What the approvals rest on is looked at again once the answer is there: a yes to what has
-    changed since is void, and the call is asked about anew. So is a yes that waited here for the
-    decision on another call, and an edit that does not fit the tool.
+    It is asked once all that may run has run, and what is approved does not wait for the rest
+    (TL-02). What the approvals rest on is looked at again once the answer is there (TL-13a): a yes
+    to what has changed since is void, and the call is asked about anew, with the difference. So is
+    an edit that does not fit the tool.
     """
     workspace = state.task.workspace if state.task else None
-    waiting = [call for call in state.calls if _undecided(call)]
-    opened, hopeless = await open_approvals(waiting, workspace, context)
+    waiting, over = with_status(state.calls, "awaiting"), given_up(state.calls)
+    opened = await open_approvals(
+        (call for call in waiting if call.id not in over), workspace, context
+    )
+    hopeless = {**over, **opened.hopeless}
     after = [failed(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
-    opened = [each for each in opened if not each.stands]
-    decisions = _asked(opened, context.now(), changed_tests_note(state)) if opened else {}
-    offer = offer_of(state.task, context)
-    for each in (each for each in opened if each.call.id in decisions):
+    asked = opened.approvals
+    decisions = _asked(asked, context.now(), changed_tests_note(state)) if asked else {}
+    offer = offer_of(state.task, context, messages=state.messages)
+    for each in (each for each in asked if each.call.id in decisions):
         decision = decisions[each.call.id]
-        decided = (
-            after_decision(each, decision, offer) if each.holds(decision) else _voided(each.call)
-        )
+        if each.holds(decision):
+            decided = after_decision(each, decision, offer)
+        else:
+            changes = await changes_since(decision.digest, each.grounds, opened.tree, context)
+            decided = voided(each.call, changes)
         told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(decided)
-    late = (each.call for each in opened if each.call.approved and each.call.id not in decisions)
-    after += map(_voided, late)
     return _noted(state, after, decisions)
-
-
-def _undecided(call: ToolTask) -> bool:
-    """Whether it may have to be asked about; what was agreed to waits for the others here."""
-    return call.status == "awaiting" or (call.status == "ready" and bool(call.approved))
 
 
 def _asked(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
     question = approval_request(tuple(each.approval for each in opened), None, told)
     reply = Decisions.model_validate(asked_of_people(question, at))
     return {decision.approval_id: decision for decision in reply.decisions}
-
-
-def _voided(call: ToolTask) -> ToolTask:
-    if call.voided + 1 >= MAX_VOIDED:
-        return failed(
-            call, "not run: what was approved changed again and again before it could run"
-        )
-    return replace(call, status="awaiting", approved="", voided=call.voided + 1)
 
 
 def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]) -> Update:

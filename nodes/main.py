@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.budget import hidden_tools, record_step
-from daruma.state.calls import ToolTask, with_status
+from daruma.state.calls import ToolTask, is_open, with_status
 from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import AnswerAudited
@@ -56,7 +56,12 @@ begin, and read one that fits with skills_load."""
 
 
 async def main(state: State, context: Context) -> Update:
-    """Make one model call, if the budget has room for it, and nothing has to be asked first."""
+    """Make one model call, if the budget has room for it, and nothing has to be asked first.
+
+    It waits for all calls of the last answer: for those that a person is asked about, too (TL-02).
+    """
+    if is_open(state.calls):
+        return {}
     before, state = state.clarification, after_calls(state)
     changed = settled(state) if state.clarification != before else Update()
     if asked_now := asked(state, context):
@@ -72,7 +77,13 @@ async def _thought(state: State, context: Context) -> Update:
         return out_of_steps(state, "main", context) or {"calls": ()}
     if spent := unpaid(state, "main", context):
         return spent
-    offer = offer_of(state.task, context, hidden_tools(state), reading=leave_out(state.messages))
+    offer = offer_of(
+        state.task,
+        context,
+        hidden_tools(state),
+        reading=leave_out(state.messages),
+        messages=state.messages,
+    )
     offer = asking(offer, state)
     draft = _drafted(state, context, offer)
     counted, crowded = weighed(draft, state, context)

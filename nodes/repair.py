@@ -23,7 +23,9 @@ async def repair(state: State, context: Context) -> Update:
     What comes back is checked like any other call. What is still broken after the last attempt
     has failed, and the model that made the call is told why.
     """
-    offer = offer_of(state.task, context, hidden_tools(state, answered=True))
+    offer = offer_of(
+        state.task, context, hidden_tools(state, answered=True), messages=state.messages
+    )
     window = context.settings.llm.context_window_tokens
     this = next_round(state, asking(offer, state), window)
     at = context.now()

@@ -1,6 +1,7 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
 from asyncio import CancelledError
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -10,10 +11,10 @@ from langgraph.errors import GraphBubbleUp
 from daruma.state.calls import Dispatch, ToolTask, moved
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff
-from daruma.state.events import ToolCompleted, ToolStarted
+from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.steps import Step
-from daruma.tools.calls.approvals import asked_of_people, check_permission
+from daruma.tools.calls.approvals import asked_of_people, check_permission, voided
 from daruma.tools.calls.journal import Outcome, kept
 from daruma.tools.calls.once import UNKNOWN, effect_of, once, without_tool
 from daruma.tools.calls.path_advice import advised
@@ -22,7 +23,7 @@ from daruma.tools.calls.running import run_within
 from daruma.tools.calls.tool import Tool
 from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
-from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.threads import NotStarted
 
@@ -32,6 +33,9 @@ _OF_WHO_WAITS: Final = (CancelledError, KeyboardInterrupt, GeneratorExit)
 
 async def tool(dispatch: Dispatch, context: Context) -> Update:
     """Run the call and answer it. A tool that fails answers with its error; the loop goes on.
+
+    Approved calls that write run one by one (TL-02); one that would not run as it was shown is not
+    answered, but asked about again (TL-13a).
 
     What it changes is changed once: a call that was made before the machine was killed is answered
     with what came of it then; about one that was cut short a person may be asked (DU-06).
@@ -44,11 +48,17 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     async def work(key: str) -> Outcome:
         return await _told(dispatch, known, key, context)
 
-    effect = await effect_of(call, known, dispatch.task.workspace, context)
+    workspace = dispatch.task.workspace
+    effect = await effect_of(call, known, workspace, context)
+    alone = context.turns.one_by_one(workspace) if call.approved and effect else nullcontext()
     try:
-        outcome = await once(call, effect, context, work, partial(_asked, context))
+        async with alone:
+            outcome = await once(call, effect, context, work, partial(_asked, context))
     except NotStarted:
         raise CancelledError from None  # who gave the run a time limit knows it by its very type
+    except GroundsChanged as changed:
+        context.emit(ApprovalCompleted(approval_id=call.id, decision="void"))
+        return {"calls": voided(call, changed.changes)}
     at = max(at, context.now() - outcome.seconds)  # it may have waited for its turn
     step = Step(
         kind="tool",
@@ -59,7 +69,7 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         seconds=outcome.seconds,
         signature=call.name,
     )
-    return {**_answered(call, outcome), "steps": [step]}
+    return {**_answered(call, outcome, known), "steps": [step]}
 
 
 def _asked(context: Context, question: Question) -> str:
@@ -75,8 +85,9 @@ def _asked(context: Context, question: Question) -> str:
     return reply.answer
 
 
-def _answered(call: ToolTask, outcome: Outcome) -> Update:
+def _answered(call: ToolTask, outcome: Outcome, known: Tool | None = None) -> Update:
     done = outcome.status == "done"
+    ran = known if outcome.status != "failed" else None
     return {
         "messages": [
             tool_result(
@@ -85,6 +96,7 @@ def _answered(call: ToolTask, outcome: Outcome) -> Update:
                 ok=done,
                 reference=outcome.reference,
                 unchanged=outcome.unchanged,
+                definition=ran.definition if ran else "",
             )
         ],
         "calls": moved(call, outcome.status),
@@ -95,17 +107,21 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
     """Run it, and tell those who watch."""
     call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
-    outcome = await _kept_short(await _run(dispatch, known, key, context), context)
-    outcome = replace(outcome, seconds=context.now() - started)
-    context.emit(
-        ToolCompleted(
-            call_id=call.id,
-            tool=call.name,
-            ok=outcome.status == "done",
-            seconds=outcome.seconds,
-            output=outcome.text[:2000],
+
+    def end(seconds: float, text: str, *, ok: bool) -> None:
+        context.emit(
+            ToolCompleted(
+                call_id=call.id, tool=call.name, ok=ok, seconds=seconds, output=text[:2000]
+            )
         )
-    )
+
+    try:
+        outcome = await _kept_short(await _run(dispatch, known, key, context), context)
+    except GroundsChanged as changed:
+        end(context.now() - started, f"Not run: {changed}", ok=False)
+        raise
+    outcome = replace(outcome, seconds=context.now() - started)
+    end(outcome.seconds, outcome.text, ok=outcome.status == "done")
     return outcome
 
 
@@ -119,9 +135,9 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
     call, workspace = dispatch.call, dispatch.task.workspace
     args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
     try:
-        await check_permission(call, known, workspace, context)
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
         async with kept(known, call.args, context.snapshots(workspace), key) as looks:
+            await check_permission(call, known, workspace, context)
             limit = context.settings.tools.timeout
             text = await run_within(limit, known, args, at)
         unchanged = looks is not None and looks.after is not None and not looks.after.changes
@@ -132,7 +148,7 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
         return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
         return Outcome("failed", f"Error: {await advised(error, dispatch.shown, workspace)}")
-    except (GraphBubbleUp, CutOff, *_OF_WHO_WAITS):
+    except (GraphBubbleUp, GroundsChanged, CutOff, *_OF_WHO_WAITS):
         raise
     except BaseException as error:  # noqa: BLE001  # a tool's bug does not end the loop
         return Outcome("failed", f"Error: {type(error).__name__}: {error}")

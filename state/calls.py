@@ -38,8 +38,9 @@ class ToolTask:
     beside it are answered; the others have their result in the history. ``unknown``: it may have
     run.
     ``repaired_by`` and ``rungs`` say how its arguments were mended.
-    ``approved`` is the digest of exactly what a person agreed to, ``agreed`` that of what was shown
-    with it, ``voided`` counts the answers that were given to something that has changed since.
+    ``approved`` is the digest of exactly what a person agreed to, with all that it rests on.
+    ``voided`` counts the answers that were given to something that has changed since, ``changes``
+    says what had. ``definition`` is that of an MCP tool when its call was decided on.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
     """
 
@@ -57,8 +58,9 @@ class ToolTask:
     repaired_by: Literal["", "rules", "model"] = ""
     rungs: tuple[str, ...] = ()
     approved: str = ""
-    agreed: str = ""
     voided: int = 0
+    changes: tuple[str, ...] = ()
+    definition: str = ""
     missing: tuple[str, ...] = ()
     continues: str = ""
     schema_version: int = 1
@@ -98,6 +100,11 @@ def with_status(calls: Iterable[ToolTask], status: ToolTaskStatus) -> tuple[Tool
     return tuple(call for call in calls if call.status == status)
 
 
+def is_open(calls: Iterable[ToolTask]) -> bool:
+    """Whether calls of an answer have still to run or to be asked about (TL-02)."""
+    return any(call.status in ("ready", "awaiting") for call in calls)
+
+
 def moved(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
     """Return the call with another status."""
     return changed(call, status=status)
@@ -110,14 +117,13 @@ def moved(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
 class Approval:
     """One open approval. An answer must name its id and digest (TL-13).
 
-    ``digest`` proves what was shown, the state of the workspace included; ``exact`` is without
-    that state, which calls that run beside this one may change. ``shown`` is the call with control,
-    bidirectional and invisible characters spelled out, ``warnings`` says that there are any.
+    ``digest`` proves what was shown, the state of the workspace included. ``shown`` is the call
+    with control, bidirectional and invisible characters spelled out; ``warnings`` says that there
+    are any, and what has changed since it was asked before.
     """
 
     approval_id: str
     digest: str
-    exact: str
     tool: str
     args: dict[str, Any]
     reason: str
@@ -136,12 +142,15 @@ class Approval:
 class Grounds:
     """What an approval rests on beside the call: how it would be confined, in what state of things.
 
-    ``environment`` are the variables of a command, ``tree`` is the id of the workspace's content.
+    ``environment`` are the variables of a command, ``definition`` is that of an MCP tool, and
+    ``description`` a part of it; ``tree`` is the id of the workspace's content.
     """
 
     sandbox: str = "none"
     not_covered: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    definition: str = ""
+    description: str = ""
     tree: str = ""
 
 
@@ -153,22 +162,21 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
     grounds = grounds or Grounds()
     command = str(call.args.get("command")) if call.name == "run_command" else None
     cwd = _directory(call, workspace) if command else workspace
-    exact = _digest(
-        {
-            "call": call.result_id,
-            "tool": call.name,
-            "args": call.args,
-            "cwd": cwd,
-            "sandbox": grounds.sandbox,
-            "not_covered": list(grounds.not_covered),
-            "environment": dict(grounds.environment),
-        }
-    )
+    rests_on = {
+        "call": call.result_id,
+        "tool": call.name,
+        "args": call.args,
+        "cwd": cwd,
+        "sandbox": grounds.sandbox,
+        "not_covered": list(grounds.not_covered),
+        "environment": dict(grounds.environment),
+        "definition": grounds.definition,
+        "tree": grounds.tree,
+    }
     plain = command or json.dumps(call.args, ensure_ascii=False, indent=1, default=str)
     return Approval(
         approval_id=call.id,
-        digest=_digest({"exact": exact, "tree": grounds.tree}),
-        exact=exact,
+        digest=_digest(rests_on),
         tool=call.name,
         args=call.args,
         reason=call.reason,
@@ -179,7 +187,7 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         sandbox=grounds.sandbox,
         not_covered=grounds.not_covered,
         shown=revealed(plain),
-        warnings=_warnings(call),
+        warnings=(*call.changes, *_warnings(call)),
     )
 
 

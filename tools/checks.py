@@ -344,7 +344,9 @@ _QUOTING = re.compile(
     r"^(?:E {7}| {4}|>|ImportError while|.*\btest_\w+\.py:\d+: in ).*$", re.MULTILINE
 )
 _LACKS = re.compile(r"cannot import name '(\w+)'.*|No module named '(?:\w+\.)*(\w+)'.*")
-_OF_IMPORTS = re.compile(r"\b(?:import\w*|modules?|packages?|missing|ModuleNotFoundError)\b", re.I)
+_OF_IMPORTS = re.compile(
+    r"\b(?:import\w*|modules?|packages?|missing|ModuleNotFoundError)\b", re.IGNORECASE
+)
 _SAY_NOTHING: Final = frozenset({
     "test", "tests", "fix", "fixe", "bug", "error", "that", "this", "with", "from", "when", "then",
     "into", "code", "file", "function", "class", "method", "module", "wrong", "make", "should",

@@ -55,6 +55,14 @@ class NotPermitted(ToolError):
     """Raised when a call may not run, though it was on its way to."""
 
 
+class GroundsChanged(Exception):
+    """Raised when a call would not run as it was approved: it is asked again, with ``changes``."""
+
+    def __init__(self, changes: tuple[str, ...]) -> None:
+        super().__init__("; ".join(changes))
+        self.changes = changes
+
+
 class OutcomeUnknown(ToolError):
     """Raised when a call with an effect was given up: it may or may not have happened (TL-21)."""
 

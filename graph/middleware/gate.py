@@ -180,7 +180,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         approved = (state.get("daruma_approved") or {}).get(call.result_id, "")
         call = replace(call, approved=approved)
         said = forbidden(call, tool, self._offer.settings)
-        if not said and approved and approval_of(call, None).exact != approved:
+        if not said and approved and approval_of(call, None).digest != approved:
             said = CHANGED
         return tool_result(call, said, ok=False) if said else None
 

@@ -130,7 +130,7 @@ def _told(value: Mapping[str, Any], reply: Any) -> Iterator[Moment]:
     if kind == "approval_request":
         decisions = {each.get("approval_id"): each for each in said.get("decisions", ())}
         for each in value.get("approvals", ()):
-            yield _approval(each, decisions.get(each.get("approval_id"), {}))
+            yield _approval(each, decisions.get(each.get("approval_id")), answered=bool(said))
     elif kind == "spec_review_request":
         plan = plan_text(value.get("phases", ()))
         yield _decided("review", "Is this plan right?", plan, said)
@@ -153,11 +153,16 @@ def _question(value: Mapping[str, Any], answer: Any) -> Moment:
     )
 
 
-def _approval(asked: Mapping[str, Any], decision: Mapping[str, Any]) -> Moment:
+def _approval(
+    asked: Mapping[str, Any], decision: Mapping[str, Any] | None, *, answered: bool
+) -> Moment:
+    """Return the approval of a call; an answer may have left it open, to be asked again (TL-14)."""
     args = asked.get("args", {})
     title = f"May this run: {call_title(asked.get('tool', ''), args)}"
     detail = "\n".join(str(part) for part in (asked.get("shown"), asked.get("reason")) if part)
-    moment = _decided("approval", title, detail, decision)
+    moment = _decided("approval", title, detail, decision or {})
+    if answered and decision is None:
+        moment = replace(moment, title=f"{title} left open")
     return replace(moment, note="; ".join(asked.get("warnings", ())), diff=edit_diff(args))
 
 

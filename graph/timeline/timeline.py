@@ -111,16 +111,18 @@ class SaidAndDone:
     def _calls(self, message: AIMessage, asked: Moment) -> Iterator[Moment]:
         ran = self._ran_after(asked.at) if asked.timed else None
         for call, name in call_moments(message, self._results):
-            took = self._took(name, asked.at)
-            yield replace(
+            told = replace(
                 call,
-                at=took.at if took else ran.at if ran else asked.at + (asked.seconds or 0.0),
+                at=asked.at + (asked.seconds or 0.0),
                 timed=asked.timed,
-                seconds=took.seconds if took else ran.seconds if ran else None,
                 task=asked.task,
                 phase=asked.phase,
                 member=asked.member,
             )
+            if call.ok is not None:  # else it has not run: it may wait for a person
+                took = self._took(name, asked.at) or ran
+                told = replace(told, at=took.at, seconds=took.seconds) if took else told
+            yield told
 
     def _took(self, name: str, after: float) -> Step | None:
         """Take the record of a call of that name from those that began after its answer."""

@@ -467,7 +467,7 @@ def check(run: Run) -> None:
 
 
 def test_nothing_runs_before_it_is_approved(heard: list[str]) -> None:
-    """TL-12: calls that need nobody wait for those that do."""
+    """TL-12: whatever else its answer calls."""
     run = start(heard)
 
     assert run.nodes == ["intake", "main", "__interrupt__"]
@@ -486,7 +486,7 @@ def test_all_may_be_approved_at_once(heard: list[str]) -> None:
 
 
 def test_approvals_may_come_one_by_one(heard: list[str]) -> None:
-    """TL-14: out of order; what is not decided is asked again, under the same id and digest."""
+    """TL-02, TL-14: out of order; what is left is asked again once the other has run."""
     run = start(heard)
     first = run.question.value["approvals"]
     run.decide(two="approve")
@@ -495,8 +495,8 @@ def test_approvals_may_come_one_by_one(heard: list[str]) -> None:
 
     assert left == first[:1]
     assert run.nodes[2:] == [
-        *("__interrupt__", "gate", "__interrupt__", "gate"),
-        *("tool", "tool", "main", "finish"),
+        *("__interrupt__", "gate", "tool", "main"),
+        *("__interrupt__", "gate", "tool", "main", "finish"),
     ]
     assert sorted(heard) == ["1", "2"]
     check(run)
@@ -543,12 +543,22 @@ def test_a_required_denial_may_go_on(heard: list[str]) -> None:
     check(run)
 
 
-def test_a_later_denial_blocks_what_was_approved(heard: list[str]) -> None:
-    """TL-15: approved one by one, the first does not run when the second is denied."""
+def test_a_denial_blocks_what_was_approved_with_it(heard: list[str]) -> None:
+    """TL-15: of one reply nothing runs once a required approval is denied."""
+    run = start(heard, {"decision": "confirm", "required": True})
+    run.decide(one="approve", two="deny")
+
+    assert heard == []
+    assert run.result.status == "blocked"
+    check(run)
+
+
+def test_a_later_denial_comes_too_late_for_what_has_run(heard: list[str]) -> None:
+    """TL-02, TL-15: what was approved did not wait; the task is blocked all the same."""
     run = start(heard, {"decision": "confirm", "required": True})
     run.decide(one="approve").decide(two="deny")
 
-    assert heard == []
+    assert heard == ["1"]
     assert run.result.status == "blocked"
     check(run)
 

@@ -50,6 +50,7 @@ from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, STOP, allowed, assignments, spent_by_task
 from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
+from daruma.tools.calls.approvals import MAX_VOIDED, given_up, voided
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import tool_result
 from daruma.tools.context import Answer, Context
@@ -183,7 +184,11 @@ class Walker:
             for assignment in assignments(state):
                 state = applied(state, {"reports": self.member(assignment)})
             return state
-        for call in with_status(state.calls, "ready"):
+        sent: list[Any] = target.items(state)
+        for call in [each.call for each in sent]:
+            if self.world.gate == "approves what changes" and call.approved:
+                state = applied(state, {"calls": voided(call, ("it changed",))})
+                continue
             result = tool_result(call, self.outcome())
             state = applied(state, {"messages": [result], "calls": moved(call, "done")})
         return state
@@ -196,6 +201,7 @@ class Walker:
         phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
         tools = self.settings.tools
         each = 6 + tools.name_repair_attempts + tools.call_repair_attempts
+        each += 3 * MAX_VOIDED if self.world.gate == "approves what changes" else 0
         if self.settings.llm.context_window_tokens or self.world.too_long:
             each, plans = each + 6, 3 * plans  # a compaction before a request, and one after it
         held = 4 * (self.world.retries + 1)
@@ -272,13 +278,15 @@ class Walker:
         return {"plan": None, "messages": [HumanMessage("Plan anew.")]}
 
     def gate(self, state: State) -> Update:
-        waiting = with_status(state.calls, "awaiting")
+        waiting, over = with_status(state.calls, "awaiting"), given_up(state.calls)
         now = waiting[:1] if self.world.gate == "approves one" else waiting
         denied = self.world.gate in {"denies", "blocks"}
-        calls = {call.id: moved(call, "rejected" if denied else "ready") for call in now}
+        calls = {call.id: replace(call, status="ready", approved="x") for call in now}
+        no = [call for call in now if denied or call.id in over]
+        calls |= {call.id: moved(call, "rejected") for call in no}
         return {
             "calls": tuple(calls.get(call.id, call) for call in state.calls),
-            "messages": [tool_result(call, "no", ok=False) for call in now if denied],
+            "messages": [tool_result(call, "no", ok=False) for call in no],
             "failure": a_failure("approval_denied") if self.world.gate == "blocks" else None,
         }
 
@@ -379,7 +387,7 @@ WORLDS = st.builds(
     repair=st.sampled_from([*REPAIRS, "blank", "fails"]),
     recovery=st.sampled_from([*ACTIONS, "blank", "fails"]),
     consult=st.sampled_from(list(PERSON)),
-    gate=st.sampled_from(["approves", "approves one", "denies", "blocks"]),
+    gate=st.sampled_from(["approves", "approves one", "approves what changes", "denies", "blocks"]),
     verify=st.sampled_from(["green", "red", "fails"]),
     reflect=st.sampled_from(["text", "blank", "fails"]),
     rollback_works=st.booleans(),

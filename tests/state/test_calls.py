@@ -108,22 +108,35 @@ def test_another_level_has_another_digest() -> None:
 
     assert confined.sandbox == "namespace"
     assert confined.digest != approval_of(CALL, "/w").digest
-    assert confined.exact != approval_of(CALL, "/w").exact
 
 
 def test_another_environment_has_another_digest() -> None:
     """The same line finds another program behind another path."""
     other = approval_of(CALL, "/w", Grounds(environment={"PATH": "/evil"}))
 
-    assert other.exact != approval_of(CALL, "/w", Grounds(environment={"PATH": "/bin"})).exact
+    assert other.digest != approval_of(CALL, "/w", Grounds(environment={"PATH": "/bin"})).digest
 
 
 def test_another_content_of_the_workspace_has_another_digest() -> None:
-    """A script behind the line may have changed; what runs beside the call may change it too."""
+    """TL-13a: a script behind the line may have changed."""
     other, one = (approval_of(CALL, "/w", Grounds(tree=tree)) for tree in ("b", "a"))
 
     assert other.digest != one.digest
-    assert other.exact == one.exact
+
+
+def test_another_definition_of_a_tool_has_another_digest() -> None:
+    """SE-06: what an MCP server says of its tool is part of what was shown."""
+    other, one = (approval_of(CALL, "/w", Grounds(definition=of)) for of in ("b", "a"))
+
+    assert other.digest != one.digest
+
+
+def test_what_has_changed_is_told_with_the_question() -> None:
+    """TL-13a: before anything else that there is to look at."""
+    asked = approval_of(replace(CALL, changes=("a.txt (new)",)), "/w")
+
+    assert asked.warnings[0] == "a.txt (new)"
+    assert asked.digest == approval_of(CALL, "/w").digest
 
 
 def test_the_same_call_in_a_later_answer_has_another_digest() -> None:

@@ -157,7 +157,7 @@ CHOICE: dict[str, Any] = {
 
 
 def approvals(**changes: Any) -> dict[str, Any]:
-    call = {"approval_id": "a", "digest": "d", "exact": "e", "tool": "pay", "args": {"sum": 5}}
+    call = {"approval_id": "a", "digest": "d", "tool": "pay", "args": {"sum": 5}}
     rest = {"reason": "costs", "required": True, "deny_effect": "block", "shown": '{"sum": 5}'}
     return dict(approval_request((Approval(**{**call, **rest, **changes}),), None))
 

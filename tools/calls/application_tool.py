@@ -129,7 +129,7 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
     parameters = shown.get("parameters", {"type": "object", "properties": {}})
     description = shown.get("description", "")
     if is_mcp_tool(tool):
-        return mcp_tool(tool, description, parameters, run)
+        return mcp_tool(tool, description, parameters, run, from_application)
     _refuse_unusable(tool, parameters)
     declaration = declared(tool, parameters)
     return Tool(

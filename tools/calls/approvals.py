@@ -1,15 +1,16 @@
 """Approvals: what they rest on, the question, the decision, and the last look before the run."""
 
+import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from langgraph.types import interrupt
 
-from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, moved
+from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, moved, with_status
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import ApprovalCompleted
@@ -21,14 +22,17 @@ from daruma.state.interrupts import (
     reply_schema,
 )
 from daruma.state.settings.tools import Tools
+from daruma.state.text import digest, revealed_line
+from daruma.tools.calls.mcp_pins import REDEFINED
 from daruma.tools.calls.policy.policy import UNCONFINED, decide
 from daruma.tools.calls.resolve import with_arguments
 from daruma.tools.calls.tool import Tool
 from daruma.tools.calls.visible import Offer
 from daruma.tools.commands.command import command_environment
 from daruma.tools.context import Context
-from daruma.tools.errors import NotPermitted, ToolError
-from daruma.tools.files.tree import tree_id
+from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
+from daruma.tools.files.paths import shown
+from daruma.tools.files.tree import MOST_NAMED, Listing, Tree, changes_between, listed, tree_of
 from daruma.tools.threads import in_thread
 
 # --- Asking people: the one place where a node stops for an answer.
@@ -54,36 +58,116 @@ COSMETIC = frozenset({"TERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAM
 async def grounds_of(
     call: ToolTask, workspace: str | None, context: Context, *, tree: str = ""
 ) -> Grounds:
-    """Return what a call's approval rests on, with the workspace's content where that is given.
+    """Return what a call's approval rests on; ``tree`` is the id of the workspace's content.
 
-    Only Daruma's own tools work in the workspace. Raises :class:`~daruma.tools.errors.ToolError`
-    for a workspace that is gone, and :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable`.
+    Raises :class:`~daruma.tools.errors.ToolError` for a workspace that is gone, and
+    :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable`.
     """
     known = context.tools.named(call.name)
-    if known is None or not known.builtin or workspace is None:
+    if known is None:
         return Grounds()
-    if call.name != "run_command":
-        return Grounds(tree=tree)
+    rests = Grounds(
+        definition=known.definition,
+        description=known.description if known.definition else "",
+        tree=tree if _works_in(known, workspace) else "",
+    )
+    if call.name != "run_command" or workspace is None or not known.builtin:
+        return rests
     sandbox = await context.open_sandbox()
-    return Grounds(
+    return replace(
+        rests,
         sandbox=sandbox.level,
         not_covered=sandbox.not_covered,
         environment=_environment(Path(workspace)),
-        tree=tree,
     )
 
 
-async def tree_now(workspace: str | None, context: Context) -> str:
-    """Return the id of a workspace's content. Raises ``ToolError`` for one that is gone."""
-    if workspace is None:
-        return ""
+def _works_in(tool: Tool | None, workspace: str | None) -> bool:
+    """Whether what a tool does depends on a workspace, as far as anybody knows."""
+    here = tool is not None and (tool.builtin or tool.effect == "workspace")
+    return here and workspace is not None
+
+
+async def tree_now(workspace: str, context: Context, *, named: bool = True) -> Tree:
+    """Look at a workspace's content. Raises ``ToolError`` for one that is gone."""
     at = await context.surroundings(workspace)
-    return await in_thread(tree_id, at.needs_workspace().root)
+    return await in_thread(tree_of, at.needs_workspace().root, named=named)
 
 
 def _environment(root: Path) -> dict[str, str]:
     every = command_environment(os.environ, root, Path(sys.executable).parent)
     return {k: v for k, v in every.items() if k not in COSMETIC and not k.startswith("LC_")}
+
+
+# --- What approvals rested on is kept beside the state: what has changed since can be named.
+
+
+def _ids(digest: str) -> str:
+    return f"ground-{digest[:32]}"
+
+
+async def _keep(digest: str, grounds: Grounds, context: Context) -> None:
+    """Keep the grounds of what is asked; of variables their digests, as the values may be keys."""
+    told = asdict(grounds) | {"environment": _digests(grounds.environment)}
+    await context.outputs.note(_ids(digest), json.dumps(told))
+
+
+async def _keep_tree(tree: Tree, context: Context) -> None:
+    if await context.outputs.read(_ids(tree.id)) is None:
+        await context.outputs.note(_ids(tree.id), json.dumps(listed(tree)))
+
+
+def _digests(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: digest(value) for name, value in environment.items()}
+
+
+async def changes_since(
+    asked: str, now: Grounds, tree: Tree | None, context: Context
+) -> tuple[str, ...]:
+    """Say in a few lines what differs from what a question, by its digest, rested on (TL-13a)."""
+    kept = await context.outputs.read(_ids(asked))
+    then = json.loads(kept) if kept else None
+    if then is None:
+        return ("asked again, as what it rests on has changed",)
+    lines = []
+    if tree is not None and then["tree"] not in ("", tree.id):
+        listing = await context.outputs.read(_ids(then["tree"]))
+        before = Listing(*json.loads(listing)) if listing else None
+        named = changes_between(before, tree) if before else ""
+        lines.append(f"files: {named}" if named else "files of the workspace")
+    if then["sandbox"] != now.sandbox or then["not_covered"] != [*now.not_covered]:
+        lines.append(f"the sandbox: {now.sandbox}, not {then['sandbox']}")
+    if names := _differing(then["environment"], _digests(now.environment)):
+        lines.append(f"variables: {', '.join(names)}")
+    if then["definition"] != now.definition:
+        lines.append(f"{REDEFINED}; it now says: {revealed_line(now.description)[:300]}")
+    said = (f"asked again, since this has changed: {each}" for each in lines)
+    return tuple(said) or ("asked again: it would not run as it was shown",)
+
+
+def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    names = sorted(each for each in {*then, *now} if then.get(each) != now.get(each))
+    return [*map(shown, names[:MOST_NAMED]), *(["more"] if len(names) > MOST_NAMED else [])]
+
+
+def voided(call: ToolTask, changes: tuple[str, ...]) -> ToolTask:
+    """Return a call as one that is asked about again, with what has changed."""
+    return replace(call, status="awaiting", approved="", voided=call.voided + 1, changes=changes)
+
+
+MAX_VOIDED: Final = 3
+"""Answers to one call that a changing workspace may void; then it fails, and is not asked again."""
+
+
+def given_up(calls: Sequence[ToolTask]) -> dict[str, str]:
+    """Return why calls are not asked about any more, by id: what they rest on never stands still.
+
+    What an approved sibling voided does not count: one of them has run for each time.
+    """
+    ran = sum(bool(call.approved) and call.status not in ("ready", "awaiting") for call in calls)
+    why = "not run: what was approved changed again and again before it could run"
+    waiting = with_status(calls, "awaiting")
+    return {call.id: why for call in waiting if call.voided >= MAX_VOIDED + ran}
 
 
 # --- The calls that a person is asked about, each with what its answer rests on.
@@ -105,11 +189,6 @@ class OpenApproval:
         """What the person is shown."""
         return approval_of(self.call, self.workspace, self.grounds)
 
-    @property
-    def stands(self) -> bool:
-        """Whether a yes that was given before, and waits for others, is one to this."""
-        return bool(self.call.approved) and self.call.agreed == self.approval.digest
-
     def holds(self, decision: Decision) -> bool:
         """Whether a decision counts: a yes only for what would run now, a no in any case."""
         return decision.decision == "deny" or decision.digest == self.approval.digest
@@ -117,33 +196,44 @@ class OpenApproval:
     def agreed(self, call: ToolTask) -> ToolTask:
         """Return the call, which may have been edited, as one that may run."""
         given = approval_of(call, self.workspace, self.grounds)
-        return replace(call, status="ready", approved=given.exact, agreed=given.digest)
+        return replace(call, status="ready", approved=given.digest)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The calls to ask about, why others can not run at all, by id, and the workspace's content."""
+
+    approvals: Sequence[OpenApproval]
+    hopeless: Mapping[str, str]
+    tree: Tree | None
 
 
 async def open_approvals(
     calls: Iterable[ToolTask], workspace: str | None, context: Context
-) -> tuple[list[OpenApproval], dict[str, str]]:
-    """Look at the calls as things stand; also return why some of them can not run at all, by id.
+) -> Opened:
+    """Look at the calls as things stand, and keep what is seen.
 
-    A required one is asked about even so: a denial of it counts, whatever else there is.
+    A required one is asked about even if it can not run: a denial of it counts, whatever else there
+    is.
     """
     opened: list[OpenApproval] = []
     hopeless: dict[str, str] = {}
-    tree: str | None = None
+    tree: Tree | None = None
     for call in calls:
         try:
             # Once for all of them: only now has the workspace to be there.
-            known = context.tools.named(call.name)
-            if tree is None and known is not None and known.builtin:
+            if tree is None and workspace and _works_in(context.tools.named(call.name), workspace):
                 tree = await tree_now(workspace, context)
-            grounds = await grounds_of(call, workspace, context, tree=tree or "")
+                await _keep_tree(tree, context)
+            grounds = await grounds_of(call, workspace, context, tree=tree.id if tree else "")
         except (ToolError, DarumaError) as error:
             if not call.required:
                 hopeless[call.id] = f"not run: {error}"
                 continue
             grounds = Grounds(sandbox=UNAVAILABLE)
         opened.append(OpenApproval(call, workspace, grounds))
-    return opened, hopeless
+        await _keep(opened[-1].approval.digest, grounds, context)
+    return Opened(opened, hopeless, tree)
 
 
 # --- What becomes of a call by a person's decision on it. Pure.
@@ -200,9 +290,9 @@ async def refusal_of_commands(
         reason=UNCONFINED,
         required=True,
     )
-    sandbox, tree = await context.open_sandbox(), await tree_now(task.workspace, context)
-    environment = _environment(Path(task.workspace or ""))
-    grounds = Grounds(sandbox.level, sandbox.not_covered, environment, tree)
+    sandbox, here = await context.open_sandbox(), task.workspace
+    tree = (await tree_now(here, context, named=False)).id if here else ""
+    grounds = Grounds(sandbox.level, sandbox.not_covered, _environment(Path(here or "")), tree)
     asked = OpenApproval(call, task.workspace, grounds)
     question = approval_request((asked.approval,), None)
     reply = Decisions.model_validate(asked_of_people(question, context.now()))
@@ -220,8 +310,7 @@ async def refusal_of_commands(
 # --- The last look before a call runs: it may be resumed under other rules, in another place.
 
 CHANGED: Final = (
-    "not run: what was approved is not what would run now, its folder, environment or "
-    "sandbox is another; call it again to have it asked"
+    "not run: what was approved is not what would run now; call it again to have it asked"
 )
 
 
@@ -230,16 +319,25 @@ async def check_permission(
 ) -> None:
     """Check that the policy lets a call run, and that it is what was approved, if it was.
 
-    Raises :class:`~daruma.tools.errors.NotPermitted`, whose text is for the model.
+    Raises :class:`~daruma.tools.errors.NotPermitted`, whose text is for the model, and
+    :class:`~daruma.tools.errors.GroundsChanged` for what a person has to be asked about again
+    (TL-13a, SE-06).
     """
     unconfined = context.settings.sandbox.require == "none"
     if said := forbidden(call, tool, context.settings.tools, unconfined=unconfined):
         raise NotPermitted(said)
+    if call.definition and call.definition != tool.definition and not call.approved:
+        raise GroundsChanged((f"asked, since this has changed: {REDEFINED}",))
     if not call.approved:
         return
-    grounds = await grounds_of(call, workspace, context)
-    if approval_of(call, workspace, grounds).exact != call.approved:
-        raise NotPermitted(CHANGED)
+    if tool.origin == "mcp":
+        await context.tools.look_again(call.name)
+    here = workspace if _works_in(tool, workspace) else None
+    tree = await tree_now(here, context, named=False) if here else None
+    grounds = await grounds_of(call, workspace, context, tree=tree.id if tree else "")
+    if approval_of(call, workspace, grounds).digest != call.approved:
+        tree = await tree_now(here, context) if here else None
+        raise GroundsChanged(await changes_since(call.approved, grounds, tree, context))
 
 
 def forbidden(

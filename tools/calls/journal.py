@@ -173,6 +173,11 @@ class Turns:
 
     def __init__(self) -> None:
         self._turns: dict[str, Turn] = {}
+        self._approved: dict[str, Lock] = {}
+
+    def one_by_one(self, workspace: str | None) -> Lock:
+        """Return what the approved calls of a task wait for, wherever they write (TL-02)."""
+        return self._approved.setdefault(workspace or "", Lock())
 
     @asynccontextmanager
     async def turn(

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
+from pydantic import PrivateAttr
 
 from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
@@ -90,7 +91,40 @@ async def _load(name: str, server: McpServer, workspace: Path | None) -> list[Ba
             f"the MCP server {name!r} ({where}) can not be used: {_reason(error)}"
             f"{_about_paths(server)}; correct or remove tools.mcp_servers.{name}"
         ) from error
-    return [each.model_copy(update={"name": f"mcp__{name}__{each.name}"}) for each in tools]
+    return [_Served.of(each, (name, server, workspace)) for each in tools]
+
+
+_Server = tuple[str, McpServer, Path | None]
+"""Its name, what it is in the settings, and the workspace that it is none of."""
+
+
+class _Served(StructuredTool):
+    """A tool of the adapter's that knows its server, which no tracer is told."""
+
+    _server: _Server = PrivateAttr()
+
+    @classmethod
+    def of(cls, tool: BaseTool, server: _Server) -> "_Served":
+        given = {field: getattr(tool, field) for field in type(tool).model_fields}
+        served = cls(**given | {"name": f"mcp__{server[0]}__{tool.name}"})
+        served._server = server
+        return served
+
+    async def again(self) -> BaseTool:
+        """Ask the server for the same tool. Raises ``ToolError`` where there is none any more."""
+        try:
+            tools = await _load(*self._server)
+        except McpUnavailable as error:
+            raise ToolError(str(error)) from error
+        if now := next((each for each in tools if each.name == self.name), None):
+            return now
+        raise ToolError(f"the MCP server has no tool {self.name!r} any more")
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What starts the server, or its address."""
+        _, server, _ = self._server
+        return server.command or (str(server.url),)
 
 
 def _connection(name: str, server: McpServer, workspace: Path | None) -> "Connection":
@@ -161,10 +195,17 @@ def is_mcp_tool(tool: BaseTool) -> bool:
     return module.partition(".")[0] == _ADAPTER
 
 
-def mcp_tool(tool: BaseTool, description: str, parameters: Mapping[str, Any], run: Run) -> Tool:
+def mcp_tool(
+    tool: BaseTool,
+    description: str,
+    parameters: Mapping[str, Any],
+    run: Run,
+    make: Callable[[BaseTool], Tool],
+) -> Tool:
     """Make a tool that the adapter made one of ours: its effect is what the server says of it.
 
     Nothing else that a server writes beside its tool is taken for a declaration of the application.
+    ``make`` makes one of ours of what the server says later.
     """
     hints = tool.metadata or {}
     effect: Effect = "none" if hints.get("readOnlyHint") is True else "external"
@@ -183,6 +224,9 @@ def mcp_tool(tool: BaseTool, description: str, parameters: Mapping[str, Any], ru
             said = f"the MCP server broke off {name}: {_reason(error)}"
             raise (ToolError if effect == "none" else OutcomeUnknown)(said) from error
 
+    async def look_again() -> Tool:
+        return make(await tool.again() if isinstance(tool, _Served) else tool)
+
     return Tool(
         name=name,
         description=description,
@@ -192,6 +236,8 @@ def mcp_tool(tool: BaseTool, description: str, parameters: Mapping[str, Any], ru
         origin="mcp",
         idempotent=hints.get("idempotentHint") is True,
         source=f"MCP tool {tool.name!r}",
+        server=tool.command if isinstance(tool, _Served) else (),
+        look_again=look_again,
     )
 
 

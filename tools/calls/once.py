@@ -14,7 +14,7 @@ from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turn, on
 from daruma.tools.calls.policy.policy import COMMANDS, decide, is_known_safe
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Context
-from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
 from daruma.tools.sandbox.sandbox import SandboxUnavailable
 from daruma.tools.threads import NotStarted
 
@@ -133,7 +133,7 @@ async def once(
 async def _made(entry: Entry, context: Context, work: Work) -> Outcome:
     try:
         outcome = await work(entry.key)
-    except (GraphInterrupt, NotStarted):  # a tool asks in its own words; or it never began
+    except (GraphInterrupt, NotStarted, GroundsChanged):  # a tool asks, or it never began
         await context.journal.forget(entry)
         raise
     await context.journal.end(entry, outcome)

@@ -117,3 +117,13 @@ class Registry:
     def named(self, name: str) -> Tool | None:
         """Return the tool of a name, shown or not."""
         return self._tools.get(name)
+
+    async def look_again(self, name: str) -> None:
+        """Know a tool of an MCP server as the server tells it now (SE-06).
+
+        Raises ``ToolError`` for one that is gone, or whose server is.
+        """
+        tool = self._tools[name]
+        now = await tool.look_again() if tool.look_again else tool
+        if now.definition != tool.definition:
+            self._tools[name], self._shown = now, (None, {})

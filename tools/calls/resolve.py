@@ -10,6 +10,7 @@ from daruma.state.calls import Problem, ToolTask
 from daruma.state.conversation import Clarification
 from daruma.state.record import changed
 from daruma.state.settings.tools import PolicyRule
+from daruma.tools.calls.mcp_pins import pinned
 from daruma.tools.calls.names import resolve_name
 from daruma.tools.calls.parse import Call, calls_of, unstorable
 from daruma.tools.calls.policy.policy import decide
@@ -218,6 +219,7 @@ def decided(task: ToolTask, offer: Offer, *, mended_as: str = "") -> ToolTask:
         required=rule.required,
         deny_effect=rule.deny_effect or ("block" if rule.required else "continue"),
         problem="",
+        definition=_tool(task, offer).definition,
     )
 
 
@@ -280,7 +282,8 @@ def _mended(task: ToolTask, read: Repaired, by: Literal["rules", "model"]) -> To
 
 def _rule(task: ToolTask, offer: Offer) -> PolicyRule:
     tool = _tool(task, offer)
-    return decide(tool, task.args, offer.settings, unconfined=offer.unconfined)
+    rule = decide(tool, task.args, offer.settings, unconfined=offer.unconfined)
+    return pinned(tool, rule, offer.ran_as.get(tool.name))
 
 
 def _misfit(task: ToolTask, offer: Offer) -> str | None:

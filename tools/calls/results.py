@@ -1,7 +1,7 @@
 """The one answer that every tool call gets (TL-03), and large outputs beside the state (DU-08)."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 from unicodedata import category
@@ -19,15 +19,27 @@ LIMIT = 30_000
 """Characters of a result that the model is shown: about 8,000 tokens."""
 
 
+DEFINITION: Final = "definition"
+"""Where the result of an MCP tool says what the tool was when it ran."""
+
+
 def tool_result(
-    call: ToolTask, text: str, *, ok: bool = True, reference: str = "", unchanged: bool = False
+    call: ToolTask,
+    text: str,
+    *,
+    ok: bool = True,
+    reference: str = "",
+    unchanged: bool = False,
+    definition: str = "",
 ) -> ToolMessage:
     """Return the result message of a call, its text safe to store and cut to ``LIMIT``.
 
     ``reference`` is the id that the whole text is kept under, if the text is but its ends;
-    ``unchanged`` marks what is known to have changed nothing in the workspace.
+    ``unchanged`` marks what is known to have changed nothing in the workspace. ``definition`` is
+    that of an MCP tool which ran.
     """
     noted: dict[str, object] = {REFERENCE: reference} if reference else {}
+    noted |= {DEFINITION: definition} if definition else {}
     return ToolMessage(
         storable(text),
         tool_call_id=call.id,
@@ -36,6 +48,17 @@ def tool_result(
         status="success" if ok else "error",
         additional_kwargs=noted | ({UNCHANGED: True} if unchanged else {}),
     )
+
+
+def definitions(messages: Sequence[AnyMessage]) -> Mapping[str, str]:
+    """Return by name what MCP tools were when they ran last: what was approved of them (SE-06)."""
+    return growing(messages).known(_definitions, start={})
+
+
+def _definitions(known: Mapping[str, str], messages: Sequence[AnyMessage]) -> Mapping[str, str]:
+    ran = (each for each in messages if isinstance(each, ToolMessage))
+    new = {str(m.name): str(m.additional_kwargs.get(DEFINITION, "")) for m in ran}
+    return {**known, **{name: each for name, each in new.items() if each}}
 
 
 def leave_out(messages: Sequence[AnyMessage]) -> bool:
@@ -150,6 +173,10 @@ class Outputs:
         id_ = hashlib.sha256(text.encode()).hexdigest()[:16]
         await self.store.keep(self.thread_id, id_, text)
         return id_
+
+    async def note(self, id_: str, text: str) -> None:
+        """Keep a text for ourselves, under an id that says what it is about."""
+        await self.store.keep(self.thread_id, id_, text)
 
     async def read(self, id_: str) -> str | None:
         """Return a text by its id; None for one that this thread has not kept."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from daruma.state.events import Event, unheard
 from daruma.state.settings import Settings
+from daruma.state.text import digest
 from daruma.tools.calls.results import Outputs, ProcessOutputs
 from daruma.tools.calls.schema import SchemaCheck, SchemaUnreadable, strict
 from daruma.tools.errors import ToolError
@@ -203,6 +204,8 @@ class Tool:
     be called again with the same arguments: the effect is that of one call. ``idempotency_key`` is
     the argument by which a service knows a call that is made again; the model is not shown it.
     ``blocking`` says that ``run`` only waits for a thread, and ends at once when it is cancelled.
+    ``server`` is the command or the address of the MCP server that it comes from, ``look_again``
+    asks that server for the tool as it is now (SE-06).
     """
 
     name: str
@@ -217,6 +220,8 @@ class Tool:
     canonical: Canonical | None = None
     source: str = ""
     blocking: bool = False
+    server: tuple[str, ...] = ()
+    look_again: Callable[[], Awaitable["Tool"]] | None = None
 
     def __post_init__(self) -> None:
         """Tighten the schema, once."""
@@ -231,6 +236,12 @@ class Tool:
     def builtin(self) -> bool:
         """Whether the tool ships with Daruma."""
         return self.origin == "builtin"
+
+    @cached_property
+    def definition(self) -> str:
+        """The digest of all that an MCP server says of its tool; empty for any other."""
+        told = [self.name, self.description, self.parameters, self.effect, self.idempotent]
+        return digest([*told, self.server]) if self.origin == "mcp" else ""
 
     def misfit(self, args: Mapping[str, Any]) -> str | None:
         """Say what of some arguments does not fit the schema, None if all does."""

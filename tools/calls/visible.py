@@ -1,17 +1,20 @@
 """What a task's model is offered: the tools that it sees (TL-06), the rules, and the time."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from langchain_core.messages import AnyMessage
+
 from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
 from daruma.state.settings import Settings
 from daruma.state.settings.tools import Tools
 from daruma.state.task import Task
+from daruma.tools.calls.results import definitions
 from daruma.tools.calls.tool import Tool, Toolset
 from daruma.tools.context import Context
 
@@ -67,7 +70,8 @@ class Offer:
 
     Dates are read as of ``now``, where it is given: where a tool that is shown takes some.
     ``asks`` says that the user can be asked for what a call lacks; calls go on with what is in
-    ``resuming``. ``unconfined`` says that commands run at sandbox level none.
+    ``resuming``. ``unconfined`` says that commands run at sandbox level none. ``ran_as`` are the
+    definitions that MCP tools had when they ran on the thread.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -77,6 +81,7 @@ class Offer:
     asks: bool = False
     resuming: tuple[Clarification, ...] = ()
     unconfined: bool = False
+    ran_as: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Tool | None:
         """Return the shown tool of a name. What is not shown can not be called (TL-06)."""
@@ -113,11 +118,13 @@ def offer_of(
     without: Collection[str] = frozenset(),
     *,
     reading: bool = True,
+    messages: Sequence[AnyMessage] = (),
 ) -> Offer:
     """Return what a task is offered, ``without`` some of it: nothing in direct chat.
 
     ``reading`` says that a result was left out in part: with the tools that bring results comes the
-    one that reads on in them, whatever the profile.
+    one that reads on in them, whatever the profile. ``messages`` are the thread's, where calls are
+    decided on.
     """
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
@@ -128,4 +135,6 @@ def offer_of(
     shown = context.tools.shown(settings, can_use, frozenset(without), reading=reading)
     now = local_time(context.now(), settings.time_zone) if shown.dated else None
     unconfined = context.settings.sandbox.require == "none"
-    return Offer(shown.tools, shown.hidden, settings, now, unconfined=unconfined)
+    served = any(tool.origin == "mcp" for tool in shown.tools)
+    ran_as = definitions(messages) if served else {}
+    return Offer(shown.tools, shown.hidden, settings, now, unconfined=unconfined, ran_as=ran_as)

@@ -6,13 +6,13 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from daruma.tools.files.beneath import DIRECTORY, READ, Opener, WalkingOpener, best_opener
-from daruma.tools.files.paths import Parts, explained
+from daruma.tools.files.paths import Parts, explained, shown
 
 # --- Hashes of files that were read before, for as long as nothing about a file has changed.
 
@@ -147,6 +147,9 @@ def _last_git(parts: Parts) -> int:
 LARGEST: Final = 64 * 1024 * 1024
 """Bytes; larger files are not read."""
 
+MOST_BEHIND: Final = 10_000
+"""Entries that are looked at behind all links together; what is beyond is not seen."""
+
 _HASHES: Final = FileHashes()
 _GONE: Final = (FileNotFoundError, NotADirectoryError)
 
@@ -154,33 +157,53 @@ Found: TypeAlias = tuple[Parts, os.stat_result]
 Fields: TypeAlias = tuple[bytes, ...]
 
 
-def tree_id(root: Path, *, hashes: FileHashes = _HASHES, opener: Opener | None = None) -> str:
-    """Return the SHA-256, in hexadecimal, of all that lies in ``root``.
+class Tree(NamedTuple):
+    """A folder's content: a digest of all of it, and by name one of each entry, in hexadecimal."""
+
+    id: str
+    entries: Mapping[str, str]
+
+
+def tree_of(
+    root: Path,
+    *,
+    named: bool = True,
+    hashes: FileHashes = _HASHES,
+    opener: Opener | None = None,
+) -> Tree:
+    """Return the SHA-256 of all that lies in ``root``, with its entries if they are ``named``.
 
     Every name counts, also what git ignores: its kind, mode, content and, of a link, where it
-    leads. Links are not followed, special files not opened. Left out is what
-    :func:`daruma.tools.files.tree.place` says; fetched dependencies, files over ``LARGEST``
+    leads. A link out of ``root``, or to what is left out, counts with what lies behind it (TL-13a),
+    by size, times and inode; no other is followed, and special files are not opened. Left out is
+    what :func:`daruma.tools.files.tree.place` says; fetched dependencies, files over ``LARGEST``
     and what may not be read count by size, times and inode. Blocks. Raises FileUnavailable if
     ``root`` can not be listed.
     """
     digest = hashlib.sha256()
+    entries: dict[str, str] = {}
     with explained(str(root)):
         top = os.open(root, DIRECTORY | os.O_CLOEXEC)
         try:
-            for fields in _Tree(top, hashes, opener or best_opener()).entries():
-                digest.update(b"".join(len(each).to_bytes(8, "big") + each for each in fields))
+            for fields in _Walk(top, root, hashes, opener or best_opener()).entries():
+                packed = b"".join(len(each).to_bytes(8, "big") + each for each in fields)
+                digest.update(packed)
+                if named:
+                    entries[os.fsdecode(fields[0])] = _short(packed)
         finally:
             os.close(top)
-    return digest.hexdigest()
+    return Tree(digest.hexdigest(), entries)
 
 
-class _Tree:
+class _Walk:
     """One walk through what lies beneath an open directory."""
 
-    def __init__(self, top: int, hashes: FileHashes, opener: Opener) -> None:
+    def __init__(self, top: int, root: Path, hashes: FileHashes, opener: Opener) -> None:
         self.top = top
+        self.root = root
         self.hashes = hashes
         self.opener = opener
+        self._behind = _Behind(root)
 
     def entries(self) -> Iterator[Fields]:
         """Yield what is known of each entry, in an order that depends on nothing but the names."""
@@ -210,7 +233,8 @@ class _Tree:
     def _content(self, parts: Parts, status: os.stat_result) -> bytes:
         try:
             if stat.S_ISLNK(status.st_mode):
-                return self._target(parts)
+                target = self._target(parts)
+                return target + b"".join(self._behind.found(parts, os.fsdecode(target)))
             if not stat.S_ISREG(status.st_mode):
                 return str(status.st_rdev).encode()
             if status.st_size > LARGEST or is_fetched(parts):
@@ -262,3 +286,105 @@ def _seen(folder: Parts, entry: "os.DirEntry[str]") -> Found | None:
     parts = (*folder, entry.name)
     left_out = place(parts, directory=stat.S_ISDIR(status.st_mode)) == "left out"
     return None if left_out else (parts, status)
+
+
+class _Behind:
+    """What lies behind links, of which ``MOST_BEHIND`` entries are looked at."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.path.realpath(root)
+        self._left = MOST_BEHIND
+
+    def found(self, parts: Parts, target: str) -> Iterator[bytes]:
+        """Yield what is behind a link, as far as the walk does not meet it elsewhere."""
+        if self._is_met(parts, target):
+            return
+        waiting, seen = [Path(self._root, *parts)], set[str]()
+        while waiting and self._left:
+            path = waiting.pop()
+            self._left -= 1
+            try:
+                status = path.stat()
+                yield b"\0" + os.fsencode(path) + b"\0" + str(status.st_mode).encode()
+                if not stat.S_ISDIR(status.st_mode):
+                    yield by_status(status)
+                elif (real := os.path.realpath(path)) not in seen and not self._is_around(real):
+                    seen.add(real)
+                    waiting += sorted(path.iterdir(), reverse=True)
+            except OSError as error:
+                yield str(error.errno).encode()
+
+    def _is_met(self, parts: Parts, target: str) -> bool:
+        """Whether a link's target is an entry that counts by itself: by its text, if that says."""
+        names = target.split("/")
+        up = next((at for at, name in enumerate(names) if name != ".."), len(names))
+        plain = up < len(parts) and not {"", "..", "."} & set(names[up:])
+        if plain:
+            inside = (*parts[: len(parts) - 1 - up], *names[up:])
+        else:
+            real = os.path.realpath("/".join((self._root, *parts)))
+            if not real.startswith(self._root + "/"):
+                return real == self._root
+            inside = tuple(real[len(self._root) + 1 :].split("/"))
+        return counts("/".join(inside)) or counts("/".join(inside), directory=True)
+
+    def _is_around(self, real: str) -> bool:
+        """Whether a folder holds the root: then it is known by its name alone."""
+        return self._root.startswith(real.rstrip("/") + "/")
+
+
+# --- What has changed between two looks, in a few names.
+
+MOST_ENTRIES: Final = 5_000
+"""Entries of a listing that is kept; folders stand for what lies in them where there are more."""
+
+MOST_NAMED: Final = 10
+
+_DEPTHS: Final = (100, 4, 2, 1)
+
+
+class Listing(NamedTuple):
+    """A tree's entries to so many folders deep, those of dependencies as one."""
+
+    depth: int
+    entries: Mapping[str, str]
+
+
+def listed(tree: Tree, depth: int | None = None) -> Listing:
+    """Return a tree's entries, short enough to be kept, or to a depth that was kept before."""
+    for each in _DEPTHS if depth is None else (depth,):
+        listing = _folded(tree.entries, each)
+        if len(listing) <= MOST_ENTRIES:
+            return Listing(each, listing)
+    return Listing(depth or 0, _folded(tree.entries, depth or 0))
+
+
+def _folded(entries: Mapping[str, str], depth: int) -> dict[str, str]:
+    together: dict[str, list[str]] = {}
+    for name, value in entries.items():
+        parts = name.split("/")
+        fetched = depth
+        if not FETCHED.isdisjoint(parts):
+            fetched = 1 + next(at for at, part in enumerate(parts) if part in FETCHED)
+        end = min(depth, fetched)
+        short = name if len(parts) <= end else "/".join(parts[:end])
+        together.setdefault(short, []).append(value)
+    return {
+        name: values[0] if len(values) == 1 else _short("".join(values).encode())
+        for name, values in together.items()
+    }
+
+
+def _short(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def changes_between(before: Listing, after: Tree) -> str:
+    """Name what is new, gone or changed; the rest by number. Empty where that is not known."""
+    then, now = before.entries, listed(after, before.depth).entries
+    both = [(name, "gone" if name not in now else "changed") for name in then]
+    changed = [each for each in both if now.get(each[0]) != then[each[0]]]
+    changed += [(name, "new") for name in now if name not in then]
+    named = [f"{shown(name or 'files')} ({how})" for name, how in changed]
+    more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
+    return ", ".join((*named[:MOST_NAMED], *more))

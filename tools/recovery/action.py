@@ -203,7 +203,7 @@ def _called(case: Case, action: RecoveryAction, context: Context) -> Update:
     # Providers refuse long ids; results are told apart by the message's id as well.
     call = {"name": action.tool_name, "args": action.parameters, "id": "call_0"}
     message = AIMessage(action.reasoning, tool_calls=[call], id=case.message_id)
-    calls = tool_tasks(message, offer_of(case.state.task, context))
+    calls = tool_tasks(message, offer_of(case.state.task, context, messages=case.state.messages))
     audit = changes_of(case.message_id, calls)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))

@@ -3,15 +3,21 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.parts import a_call, a_context, no_sandbox, settings
 
-from daruma.state.calls import Grounds, ToolTask, approval_of
-from daruma.tools.calls.approvals import check_permission, grounds_of, tree_now
+from daruma.state.calls import Grounds, ToolTask
+from daruma.tools.calls.approvals import (
+    check_permission,
+    given_up,
+    grounds_of,
+    open_approvals,
+    tree_now,
+)
 from daruma.tools.context import Context
-from daruma.tools.errors import NotPermitted, ToolError
+from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
 from daruma.tools.sandbox.sandbox import SandboxUnavailable
 
 # --- What an approval rests on: for commands all that confines them, for the rest the workspace.
@@ -79,14 +85,13 @@ async def test_a_sandbox_that_is_not_to_be_had_is_said(tmp_path: Path) -> None:
 
 
 async def test_the_tree_changes_with_the_workspace(tmp_path: Path) -> None:
-    """And only with it; a task without a workspace has none."""
+    """And only with it."""
     first = await tree_now(str(tmp_path), CONTEXT)
     again = await tree_now(str(tmp_path), CONTEXT)
     (tmp_path / "a").write_text("b")
 
     assert first == again
     assert await tree_now(str(tmp_path), CONTEXT) != first
-    assert await tree_now(None, CONTEXT) == ""
 
 
 async def test_a_workspace_that_is_gone_is_said(tmp_path: Path) -> None:
@@ -105,8 +110,8 @@ def context(**policy: Any) -> Context:
 
 
 async def approved(call: ToolTask, workspace: str, at: Context) -> ToolTask:
-    exact = approval_of(call, workspace, await grounds_of(call, workspace, at)).exact
-    return replace(call, approved=exact)
+    opened = await open_approvals([call], workspace, at)
+    return opened.approvals[0].agreed(call)
 
 
 async def check(call: ToolTask, at: Context, workspace: str | None = None) -> None:
@@ -133,12 +138,72 @@ async def test_what_now_needs_a_person_may_not_without_one() -> None:
 
 
 async def test_what_was_approved_may_run(tmp_path: Path) -> None:
-    """The workspace's content may have changed since: other calls run beside this one."""
+    """TL-13a: as long as nothing has changed."""
     at = context()
     call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
-    (tmp_path / "new.txt").write_text("by a sibling")
 
     await check(call, at, str(tmp_path))
+
+
+async def test_what_was_approved_for_another_content_may_not(tmp_path: Path) -> None:
+    """TL-13a: right before the call runs, with the difference."""
+    at = context()
+    (tmp_path / "old.txt").touch()
+    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
+    (tmp_path / "new.txt").write_text("by a sibling")
+    (tmp_path / "old.txt").unlink()
+
+    with pytest.raises(GroundsChanged, match=r"old.txt \(gone\), new.txt \(new\)"):
+        await check(call, at, str(tmp_path))
+
+
+async def test_variables_that_changed_are_named_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TL-13a, SE-08: their values may be keys."""
+    at = context()
+    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
+    monkeypatch.setenv("PATH", "/secret")
+
+    with pytest.raises(GroundsChanged, match="variables: PATH") as raised:
+        await check(call, at, str(tmp_path))
+    assert "secret" not in str(raised.value)
+
+
+async def test_what_nobody_knows_any_more_is_asked_again(tmp_path: Path) -> None:
+    """TL-13a: without the difference, where what was seen then is not kept."""
+    call = await approved(COMMAND_PERMISSION, str(tmp_path), context())
+    (tmp_path / "new.txt").touch()
+
+    with pytest.raises(GroundsChanged, match="what it rests on has changed"):
+        await check(call, context(), str(tmp_path))
+
+
+class GivenUp(NamedTuple):
+    """The calls of an answer, and which of them are not asked about any more."""
+
+    voided: tuple[int, ...]
+    ran: int
+    over: set[str]
+
+
+GIVEN_UP = [
+    GivenUp((0, 2), 0, set()),
+    GivenUp((3, 2), 0, {"c0"}),
+    GivenUp((3, 4), 1, {"c1"}),
+    GivenUp((3, 4), 2, set()),
+]
+
+
+@pytest.mark.parametrize(("voids", "ran", "over"), GIVEN_UP)
+def test_only_what_never_stands_still_is_given_up(
+    voids: tuple[int, ...], ran: int, over: set[str]
+) -> None:
+    """TL-13a: what an approved sibling changed does not count, or the last of many never ran."""
+    asked = [a_call(f"c{n}", "awaiting", voided=number) for n, number in enumerate(voids)]
+    done = [a_call(f"d{n}", "done", approved="x") for n in range(ran)]
+
+    assert set(given_up([*asked, *done, a_call("e", "done")])) == over
 
 
 async def another_sandbox() -> Any:
@@ -147,11 +212,12 @@ async def another_sandbox() -> Any:
 
 async def test_what_was_approved_for_another_sandbox_may_not(tmp_path: Path) -> None:
     """SA-01: a level is never lowered silently, nor is a yes stretched to another one."""
-    confined = replace(context(), open_sandbox=another_sandbox)
+    at = context()
+    confined = replace(at, open_sandbox=another_sandbox)
     call = await approved(COMMAND_PERMISSION, str(tmp_path), confined)
 
-    with pytest.raises(NotPermitted, match="is not what would run now"):
-        await check(call, context(), str(tmp_path))
+    with pytest.raises(GroundsChanged, match="the sandbox: none, not namespace"):
+        await check(call, at, str(tmp_path))
 
 
 async def with_network() -> Any:
@@ -160,11 +226,12 @@ async def with_network() -> Any:
 
 async def test_what_was_approved_without_the_network_may_not_with_it(tmp_path: Path) -> None:
     """TL-13: the level is the same, what it leaves open is not what was shown."""
-    confined = replace(context(), open_sandbox=another_sandbox)
+    at = context()
+    confined = replace(at, open_sandbox=another_sandbox)
     call = await approved(COMMAND_PERMISSION, str(tmp_path), confined)
 
-    with pytest.raises(NotPermitted, match="is not what would run now"):
-        await check(call, replace(context(), open_sandbox=with_network), str(tmp_path))
+    with pytest.raises(GroundsChanged):
+        await check(call, replace(at, open_sandbox=with_network), str(tmp_path))
 
 
 async def test_a_yes_to_something_else_is_none(tmp_path: Path) -> None:
@@ -178,5 +245,5 @@ async def test_a_yes_to_something_else_is_none(tmp_path: Path) -> None:
         (replace(call, message_id="m2"), tmp_path),
         (call, tmp_path / "sub"),
     ):
-        with pytest.raises(NotPermitted):
+        with pytest.raises(GroundsChanged):
             await check(other, at, str(folder))

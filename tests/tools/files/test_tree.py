@@ -13,7 +13,21 @@ from hypothesis import strategies as st
 from daruma.tools.errors import FileUnavailable
 from daruma.tools.files.beneath import WalkingOpener
 from daruma.tools.files.paths import Parts
-from daruma.tools.files.tree import LARGEST, SETTLED, FileHashes, tree_id
+from daruma.tools.files.tree import (
+    LARGEST,
+    MOST_ENTRIES,
+    SETTLED,
+    FileHashes,
+    Tree,
+    changes_between,
+    listed,
+    tree_of,
+)
+
+
+def tree_id(root: Path, **how: Any) -> str:
+    return tree_of(root, **how).id
+
 
 # --- Hashes are remembered for files that have not changed, and only for so many.
 
@@ -271,3 +285,92 @@ def test_a_folder_that_is_not_there_is_an_error_for_people(tmp_path: Path) -> No
     """One line that says which."""
     with pytest.raises(FileUnavailable, match="no such file"):
         tree_id(tmp_path / "none")
+
+
+# --- What lies behind a link that leads elsewhere is part of the ground (TL-13a).
+
+
+def chain(outside: Path) -> Path:
+    (outside / "near").symlink_to("far")
+    (outside / "far").symlink_to("deep/file")
+    return outside / "near"
+
+
+BEHIND: dict[str, Callable[[Path], Path]] = {
+    "a file": lambda outside: outside / "deep/file",
+    "a folder": lambda outside: outside / "deep",
+    "a folder above it": lambda outside: outside,
+    "a chain of links": chain,
+    "a way through the folder above": lambda _: Path("../outside/deep/file"),
+    "a way that goes up late": lambda _: Path("src/../../outside/deep/file"),
+}
+
+
+@pytest.mark.parametrize("where", BEHIND)
+def test_what_lies_behind_a_link_counts(root: Path, tmp_path: Path, where: str) -> None:
+    """TL-13a: the text of a link says nothing of what it leads to."""
+    outside = tmp_path / "outside"
+    touch(outside / "deep/file", "one")
+    (outside / "deep/round").symlink_to(outside)
+    (root / "out").symlink_to(BEHIND[where](outside))
+    before = tree_of(root)
+
+    assert tree_of(root) == before
+    touch(outside / "deep/file", "two")
+    after = tree_of(root)
+    assert after.id != before.id
+    assert changes_between(listed(before), after) == "out (changed)"
+
+
+def test_a_link_to_what_is_left_out_counts(root: Path) -> None:
+    """TL-13a: nobody else would look at it."""
+    touch(root / ".pytest_cache/run.sh", "one")
+    (root / "run.sh").symlink_to(".pytest_cache/run.sh")
+    before = tree_id(root)
+
+    touch(root / ".pytest_cache/run.sh", "two")
+    assert tree_id(root) != before
+
+
+@pytest.mark.parametrize("target", ["/", "..", ".", "missing", "src"])
+def test_a_link_to_more_than_the_tree_or_into_it_is_its_text(
+    root: Path, tmp_path: Path, target: str
+) -> None:
+    """What holds the workspace changes all the time; what is in it is met as it is."""
+    (root / "out").symlink_to(target)
+    before = tree_id(root)
+
+    touch(tmp_path / "beside", "new")
+    assert tree_id(root) == before
+
+
+# --- The difference between two looks, in a few names.
+
+ONE = {"a": "1", "b": "1", "d": "1", "d/x": "1", ".venv": "1", ".venv/x": "1", ".venv/y": "1"}
+DIFFERENCES: list[tuple[dict[str, str], str]] = [
+    (ONE, ""),
+    (ONE | {"a": "2"}, "a (changed)"),
+    (ONE | {"n": "1", "d/n": "1"}, "n (new), d/n (new)"),
+    ({k: v for k, v in ONE.items() if k != "d/x"}, "d/x (gone)"),
+    (ONE | {".venv/x": "2"}, ".venv (changed)"),
+    (ONE | {"n\n\u202e": "1"}, "'n\\n\\u202e' (new)"),
+    (ONE | {f"n{n:02}": "1" for n in range(12)}, ", ".join(f"n{n:02} (new)" for n in range(10))),
+]
+
+
+@pytest.mark.parametrize(("after", "said"), DIFFERENCES)
+def test_the_difference_is_told_in_a_few_names(after: dict[str, str], said: str) -> None:
+    """TL-13a: also where folders stand for what is in them."""
+    more = ", 2 more" if len(after) > 17 else ""
+
+    assert changes_between(listed(Tree("", ONE)), Tree("", after)) == said + more
+
+
+def test_a_listing_is_short_however_large_the_tree_is() -> None:
+    """TL-13a: it is kept with every question; folders stand for what they hold."""
+    entries = {f"{n % 7}/{n % 50}/{n % 300}/{n % 1000}/{n}": "1" for n in range(30_000)}
+    flat = {str(n): "1" for n in range(MOST_ENTRIES + 1)}
+
+    assert len(listed(Tree("", entries)).entries) <= MOST_ENTRIES
+    assert listed(Tree("", flat)).entries.keys() == {""}
+    assert changes_between(listed(Tree("", flat)), Tree("", flat | {"n": "1"})) == "files (changed)"

@@ -1,0 +1,101 @@
+"""What a person agreed to of an MCP tool, and what is asked about again (SE-06)."""
+
+import pytest
+
+from daruma.state.settings.tools import PolicyRule
+from daruma.tools.calls.mcp_pins import pinned, unversioned
+from daruma.tools.calls.tool import Surroundings, Tool
+
+SHA = "sha256:" + "a" * 64
+VERSIONED = (
+    "npx -y @scope/server@1.2.3 --root .",
+    "npx --package=server@1.2.3 -- serve",
+    "npx -p server@1.2.3 -p other@2.0.0 serve",
+    "npm exec server@1.2.3",
+    "pnpm dlx server@1.2.3-beta.1",
+    "npx ./build/server.js",
+    "uvx server==1.2",
+    "uvx server[extra]@1.2.3 --port 3",
+    "uvx --python 3.12 --from server==1.2.3 serve",
+    "uvx --with other==2.0 server==1.2.3",
+    f"uvx --from git+https://host/server@{'a' * 40} serve",
+    "uv tool run server==1.2.3",
+    "pipx run --spec server==1.2.3 serve",
+    "docker run -i --rm -e KEY=x host/server:1.2.3",
+    f"docker run -i host/server@{SHA}",
+    "python -m server",
+    "/usr/bin/server npx",
+    "https://host/mcp",
+)
+LOOSE = (
+    ("npx -y @scope/server --root .", "@scope/server"),
+    ("npx server@latest", "server@latest"),
+    ("npx server@^1.2.3", "server@^1.2.3"),
+    ("npx server@1", "server@1"),
+    ("/opt/node/bin/npx -y server", "server"),
+    ("npx.cmd server", "server"),
+    ("npx -p server@1.2.3 -p other serve", "other"),
+    ("bunx server", "server"),
+    ("npm exec -- server", "server"),
+    ("uvx server", "server"),
+    ("uvx --python 3.12 server", "server"),
+    ("uvx --with other server==1.2.3", "other"),
+    ("uvx --from git+https://host/server@main serve", "git+https://host/server@main"),
+    ("pipx run server", "server"),
+    ("docker run -i --rm host/server", "host/server"),
+    ("docker run -i host/server:latest", "host/server:latest"),
+    ("env KEY=x npx -y server", "server"),
+    ("npx", "npx"),
+)
+
+
+@pytest.mark.parametrize("command", VERSIONED)
+def test_a_command_that_names_a_version_is_fine(command: str) -> None:
+    """SE-06: name and version, or a program that fetches nothing."""
+    assert unversioned(command.split()) == ""
+
+
+@pytest.mark.parametrize(("command", "loose"), LOOSE)
+def test_a_command_that_names_none_is_told(command: str, loose: str) -> None:
+    """SE-06: npx and its kin run what is newest today."""
+    assert unversioned(command.split()) == loose
+
+
+def test_a_shell_hides_nothing() -> None:
+    """SE-06: what it is given as one word is looked into."""
+    assert unversioned(["sh", "-c", "exec npx -y 'server'"]) == "server"
+    assert unversioned(["cmd", "/c", "npx server@1.2.3"]) == ""
+
+
+async def nothing(_: object, __: Surroundings) -> str:
+    return ""
+
+
+def a_tool(description: str = "Pay.", server: str = "server", **how: object) -> Tool:
+    given = {"origin": "mcp", "server": tuple(server.split())} | how
+    return Tool("mcp__s__pay", description, {"type": "object"}, nothing, **given)  # type: ignore[arg-type]
+
+
+ALLOWED, DENIED = PolicyRule(decision="allow"), PolicyRule(decision="deny")
+CASES: list[tuple[str, Tool, PolicyRule, Tool | None, str]] = [
+    ("never ran", a_tool(), ALLOWED, None, "allow"),
+    ("the same", a_tool(), ALLOWED, a_tool(), "allow"),
+    ("other words", a_tool("Pay all."), ALLOWED, a_tool(), "confirm"),
+    ("another server", a_tool(server="other"), ALLOWED, a_tool(), "confirm"),
+    ("another effect", a_tool(effect="none"), ALLOWED, a_tool(), "confirm"),
+    ("denied", a_tool("Pay all."), DENIED, a_tool(), "deny"),
+    ("no version", a_tool(server="npx s"), ALLOWED, None, "confirm"),
+    ("no version, approved", a_tool(server="npx s"), ALLOWED, a_tool(server="npx s"), "allow"),
+    ("our own", a_tool("Pay all.", origin="application"), ALLOWED, a_tool(), "allow"),
+]
+
+
+@pytest.mark.parametrize(("tool", "rule", "before", "decision"), [c[1:] for c in CASES])
+def test_a_tool_is_pinned_by_what_ran_before(
+    tool: Tool, rule: PolicyRule, before: Tool | None, decision: str
+) -> None:
+    """SE-06: whatever the policy allows; the reason is told with it."""
+    found = pinned(tool, rule, before.definition if before else None)
+
+    assert found.decision == decision
+    assert bool(found.reason) == (decision != rule.decision)
