@@ -24,6 +24,7 @@ from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.text.secrets import masked
 from daruma.tools.threads import NotStarted
 
 _OF_WHO_WAITS: Final = (CancelledError, KeyboardInterrupt, GeneratorExit)
@@ -95,7 +96,8 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
     """Run it, and tell those who watch."""
     call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
-    outcome = await _kept_short(await _run(dispatch, known, key, context), context)
+    outcome = masked(await _run(dispatch, known, key, context))  # before anything keeps it
+    outcome = await _kept_short(outcome, context)
     outcome = replace(outcome, seconds=context.now() - started)
     context.emit(
         ToolCompleted(
@@ -117,9 +119,10 @@ async def _kept_short(outcome: Outcome, context: Context) -> Outcome:
 
 async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
     call, workspace = dispatch.call, dispatch.task.workspace
-    args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
     try:
         await check_permission(call, known, workspace, context)
+        call = context.exact_calls.exact(context.thread_id, call)
+        args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
         async with kept(known, call.args, context.snapshots(workspace), key) as looks:
             limit = context.settings.tools.timeout

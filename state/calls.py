@@ -41,6 +41,7 @@ class ToolTask:
     ``approved`` is the digest of exactly what a person agreed to, ``agreed`` that of what was shown
     with it, ``voided`` counts the answers that were given to something that has changed since.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
+    ``masked`` says that a key stood in it, which is not stored (SE-08).
     """
 
     id: str
@@ -61,6 +62,7 @@ class ToolTask:
     voided: int = 0
     missing: tuple[str, ...] = ()
     continues: str = ""
+    masked: bool = False
     schema_version: int = 1
 
     @property
