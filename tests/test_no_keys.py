@@ -1,23 +1,29 @@
 """SE-08: no key stands in anything that is stored or shown, wherever it came from."""
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from psycopg import sql
 from tests.daruma_command import Daruma
 from tests.openai_server import Fault, openai_server
 from tests.parts import memory, settings
-from tests.scripted_runs import Run, call, calls, say
+from tests.scripted_runs import RecordingModel, Run, call, calls, say
 from tests.spans_seen import spans_seen
 
 from daruma.graph.build import build_graph
 from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage.sealing import inflated
+from daruma.state.errors import DamagedState
 
 R = "a1B2c3D4e5F6" * 3
 
@@ -69,20 +75,28 @@ def found_in(text: str) -> list[str]:
 
 
 def stored_in(url: str) -> Iterator[str]:
-    """Yield every value of every table, as it is and as the text of its bytes."""
+    """Yield every row of every table as text, and what values hold that are stored small."""
     with psycopg.connect(url) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT LIKE 'pg_%'"
         ).fetchall()
         for schema, table in tables:
-            rows = connection.execute(
-                sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, table))
-            )
-            for value in (value for row in rows for value in row):
-                if isinstance(value, bytes):
-                    yield value.decode("utf-8", "replace")
-                else:
-                    yield value if isinstance(value, str) else json.dumps(value, default=str)
+            every = sql.SQL("SELECT t::text FROM {} AS t").format(sql.Identifier(schema, table))
+            for (row,) in connection.execute(every).fetchall():
+                yield row
+                for packed in re.findall(r"\\x((?:[0-9a-f]{2})+)", row):
+                    yield from _opened(bytes.fromhex(packed))
+                for packed in re.findall(r"[A-Za-z0-9+/]{40,}={0,2}", row):
+                    with suppress(ValueError):
+                        yield from _opened(b64decode(packed))
+
+
+def _opened(value: bytes) -> Iterator[str]:
+    yield value.decode("utf-8", "replace")
+    for start in range(min(len(value), 16)):
+        for end in (len(value), len(value) - 8):
+            with suppress(DamagedState):
+                yield inflated(value[start:end]).decode("utf-8", "replace")
 
 
 def kept_in(folder: Path) -> Iterator[str]:
@@ -148,9 +162,10 @@ def test_no_canary_is_stored_or_shown(
         assert run.happened("verification_completed")
         assert "[key]" in repr(run.messages)
         assert not nothing_of(run)
-    assert graph is not None
     assert not found_in(traced)
-    assert not [hit for value in stored_in(postgres_url) for hit in found_in(value)]
+    stored = "\n".join(stored_in(postgres_url))
+    assert not found_in(stored)
+    assert stored.count("[key]") > 50
     assert not [hit for text in kept_in(tmp_path / "data") for hit in found_in(text)]
     for args in (("show", "t"), ("show", "t", "--json"), ("threads",), ("threads", "--json")):
         said = daruma(*args)
@@ -232,4 +247,38 @@ def test_a_provider_that_quotes_keys_is_not_quoted(tmp_path: Path) -> None:
         run.ask(workspace=str(tmp_path / "ws"))
 
     assert run.result.status == "failed"
+    assert not nothing_of(run)
+
+
+def ask(text: str) -> str:
+    """Ask a person in its own words, and return what they said."""
+    return f"{text}: {interrupt({'asked': SAID})}"
+
+
+class Heard(BaseCallbackHandler):
+    """Keeps what LangChain's tracers are told of tools."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def on_tool_start(self, *given: Any, **more: Any) -> None:
+        self.told.append((given, more["inputs"]))
+
+    def on_tool_end(self, *given: Any, **_: Any) -> None:
+        self.told.append(given)
+
+
+def test_questions_of_tools_replies_and_callbacks_hold_none(tmp_path: Path) -> None:
+    """A tool may ask in its own words; what a person says goes into the same records."""
+    heard = Heard()
+    create = call("str_replace_editor", command="create", path="a.txt", file_text=SAID)
+    run = Run({"main": [calls(create), calls(call("ask", text="so")), say("Done.")]}, tools=[ask])
+    run.config["callbacks"] = [heard]
+
+    run.ask(workspace=str(tmp_path / "ws"))
+    asked_for = json.dumps(run.question.value)
+    run.reply({"said": SAID})
+
+    assert "[key]" in asked_for
+    assert not found_in(asked_for + repr(heard.told[:2]))
     assert not nothing_of(run)
