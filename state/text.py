@@ -223,10 +223,10 @@ def digest(value: object) -> str:
 
 # --- Arguments that are as good as the same: other case, other white space, other punctuation.
 
-_AROUND = r"[\s.,;:!?\"'`…“”‘’/]+"
-_BEFORE = re.compile(rf"^{_AROUND}(?!\d)")
-_AFTER = re.compile(rf"{_AROUND}$")
-_BETWEEN_WORDS = re.compile(r"[,;:!?]+(?=\s)")
+_AROUND = r"[\s.,;:!?\"'`…“”‘’/]"
+_BEFORE = re.compile(rf"^{_AROUND}+(?!\d)")
+_AFTER = re.compile(rf"(?<!{_AROUND}){_AROUND}+$")
+_BETWEEN_WORDS = re.compile(r"(?<![,;:!?])[,;:!?]++(?=\s)")
 
 
 def folded(value: Any) -> Any:
@@ -354,9 +354,12 @@ def without_numbers(text: str) -> str:
 
 _NAMED = re.compile(
     r"(?<!\w)'[^'\n]{1,300}'(?!\w)|\"[^\"\n]{1,300}\"|`[^`\n]{1,300}`|“[^”\n]{1,300}”"
-    r"|[\w.~@+-]*[/\\][\w.~@+/\\-]*|[\w-]+(?:\.[\w-]+)+|\w+"
+    r"|(?<![\w.~@+-])[\w.~@+-]*+[/\\][\w.~@+/\\-]*|(?<![\w-])[\w-]++(?:\.[\w-]++)++|\w+"
 )
-"""What may be a name in an error: what is quoted, a path, dotted words, a word."""
+"""What may be a name in an error: what is quoted, a path, dotted words, a word.
+
+Each is looked for where it can begin, and never given up in part: that takes linear time (SE-07).
+"""
 _NAME: Final = "<name>"
 _NAMES = re.compile(rf"{_NAME}(?:\W*{_NAME})+")
 

@@ -71,7 +71,9 @@ def _secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def found_in(text: str) -> list[str]:
     """Return which canaries a text holds."""
-    return [name for name, each in CANARIES.items() if each in text] + ["pem"] * (PEM[28:60] in text)
+    return [name for name, each in CANARIES.items() if each in text] + ["pem"] * (
+        PEM[28:60] in text
+    )
 
 
 def stored_in(url: str) -> Iterator[str]:
@@ -152,8 +154,8 @@ def test_no_canary_is_stored_or_shown(
         verification={"commands": [f"sh -c \"echo '{SAID}'; cat .env; exit 1\""]},
     )
     with open_postgres() as postgres, spans_seen() as seen:
-        graph = build_graph(None, [leak, fail], given, postgres)
-        run = Run(SCRIPT, graph=build_graph(Run(SCRIPT).model, [leak, fail], given, postgres))
+        model = RecordingModel(script=SCRIPT)
+        run = Run({}, graph=build_graph(model, [leak, fail], given, postgres))
         run.ask(f"Use {SAID}", workspace=str(tmp_path / "ws"))
         while run.snapshot.interrupts:
             assert not found_in(json.dumps(run.question.value, default=str))
