@@ -241,15 +241,20 @@ def test_an_edit_with_a_key_in_it_is_refused(tmp_path: Path) -> None:
         graph.invoke(Command(resume={id_: given}), config)
 
 
-def test_a_provider_that_quotes_keys_is_not_quoted(tmp_path: Path) -> None:
+def test_a_provider_that_quotes_keys_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the failure, its event, and what LangGraph keeps of it."""
-    with openai_server({"main": [Fault(400, {"error": {"message": SAID}})] * 9}):
-        given = settings(llm={"model": "openai:gpt-test"}, fallback_chain={"enabled": True})
-        run = Run({"main": []}, graph=build_graph(None, (), given, checkpointer=memory()))
-        run.ask(workspace=str(tmp_path / "ws"))
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-openai")
+    with openai_server([Fault(400, {"error": {"message": f"canary-openai {SAID}"}})] * 9) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        given = settings(fallback_chain={"recovery": {"wait_seconds": 0}})
+        run = Run({}, graph=build_graph("openai:m", (), given, checkpointer=memory()))
+        run.ask()
 
+    assert server.requests
     assert run.result.status == "failed"
+    assert "[key]" in run.result.output
     assert not nothing_of(run)
+    assert "canary-openai" not in repr((run.events, [*run.graph.get_state_history(run.config)]))
 
 
 def ask(text: str) -> str:

@@ -4,6 +4,7 @@ import json
 from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -162,7 +163,7 @@ def test_values_are_masked_at_any_depth() -> None:
     """Messages, records, tuples and names in dicts; what holds no key is the very same."""
     key = f"hf_{A1}"
     call = {"name": "a", "args": {key: [key]}, "id": "1"}
-    value = {"m": AIMessage(key, tool_calls=[call]), "t": (_Pair(key, 1), {key})}
+    value: dict[str, Any] = {"m": AIMessage(key, tool_calls=[call]), "t": (_Pair(key, 1), {key})}
 
     found = masked(value)
 
