@@ -58,6 +58,7 @@ from daruma.state.settings.sections import FallbackChain
 from daruma.state.stored import STORED_TYPES
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import tool_result
+from daruma.tools.text.secrets import masked
 
 if TYPE_CHECKING:
     from daruma.graph.storage.postgres import Postgres
@@ -94,7 +95,7 @@ def error_handler(settings: Settings) -> Handler:
             raised.note(failure, error.error)
         if not chain.enabled or isinstance(error.error, CutOff):
             raise Leaving(raised.behind(failure))
-        update = _update(node, state, failure, chain)
+        update = masked(_update(node, state, failure, chain))
         for event in _closing(node, update):
             emitter(runtime)(event)
         _hand_over(state, update, config)

@@ -17,7 +17,7 @@ from daruma.graph.asker import Asker
 from daruma.graph.errors import Node, Noting, Raised, run_node
 from daruma.graph.learning import HandingOver
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.faults import ModelUnavailable
+from daruma.graph.models.faults import ModelUnavailable, keys_of
 from daruma.graph.models.names import (
     address_of,
     check_fallbacks,
@@ -49,9 +49,11 @@ from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sections import LLM, Team
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs
+from daruma.tools.calls.running import ExactCalls
 from daruma.tools.context import Context, not_handed_over
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
 from daruma.tools.team.templates import template_named
+from daruma.tools.text.secrets import masked, note_secrets
 
 # --- Whether money can be counted: a budget of it needs the price of each model that may be asked.
 
@@ -154,12 +156,14 @@ class Contexts:
         self, model: BaseChatModel | str | None, tools: Registry, settings: Settings
     ) -> None:
         check_model(model)
+        note_secrets(keys_of(model))
         self._model = model
         self._tools = tools
         self.settings = settings
         self._askers: dict[str, Asker] = {}
         self._newest: tuple[LLM | None, Asker | None] = None, None
         self._outputs = ProcessOutputs(most=_OUTPUTS)
+        self._exact = ExactCalls()
         self.check(settings)
         require_mechanism(settings.sandbox.require)
 
@@ -215,11 +219,17 @@ class Contexts:
             state = replace(state, drifted=reduce_drifted(state.drifted, found))
         try:
             update = await run_node(node, state, context, Raised.of(config))
-        except GraphInterrupt:
+        except GraphInterrupt as asked:
+            for each in asked.args[0] if asked.args else ():
+                each.value = masked(each.value)
             if handing:
                 handing.waits()
             raise
-        return Update(**{**update, "drifted": found}) if found else update
+        except Exception as error:
+            error.args = masked(error.args)  # LangGraph stores what a node raised
+            raise
+        update = Update(**{**update, "drifted": found}) if found else update
+        return self._exact.stored(context.thread_id, update)
 
     def _context(
         self,
@@ -266,6 +276,7 @@ class Contexts:
             thread_id=thread_id,
             files_id=files_id(saver, thread_id),
             outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
+            exact_calls=self._exact,
             turns=run.turns,
             store=store,
             own_auxiliary=asker.own_auxiliary,
@@ -307,7 +318,7 @@ def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:
         if EVENTS.get(event.type) is not type(event):
             raise UndeclaredEvent(f"{type(event).__name__} is not declared in state/events.py")
         if read:
-            send(event.to_dict())
+            send(masked(event.to_dict()))
 
     return emit
 

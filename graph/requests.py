@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from math import isfinite
@@ -30,6 +31,7 @@ from daruma.state.mode import MODES, Mode
 from daruma.state.text import unkept_id
 from daruma.tools.calls.parse import unstorable
 from daruma.tools.calls.results import clean
+from daruma.tools.text.secrets import masked, note_env_file, read_live_values
 from daruma.tools.threads import in_thread
 
 # --- What a task may be started with, checked before anything runs.
@@ -62,7 +64,7 @@ def request(given: object, *, known: Sequence[AnyMessage] = ()) -> Input:
         checked["workspace"] = _workspace(workspace)
     if (continuity := given.get("continuity")) is not None:
         checked["continuity"] = _continuity(continuity)
-    return checked
+    return masked(checked)
 
 
 def _continuity(given: object) -> dict[str, Any]:
@@ -164,6 +166,7 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
     :class:`~daruma.graph.requests.RequestRefused`, or
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question.
     """
+    _know_secrets(given, snapshot)
     if given is None or isinstance(given, Command):
         if snapshot is not None and snapshot.created_at is None:
             raise NoSuchThread(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
@@ -171,6 +174,15 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
     if snapshot is not None:
         _check_idle(snapshot)
     return request(given, known=snapshot.values.get("messages", ()) if snapshot else ())
+
+
+def _know_secrets(given: Any, snapshot: StateSnapshot | None) -> None:
+    """Read what is masked in all that this run stores and shows (SE-08)."""
+    task = snapshot.values.get("task") if snapshot else None
+    asked = given.get("workspace") if isinstance(given, Mapping) else None
+    for folder in {str(asked or ""), str(task.workspace or "") if task else "", "."}:
+        note_env_file(folder)
+    read_live_values()
 
 
 async def aadmit(given: Any, snapshot: StateSnapshot | None) -> Any:
@@ -203,13 +215,18 @@ def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[
     for value, reply in _matched(command.resume, snapshot):
         if is_question(value):  # a tool may ask in its own words
             _check_reply(value, reply)
-    return command
+    return replace(command, resume=masked(command.resume))
 
 
 def _check_reply(value: Mapping[str, Any], reply: object) -> None:
-    read_reply(value, reply)
+    decisions = getattr(read_reply(value, reply), "decisions", ())
     if said := _unkept(reply):
         raise ReplyRefused(f"the reply can not be kept: {said}")
+    if any(masked(each.args) != each.args for each in decisions):
+        raise ReplyRefused(
+            "the edit holds a key, which would be masked before it could run: "
+            "put it into a file or variable of the workspace, and name that"
+        )
 
 
 def _unkept(reply: object) -> str | None:
@@ -258,8 +275,12 @@ def refuse_secrets(configurable: Mapping[str, Any]) -> None:
 
 
 def refuse_unkept_id(configurable: Mapping[str, Any]) -> None:
-    """Refuse a thread's id that no database keeps as it is, or that no person can read."""
-    if "thread_id" in configurable and (said := unkept_id(configurable["thread_id"])):
+    """Refuse a thread's id that no database keeps as it is, no person can read, or holds a key."""
+    thread_id = configurable.get("thread_id")
+    said = unkept_id(thread_id) if "thread_id" in configurable else None
+    if not said and masked(str(thread_id)) != str(thread_id):
+        said = f"the thread id {masked(str(thread_id))!r} holds a key: take letters and digits"
+    if said:
         raise RequestRefused(said)
 
 
@@ -288,7 +309,7 @@ def _edited(update: StateUpdate) -> StateUpdate:
         values = {**values, "messages": _several(values["messages"])}
     if said := misfit_of(values):
         raise RequestRefused(f"the state can not be changed so: {said}")
-    return update._replace(values=values)
+    return update._replace(values=masked(values))
 
 
 def _several(given: Any) -> Any:
@@ -326,5 +347,7 @@ def _unkept_metadata(value: object) -> str | None:
     if isinstance(value, float):
         return None if isfinite(value) else "it is no finite number"
     if isinstance(value, str):
+        if masked(value) != value:
+            return "it holds a key"
         return "it holds a NUL character" if "\0" in value else unstorable(value)
     return None

@@ -25,6 +25,7 @@ from daruma.tools.calls.visible import offer_of
 from daruma.tools.context import Context
 from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.text.secrets import masked
 from daruma.tools.threads import NotStarted
 
 _OF_WHO_WAITS: Final = (CancelledError, KeyboardInterrupt, GeneratorExit)
@@ -116,7 +117,8 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
         )
 
     try:
-        outcome = await _kept_short(await _run(dispatch, known, key, context), context)
+        outcome = masked(await _run(dispatch, known, key, context))  # before anything keeps it
+        outcome = await _kept_short(outcome, context)
     except GroundsChanged as changed:
         end(context.now() - started, f"Not run: {changed}", ok=False)
         raise
@@ -133,10 +135,11 @@ async def _kept_short(outcome: Outcome, context: Context) -> Outcome:
 
 async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
     call, workspace = dispatch.call, dispatch.task.workspace
-    args = call.args | ({known.idempotency_key: key} if known.idempotency_key else {})
     try:
+        exact = context.exact_calls.exact(context.thread_id, call)
+        args = exact.args | ({known.idempotency_key: key} if known.idempotency_key else {})
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
-        async with kept(known, call.args, context.snapshots(workspace), key) as looks:
+        async with kept(known, exact.args, context.snapshots(workspace), key) as looks:
             await check_permission(call, known, workspace, context)
             limit = context.settings.tools.timeout
             text = await run_within(limit, known, args, at)

@@ -42,6 +42,7 @@ class ToolTask:
     ``voided`` counts the answers that were given to something that has changed since, ``changes``
     says what had. ``definition`` is that of an MCP tool when its call was decided on.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
+    ``masked`` says that a key stood in it, which is not stored (SE-08).
     """
 
     id: str
@@ -63,6 +64,7 @@ class ToolTask:
     definition: str = ""
     missing: tuple[str, ...] = ()
     continues: str = ""
+    masked: bool = False
     schema_version: int = 1
 
     @property

@@ -33,6 +33,12 @@ FIELDS = frozenset(
 _WORD = re.compile(r"\w")
 """What a title needs: the "..." of the form that a model quotes says nothing."""
 
+_MOST_TRIED = 100
+"""Brackets that begin nothing readable; a text with more is no plan (SE-07)."""
+
+_LONGEST = 20_000
+"""Characters that are repaired: the library takes quadratic time for some texts."""
+
 _SHOWN = frozenset(
     {"status", "outcome", "error", "verification", "conflicts", "settles", "answer"}
     | {"checks", "validation_run", "rollback_run"}
@@ -89,23 +95,30 @@ def plan_in(text: str, *, plan_id: str, goal: str, experts: Sequence[str] = ()) 
 def _object_in(text: str) -> Mapping[str, Any] | None:
     """Find the object with ``phases``, or a list of phases: as it stands first, repaired last."""
     read = 0  # a list within what was read so far, such as {"options": [...]}, is no list of phases
+    failed = 0
     for start in (found.start() for found in re.finditer(r"[{[]", text)):
         if text[start] == "[" and start < read:
             continue
         try:
             content, end = _DECODER.raw_decode(text, start)
-        except ValueError:
+        except (ValueError, RecursionError):
+            failed += 1
+            if failed > _MOST_TRIED:
+                return None
             continue
         if (plan := _as_plan(content)) is not None:
             return plan
         read = max(read, end)
     start, end = text.find("{"), text.rfind("}")
     unclosed = text.count("{") > text.count("}") or text.count("[") > text.count("]")
-    if '"phases"' not in text or not 0 <= start < end or unclosed:
+    if '"phases"' not in text or not 0 <= start < end < start + _LONGEST or unclosed:
         return None  # what was cut off is not repaired into a shorter plan
     import json_repair  # rarely needed
 
-    return _as_plan(json_repair.loads(text[start : end + 1]))
+    try:
+        return _as_plan(json_repair.loads(text[start : end + 1]))
+    except (ValueError, RecursionError):  # nested too deep
+        return None
 
 
 def _as_plan(content: object) -> Mapping[str, Any] | None:

@@ -68,21 +68,31 @@ def hiding_places(text: str) -> list[tuple[int, str]]:
 
 # --- Words that mix scripts, so that a letter is taken for another one.
 
-_LOOK_LATIN = frozenset(
+_LOOK_LATIN_LETTERS = (
     "АВЕЅІЈКМНОРСТУХҮԌԚԜаеорсухіјѕһԁԛԝӏү"  # Cyrillic
     "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχϲϳ"  # Greek
     "ՏՍսօհո"  # Armenian
 )
+_LOOK_LATIN = frozenset(_LOOK_LATIN_LETTERS)
 """Letters that most typefaces draw like a Latin one (from the confusables of Unicode TS 39)."""
 
 _WORD = re.compile(r"[^\W\d_][^\W_]*")
+_DISGUISED = re.compile(
+    "[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u2044\u2215\u29f8\u2150-\u215f]+"
+    rf"|(?<![^\W_])[{_LOOK_LATIN_LETTERS}]{{2,}}(?![^\W_])"
+)
+"""Fullwidth and styled letters, fractions, and words of nothing but letters that look Latin."""
 
 
 def look_alikes(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield position, letter and word of letters in a Latin word that are not Latin but look so.
 
-    A word wholly in another script is nobody's disguise.
+    A word wholly in another script is nobody's disguise, unless all its letters look Latin and
+    nothing else in the text is of any other script; the same holds for wide and styled letters.
     """
+    disguised = [*_DISGUISED.finditer(text)]
+    if disguised and not any(map(_is_of_another_script, text)):
+        yield from ((found.start(), found[0][0], found[0]) for found in disguised)
     for found in _WORD.finditer(text):
         word = found[0]
         if word.isascii() or not _LOOK_LATIN & set(word):
@@ -91,6 +101,12 @@ def look_alikes(text: str) -> Iterator[tuple[int, str, str]]:
             for at, letter in enumerate(word):
                 if letter in _LOOK_LATIN:
                     yield found.start() + at, letter, word
+
+
+def _is_of_another_script(char: str) -> bool:
+    if char.isascii() or not char.isalpha() or char in _LOOK_LATIN or _DISGUISED.match(char):
+        return False
+    return not _is_latin(char)
 
 
 def _is_latin(letter: str) -> bool:
@@ -241,10 +257,10 @@ def digest(value: object) -> str:
 
 # --- Arguments that are as good as the same: other case, other white space, other punctuation.
 
-_AROUND = r"[\s.,;:!?\"'`…“”‘’/]+"
-_BEFORE = re.compile(rf"^{_AROUND}(?!\d)")
-_AFTER = re.compile(rf"{_AROUND}$")
-_BETWEEN_WORDS = re.compile(r"[,;:!?]+(?=\s)")
+_AROUND = r"[\s.,;:!?\"'`…“”‘’/]"
+_BEFORE = re.compile(rf"^{_AROUND}+(?!\d)")
+_AFTER = re.compile(rf"(?<!{_AROUND}){_AROUND}+$")
+_BETWEEN_WORDS = re.compile(r"(?<![,;:!?])[,;:!?]++(?=\s)")
 
 
 def folded(value: Any) -> Any:
@@ -372,9 +388,12 @@ def without_numbers(text: str) -> str:
 
 _NAMED = re.compile(
     r"(?<!\w)'[^'\n]{1,300}'(?!\w)|\"[^\"\n]{1,300}\"|`[^`\n]{1,300}`|“[^”\n]{1,300}”"
-    r"|[\w.~@+-]*[/\\][\w.~@+/\\-]*|[\w-]+(?:\.[\w-]+)+|\w+"
+    r"|(?<![\w.~@+-])[\w.~@+-]*+[/\\][\w.~@+/\\-]*|(?<![\w-])[\w-]++(?:\.[\w-]++)++|\w+"
 )
-"""What may be a name in an error: what is quoted, a path, dotted words, a word."""
+"""What may be a name in an error: what is quoted, a path, dotted words, a word.
+
+Each is looked for where it can begin, and never given up in part: that takes linear time (SE-07).
+"""
 _NAME: Final = "<name>"
 _NAMES = re.compile(rf"{_NAME}(?:\W*{_NAME})+")
 

@@ -22,6 +22,7 @@ from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls.journal import Journal, NoJournal, Turns
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs
+from daruma.tools.calls.running import ExactCalls
 from daruma.tools.calls.tool import Surroundings, Tool
 from daruma.tools.files.edits import EditHistory
 from daruma.tools.files.workspace import Workspace, edit_folder
@@ -119,6 +120,7 @@ class Context:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     hand_over: HandOver = not_handed_over
     carry_out: CarryOut = nobody
+    exact_calls: ExactCalls = field(default_factory=ExactCalls)
     journal: Journal = field(default_factory=NoJournal)
     turns: Turns = field(default_factory=Turns)
     outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))

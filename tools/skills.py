@@ -70,9 +70,15 @@ def _parted(text: str) -> tuple[dict[str, object], str]:
     return _mapping(front), "\n".join(lines[end + 1 :])
 
 
+MOST_BRACKETS: Final = 100
+
+
 def _mapping(front: str) -> dict[str, object]:
     import yaml  # only where there is one to read
 
+    # A merge of merges doubles with each line, and each bracket looks through all before (SE-07).
+    if sum(map(front.count, "[{")) > MOST_BRACKETS or re.search(r"<<\s*:", front):
+        raise SkillRefused("its front matter is too deep: plain keys and values will do")
     try:
         read = yaml.safe_load(front)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

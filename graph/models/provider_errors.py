@@ -94,8 +94,9 @@ _NAMES: Final = (
     *("code", "type", "__type", "status", "param", "reason", "error_code", "error_type"),
     *("violations", "quotaid", "retrydelay", "n_ctx", "n_prompt_tokens"),
 )
-_MARKUP: Final = re.compile(r"(?is)<(script|style|head)\b.*?</\1\s*>|<[^>]*>")
-_TITLE: Final = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
+_MARKUP: Final = re.compile(r"(?is)<(script|style|head)\b.{0,4000}?</\1\s*>|<[^<>]*>")
+_TITLE: Final = re.compile(r"(?is)<title[^<>]*>(.{0,400}?)</title>")
+"""Bounded: what a server sends is read in linear time (SE-07)."""
 
 
 def _texts_of(body: object, key: str = "error", depth: int = 0) -> Iterator[tuple[bool, str]]:

@@ -141,8 +141,22 @@ def test_whole_words_of_any_script_are_fine(text: str) -> None:
     """Only a letter that looks Latin among Latin ones is suspicious."""
     words = re.findall(r"[^\W_]+", text)
     mixed = [word for word in words if set(word) & set("abcé") and set(word) & set("аα")]
+    whole = [word for word in words if len(word) > 1 and set(word) <= set("аα")]
+    told = mixed or (whole and not set(text) & set("бвβγ漢字عرب"))
 
-    assert bool(warnings(text)) is bool(mixed)
+    assert bool(warnings(text)) is bool(told)
+
+
+@pytest.mark.parametrize("text", ["ѕсоре --all", "cat ｐasswd", "rm 𝗮", "echo 1⁄2", "cp ⅐ x"])
+def test_words_that_are_wholly_disguised_are_warned_of(text: str) -> None:
+    """RELIABILITY, row L: nothing in the text is of the script that they would be of."""
+    assert any(each.startswith("letters that look like others") for each in warnings(text))
+
+
+@pytest.mark.parametrize("text", ["２０２６年に始まる", "он и она", "και όχι", "ТОР и далее"])
+def test_such_letters_among_others_of_their_script_are_ordinary(text: str) -> None:
+    """Japanese has wide digits, and every script has short words that look Latin."""
+    assert warnings(text) == ()
 
 
 @given(NASTY)

@@ -175,7 +175,7 @@ def test_it_is_read(text: str, name: str, description: str) -> None:
         (f"---\nname: {'x' * 65}\n---\n", "has 65 characters"),
         (f"---\nname: a\n{'#' * 16_000}\n---\n", "is longer than"),
         ("---\nname: !!python/object/apply:os.system [ls]\n---\n", "is no YAML"),
-        (f"---\nname: {'[' * 5000}\n---\n", "is no YAML"),
+        (f"---\nname: {'[' * 5000}\n---\n", "is too deep"),
     ],
 )
 def test_what_is_broken_is_said_in_a_line(text: str, why: str) -> None:

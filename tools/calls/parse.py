@@ -174,7 +174,7 @@ def _with_text(name: str, given: str) -> WrittenCall | None:
 
 OPENING: Final = re.compile(r"^[ \t]*(?:(<tool_call>)|```tool_calls?[ \t]*\n)\s*", re.MULTILINE)
 CLOSING: Final = re.compile(r"\s*(?:</tool_call>|```)")
-WHOLE_FENCE: Final = re.compile(r"```(?:json|tool_calls?)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+WHOLE_FENCE: Final = re.compile(r"```(?:json|tool_calls?)?[ \t]*\n(.*)```", re.DOTALL)
 LAST_FENCE: Final = re.compile(r"^```json[ \t]*\n", re.MULTILINE)
 EXAMPLE: Final = re.compile(
     r"example|instance|e\.g\.|such as|would|could|might|you can|format|schema|例|比如|格式",

@@ -1,18 +1,79 @@
-"""Running a tool: its time limit, its trace, and faults put in on purpose."""
+"""Running a tool: what was said exactly, its time limit, its trace, faults put in on purpose."""
 
 import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from langchain_core.runnables.config import ensure_config, get_async_callback_manager_for_config
 from langchain_core.tools import BaseTool, StructuredTool
 
+from daruma.state.calls import ToolTask
+from daruma.state.text import digest
 from daruma.tools.calls.tool import Surroundings, Tool
-from daruma.tools.errors import OutcomeUnknown, ToolError
+from daruma.tools.errors import NotPermitted, OutcomeUnknown, ToolError
+from daruma.tools.text.secrets import masked, without_keys
 from daruma.tools.threads import NotStarted
+
+T = TypeVar("T")
+
+# --- What a call with a key in it was exactly: kept by the process that the model said it in.
+#
+# What is stored of it is masked (SE-08), and its effect is as it was said: a file that holds a key
+# is the workspace's. Another process that goes on with the thread does not know the key; there the
+# call is refused in one line, and the model can say it again.
+
+MOST_EXACT: Final = 256
+"""Calls with keys in them that a process keeps; they wait for their turn, or for a person."""
+
+NOT_STORED: Final = (
+    "not run: its arguments held a key, which is masked in all that is stored, and the process "
+    "that knew it is gone; call it again"
+)
+
+
+class ExactCalls:
+    """The arguments of masked calls, by the thread, the call, and what of it is stored."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def stored(self, thread_id: str, update: T) -> T:
+        """Return what of a node's update may be stored: all keys masked, the calls noted here."""
+        after = masked(update)
+        if after is update or not isinstance(after, dict) or not isinstance(update, dict):
+            return after
+        calls, said = after.get("calls"), update.get("calls")
+        if isinstance(calls, tuple):
+            broken = after.get("messages") != update.get("messages")
+            pairs = zip(said or (), calls, strict=True)
+            after["calls"] = tuple(self._noted(thread_id, *pair, broken=broken) for pair in pairs)
+        return after
+
+    def exact(self, thread_id: str, call: ToolTask) -> ToolTask:
+        """Return a call as it was said. Raises ``NotPermitted`` where nobody here knows that."""
+        if not call.masked:
+            return call
+        args = self._kept.get(_place(thread_id, call))
+        if args is None:
+            raise NotPermitted(NOT_STORED)
+        return replace(call, args=args)
+
+    def _noted(self, thread_id: str, said: ToolTask, call: ToolTask, *, broken: bool) -> ToolTask:
+        if said.args == call.args:
+            return replace(call, masked=call.masked or (broken and bool(call.problem)))
+        self._kept[_place(thread_id, call)] = said.args
+        if len(self._kept) > MOST_EXACT:
+            del self._kept[next(iter(self._kept))]
+        return replace(call, masked=True)
+
+
+def _place(thread_id: str, call: ToolTask) -> tuple[str, str, str]:
+    return thread_id, call.result_id, digest([call.name, call.args])
+
 
 # --- A call of a tool as LangChain's tracers see it: one run of kind ``tool``, ended on every path.
 
@@ -26,13 +87,14 @@ async def run_shown(tool: Tool, args: Mapping[str, Any], surroundings: Surroundi
     if not manager.handlers:
         return await tool.run(args, surroundings)
     serialized = {"name": tool.name, "description": tool.description}
-    run = await manager.on_tool_start(serialized, str(dict(args)), inputs=dict(args))
+    told = masked(dict(args))
+    run = await manager.on_tool_start(serialized, str(told), inputs=told)
     try:
         output = await tool.run(args, surroundings)
     except BaseException as error:
         await run.on_tool_error(error)
         raise
-    await run.on_tool_end(output)
+    await run.on_tool_end(without_keys(output))
     return output
 
 

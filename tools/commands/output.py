@@ -86,7 +86,7 @@ _KEPT: Final = 8 * 1024
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
 _LINE_ENDS = re.compile(r"[\r\n]+")
-_UNFINISHED_WORD = re.compile(r"\S*\w\S*\Z")
+_UNFINISHED_WORD = re.compile(r"(?<!\S)[^\w\s]*+\w\S*+\Z")
 
 Tell = Callable[[tuple[str, ...]], None]
 

@@ -35,7 +35,7 @@ _NUMBERS: Final = ("count", "amount", "number", "quantity", "size", "minutes", "
 _COMMAND: Final = re.compile(r"/\w+(?:\s|$)")
 """As other programs are told what to do; a path goes on with a slash."""
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_BREAK: Final = re.compile(r"\s*(?:[,;.，、。；]|\band\b|\bund\b|\bet\b|\by\b)\s*")
+_BREAK: Final = re.compile(r"(?<!\s)\s*+(?:[,;.，、。；]|\band\b|\bund\b|\bet\b|\by\b)\s*")
 
 
 def continues(message: str, clarification: Clarification, now: datetime) -> Verdict:

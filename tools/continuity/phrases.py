@@ -149,7 +149,7 @@ LEADING: Final = re.compile(
     + r")(?![a-z0-9])[\s,.:;，、。!-]*)+"
 )
 TRAILING: Final = re.compile(
-    r"[\s,.!?。！？，、]*(?:(?<![a-z0-9])(?:"
+    r"(?<![\s,.!?。！？，、])[\s,.!?。！？，、]*+(?:(?:(?<![a-z0-9])(?:"
     + "|".join(
         plain(each)
         for each in [
@@ -178,7 +178,7 @@ TRAILING: Final = re.compile(
             "です",
         ]
     )
-    + r")[\s,.!?。！？，、]*)+$|[\s,.!?。！？，、]+$"
+    + r")[\s,.!?。！？，、]*+)++$|(?<=[\s,.!?。！？，、])$)"
 )
 VAGUE_TIME: Final = phrases(
     "soon|later|whenever|asap|as soon as|as early as|morning|afternoon|evening|night|weekend|week"

@@ -37,8 +37,8 @@ _COUNTED: Final = re.compile(
 )
 _LINTED: Final = re.compile(r"^(?:\S+:\d+:\d+:? )?[A-Z]{1,4}\d{3,4}\b.*$")
 _NUMBER: Final = re.compile(r"\d+")
-_NUMBERED: Final = re.compile(r"\w*\d\w*")
-_NAME: Final = re.compile(r"(?:[^\W\d]|(?<=[^\W\d])\d{1,3}(?!\d)|_)+")
+_NUMBERED: Final = re.compile(r"(?<!\w)\w*\d\w*")
+_NAME: Final = re.compile(r"(?:[^\W\d]|(?<=[^\W\d])\d{1,3}(?!\d))++")
 _ROOT: Final = re.compile(r"(?<![\w.])(?:/[\w.@+~-]+)+/(?=[\w.@+~-])")
 
 

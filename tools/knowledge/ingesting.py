@@ -24,6 +24,7 @@ from daruma.tools.knowledge.documents import (
 )
 from daruma.tools.knowledge.passages import passages
 from daruma.tools.knowledge.relations import Relation, names_in, relations_in, same
+from daruma.tools.text.secrets import masked
 from daruma.tools.threads import to_thread
 
 # --- What is put into the store for a document: its passages, its relations, and what belongs to
@@ -81,8 +82,8 @@ def digest_of(document: Document, stated: Iterable[Relation]) -> str:
 
 
 def entries_of(document: Document, stated: Iterable[Relation] = ()) -> Entries:
-    """Return the items of a document, with relations that are ``stated`` beside it."""
-    stated, times = list(stated), Counter[str]()
+    """Return the items of a document, with relations that are ``stated`` beside it; keys masked."""
+    document, stated, times = masked(document), masked(list(stated)), Counter[str]()
     cut, related = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
     for passage in passages(document):
         times[passage.text] += 1

@@ -3,10 +3,11 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import groupby
+from typing import Final
 
 from daruma.tools.files.paths import Parts
 
@@ -15,13 +16,12 @@ from daruma.tools.files.paths import Parts
 # Paths and patterns are Latin-1 text of their bytes, since to git ``?`` is one byte.
 
 _GLOB = re.compile(r"[*?\[\\]")
-_GROUP = re.compile(r"\(\?P<\w+>")
-_ODD_BRACKET = re.compile(r"(?<!\\)\[[^\]]*(?:[\[\\/]|--|&&|~~|\|\|)[^\]]*\]")
-"""Named classes, backslashes and the like in brackets: the library takes them for its own syntax,
-so that these patterns fit nothing here."""
 
-_STARS = 4
-"""In one piece of a pattern; more could take for ever on a long name, so that these fit nothing."""
+_LONGEST = 4096
+"""Bytes of a pattern: as long as the longest path. A longer one fits nothing here."""
+
+_MOST = 2_000
+"""Patterns of one file that are no mere names and endings; what is beyond fits nothing here."""
 
 _NEVER = re.compile(r"(?!)")
 
@@ -60,11 +60,12 @@ class _Group:
     _directories: set[str] = field(default_factory=set)
     _endings: tuple[str, ...] = ()
     _rest: re.Pattern[str] = _NEVER
+    _rest_directories: re.Pattern[str] = _NEVER
 
     def __post_init__(self) -> None:
-        rest = [body for body in self.bodies if not self._simple(body)]
-        if found := [regex for body in rest for regex in _regex(body)]:
-            self._rest = re.compile("|".join(f"(?:{each})" for each in found), re.DOTALL)
+        rest = [body for body in self.bodies if not self._simple(body)][:_MOST]
+        self._rest = _any_of(body for body in rest if not body.endswith("/"))
+        self._rest_directories = _any_of(body[:-1] for body in rest if body.endswith("/"))
 
     def _simple(self, body: str) -> bool:
         if body[:1] == "*" and len(body) > 1 and not _GLOB.search(body, 1) and "/" not in body:
@@ -80,38 +81,146 @@ class _Group:
             return True
         if directory and name in self._directories:
             return True
-        if self._rest is _NEVER:
-            return False
-        return self._rest.fullmatch(path + "/" if directory else path) is not None
+        if self._rest.fullmatch(path):
+            return True
+        return directory and self._rest_directories.fullmatch(path) is not None
 
 
-def _regex(body: str) -> Iterator[str]:
-    from pathspec.patterns.gitignore.base import GitIgnorePatternError  # only for odd patterns
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+def _any_of(bodies: Iterable[str]) -> re.Pattern[str]:
+    found = [regex for body in bodies if len(body) <= _LONGEST and (regex := _regex(body))]
+    return re.compile("|".join(found), re.DOTALL) if found else _NEVER
 
-    if _ODD_BRACKET.search(body) or any(each.count("*") > _STARS for each in body.split("/")):
-        return
+
+# --- A pattern as a regular expression that takes linear time (SE-07).
+#
+# Where a star is followed by something, the first place where that fits is as good as any later
+# one. So what stands between two stars is an atomic group: nothing that has fitted is tried again.
+
+_SEGMENT: Final = "[^/]"
+_STAR: Final = f"{_SEGMENT}*"
+
+
+def _regex(body: str) -> str:
+    """Return what fits in full the paths that git's ``wildmatch`` fits; empty for none."""
+    pattern = body.removeprefix("/")
+    anchored = "/" in body
     try:
-        regex, _ = GitIgnoreSpecPattern.pattern_to_regex(_itself(body))
-        if regex is not None:
-            re.compile(regex)
-            yield _GROUP.sub("(?:", regex)
-    except (GitIgnorePatternError, re.error):
-        return
+        blocks = _blocks(pattern, paths=anchored) if pattern else []
+    except _FitsNothing:
+        return ""
+    if not blocks:
+        return ""
+    *between, last = [before + _pieces(tokens) for before, tokens in blocks]
+    lead = "" if anchored else f"(?:{_STAR}/)*+"
+    return lead + "".join(f"(?>{each})" for each in between) + last
 
 
-def _itself(body: str) -> str:
-    """Return a pattern whose regex fits in full what the pattern means, and not what is above."""
-    ending = "/" if body.endswith("/") else ""
-    stem = body.removesuffix("/")
-    above, slash, last = stem.rpartition("/")
-    if last in {"*", "**"}:
-        stem = above + slash + {"*": "?*", "**": "**/?*"}[last]
-    if stem[-1:].isspace():  # the library would strip it; plain spaces that count are escaped
-        stem = stem[:-1].removesuffix("\\") + f"[{stem[-1]}]"
-    if stem[:1] in {"#", "!"}:
-        stem = f"\\{stem}"
-    return stem + ending
+class _FitsNothing(Exception):
+    """Raised for a pattern that git takes for broken: it fits nothing."""
+
+
+def _blocks(pattern: str, *, paths: bool) -> list[tuple[str, list[str]]]:
+    """Return what stands between the ``**`` that stand for folders, with what each begins with."""
+    blocks: list[tuple[str, list[str]]] = [("", [])]
+    at = 0
+    first = _GLOB.search(pattern)
+    while at < len(pattern):
+        char, tokens = pattern[at], blocks[-1][1]
+        if char == "*":
+            end = len(pattern) - len(pattern[at:].lstrip("*"))
+            rest = pattern[end : end + 2]
+            # git reads on behind the plain beginning of a pattern as if nothing were before it.
+            opens = at == 0 or pattern[at - 1] == "/" or (first and first.start() == at)
+            if not (paths and end - at > 1 and opens and (rest[:1] in {"", "/"} or rest == "\\/")):
+                tokens.append("*")
+            elif not rest:
+                tokens.append("**")
+            else:
+                blocks.append((f"(?:{_STAR}/)" + ("*?" if rest[0] == "/" else "+?"), []))
+                end += rest.index("/") + 1
+            at = end
+        elif char == "[":
+            regex, at = _bracket(pattern, at + 1)
+            tokens.append(regex)
+        elif char == "?":
+            tokens.append(_SEGMENT)
+            at += 1
+        else:
+            escaped = char == "\\"
+            at += escaped
+            if at == len(pattern):
+                raise _FitsNothing
+            tokens.append(re.escape(pattern[at]))
+            at += 1
+    return blocks
+
+
+def _pieces(tokens: Sequence[str]) -> str:
+    """Return the tokens of one block, each star and what follows it to the next one atomic."""
+    pieces = [""]
+    for piece in tokens:
+        if piece == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += ".*" if piece == "**" else piece
+    first, *others = pieces
+    if not others:
+        return first
+    *middle, last = others
+    return first + "".join(f"(?>{_STAR}?{each})" for each in middle) + _STAR + last
+
+
+_CLASSES: Final = {
+    "alnum": r"[0-9A-Za-z]",
+    "alpha": r"[A-Za-z]",
+    "blank": r"[ \t]",
+    "cntrl": r"[\x00-\x1f\x7f]",
+    "digit": r"[0-9]",
+    "graph": r"[!-~]",
+    "lower": r"[a-z]",
+    "print": r"[ -~]",
+    "punct": r"[!-/:-@\[-`{-~]",
+    "space": r"[ \t-\r]",
+    "upper": r"[A-Z]",
+    "xdigit": r"[0-9A-Fa-f]",
+}
+
+
+def _bracket(pattern: str, at: int) -> tuple[str, int]:
+    """Return the characters that a bracket stands for, and where it ends."""
+    negated = pattern[at : at + 1] in {"!", "^"}
+    at += negated
+    chars: set[str] = set()
+    before = ""
+    first = True
+    while first or pattern[at : at + 1] != "]":
+        first = False
+        found, before, at = _member(pattern, at, before)
+        chars |= found
+    chars = (set(map(chr, range(256))) - chars if negated else chars) - {"/"}
+    return f"[{''.join(map(re.escape, sorted(chars)))}]" if chars else "(?!)", at + 1
+
+
+def _member(pattern: str, at: int, before: str) -> tuple[set[str], str, int]:
+    """Return what the member of a bracket adds, what a range could begin with, and its end."""
+    char = pattern[at : at + 1]
+    if char == "[" and pattern[at + 1 : at + 2] == ":":
+        end = pattern.find("]", at + 2)
+        name = pattern[at + 2 : end - 1]
+        if end < 0 or (pattern[end - 1] == ":" and end > at + 2 and name not in _CLASSES):
+            raise _FitsNothing
+        if pattern[end - 1] == ":" and end > at + 2:
+            return {c for c in map(chr, range(256)) if re.match(_CLASSES[name], c)}, "", end + 1
+        return {"["}, "[", at + 1
+    is_range = char == "-" and before and pattern[at + 1 : at + 2] not in {"", "]"}
+    at += bool(is_range)
+    at += pattern[at : at + 1] == "\\"
+    char = pattern[at : at + 1]
+    if not char:
+        raise _FitsNothing
+    if is_range:
+        return {*map(chr, range(ord(before), ord(char) + 1))}, "", at + 1
+    return {char}, char, at + 1
 
 
 def _negated(line: str) -> tuple[bool, str]:

@@ -24,7 +24,7 @@ from daruma.tools.window.provider_messages import sendable, settled
 _KINDS: Final = {
     "word": r"[A-Z]?[a-z]+|[A-Z]+",
     "number": r" ?[0-9]+",
-    "blank": r"[ \t]{2,}|\s*[\r\n]+",
+    "blank": r"[ \t]{2,}|\s{0,64}[\r\n]+",
     "space": r" ",
     "other": r"[^\x00-\x7f]+",
     "mark": r"[\x00-\x7f]",

@@ -21,6 +21,13 @@ FITS = [
     ("a\\ ", "a ", False),
     ("a\t", "a\t", False),
     ("*a*b*c*", "xaxbxcx", False),
+    ("*a*a*a*a*", "aaaa", False),
+    ("[[:alpha:]]", "a", False),
+    ("[[:digit:]-z]", "-", False),
+    ("[\\]]", "]", False),
+    ("[z-a]", "z", False),
+    ("x**/a", "xy/z/a", False),
+    ("/**/*a*/**/*b*", "a/ab", False),
 ]
 DOES_NOT_FIT = [
     ("a/", "a", False),
@@ -33,9 +40,11 @@ DOES_NOT_FIT = [
     ("/", "a", True),
     ("a\\", "a\\", False),
     ("[a", "[a", False),
-    ("[z-a]", "z", False),
+    ("[z-a]", "m", False),
+    ("[[:odd:]]", "o", False),
+    ("[!a]b", "/b", False),
+    ("*a*/**/b", "a/ba", False),
 ]
-UNLIKE_GIT = [("[[:alpha:]]", "a", False), ("[\\]]", "]", False), ("*a*a*a*a*", "aaaa", False)]
 
 
 @pytest.mark.parametrize(("line", "path", "directory"), FITS)
@@ -48,14 +57,6 @@ def test_a_pattern_fits(line: str, path: str, *, directory: bool) -> None:
 @pytest.mark.parametrize(("line", "path", "directory"), DOES_NOT_FIT)
 def test_a_pattern_does_not_fit(line: str, path: str, *, directory: bool) -> None:
     """Nothing is said of what no pattern fits."""
-    assert Patterns([line]).verdict(path, directory=directory) is None
-
-
-@pytest.mark.parametrize(("line", "path", "directory"), UNLIKE_GIT)
-def test_patterns_that_are_not_understood_fit_nothing(
-    line: str, path: str, *, directory: bool
-) -> None:
-    """To git they fit; to leave alone too little is the lesser harm."""
     assert Patterns([line]).verdict(path, directory=directory) is None
 
 

@@ -119,7 +119,7 @@ def _one(old: Token, new: Token) -> bool:
 
 FENCE: Final = re.compile(r"```[A-Za-z_-]*[ \t]*\n?")
 END_MARKS: Final = re.compile(r"(?:</?tool_call>|<\|[a-z_]{1,30}\|>|</s>|\s)+\Z")
-PROSE: Final = re.compile(r"[^\W\d_]*(?:[\s.,:;!’'—–-]+[^\W\d_]*)*")
+PROSE: Final = re.compile(r"(?:[^\W\d_]|[\s.,:;!’'—–-])*+")
 WORDS: Final = re.compile(r"[^\W\d]+")
 LONGEST: Final = 2_000
 """Characters of prose on either side; more is an essay that shows an object."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from daruma.tools.calls.repair.by_rules import ARGUMENTS, MARKS, NAMES
-from daruma.tools.calls.repair.json_reader import WORD
 from daruma.tools.calls.schema import fixed_values, properties, same_word, variants
 from daruma.tools.calls.tool import Tool
 
@@ -89,10 +88,10 @@ def _quoted(raw: str, start: int, end: int) -> bool:
 
 LONG: Final = 40
 """Characters from which a text is a payload for tools without effects too."""
-KEY: Final = re.compile(rf"[\"'\\]{{0,4}}({WORD.pattern})[\"'\\]{{0,4}}\s{{0,9}}[:=]")
+KEY: Final = re.compile(r"[\"'\\]{0,4}([A-Za-z_$][\w$-]{0,200}+)[\"'\\]{0,4}\s{0,9}[:=]")
 NOT_GIVEN: Final = re.compile(rf"{KEY.pattern}\s{{0,9}}(?:null|None)\b")
 PUNCTUATION: Final = re.compile(r"(?:null|None|[\s{}\[\](),;\\])*")
-FENCE: Final = re.compile(r"\A\s*```[a-z]*\s*|\s*```\s*\Z")
+FENCE: Final = re.compile(r"\A\s*```[a-z]*\s*|(?<!\s)\s*+```\s*\Z")
 WRAPPER: Final = frozenset(map(same_word, ARGUMENTS | NAMES | MARKS))
 
 Path = tuple[str, ...]

@@ -1,0 +1,138 @@
+"""SE-07: what comes from a workspace, a model or a server is read in linear time, or bounded.
+
+Each reader is given texts that take minutes or hours where it goes back over what it has read, and
+milliseconds where it does not. So a hang is the failure; nothing is measured.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from daruma.graph.models.provider_errors import read_failure
+from daruma.state.plan import PlanRefused
+from daruma.state.plan_reading import plan_in
+from daruma.state.text import folded, revealed, warnings, without_ids, without_names
+from daruma.tools.calls.parse import written_calls
+from daruma.tools.calls.repair.json_reader import Unreadable, read_value
+from daruma.tools.calls.repair.json_text import checked_prose
+from daruma.tools.commands.output import last_lines
+from daruma.tools.continuity.continuation import stripped
+from daruma.tools.evolution.setbacks import telling_line
+from daruma.tools.skills import SkillRefused, described
+from daruma.tools.snapshots.ignore_patterns import Patterns, lines_of
+from daruma.tools.text.search import terms
+from daruma.tools.window.tokens import estimate
+
+DEEP = "/".join(["aaaa"] * 800)
+NAME = "a" * 255
+
+IGNORED = [
+    "/**/*a*/**/*a*/**/*a*/**/*a*/**/b",
+    "[" * 100_000,
+    "*a" * 100 + "b",
+    "**/a" * 100 + "b",
+    "*?" * 100 + "b",
+    "[[:" * 1_300,
+    "*[a-z]" * 600,
+    "**/" * 1_300 + "b",
+    "\\" * 100_001,
+]
+
+
+@pytest.mark.parametrize("line", IGNORED, ids=lambda line: line[:12])
+def test_a_line_of_an_ignore_file_holds_up_nothing(line: str) -> None:
+    """The first one hung a run for ever."""
+    patterns = Patterns(lines_of(line.encode() + b"\n") * 2)
+
+    for path in (DEEP, NAME, f"{DEEP}/{NAME}"):
+        assert patterns.verdict(path, directory=False) is None
+        assert patterns.verdict(path, directory=True) is None
+
+
+def test_very_many_lines_of_an_ignore_file_hold_up_nothing() -> None:
+    """What is beyond the limit fits nothing, and its kind is no name."""
+    patterns = Patterns([f"*-{number}-*b" for number in range(100_000)])
+
+    assert patterns.verdict("x-1-xb", directory=False) is True
+    assert patterns.verdict("x-99999-xb", directory=False) is None
+
+
+def plan(text: str) -> None:
+    """Read a plan from a model's answer."""
+    for answer in (text, f'{{"phases": [{text}}}'):
+        with suppress(PlanRefused):
+            plan_in(answer, plan_id="p", goal="g")
+
+
+def value(text: str) -> None:
+    """Read arguments that are no JSON."""
+    for raw in (text, f'{{"a": {text}', f"[{text}"):
+        with suppress(Unreadable):
+            read_value(raw, 0)
+
+
+def calls(text: str) -> None:
+    """Look for calls in an answer."""
+    for answer in (text, f"```json\n{text}```", f"```\n{text}x", f"<tool_call>{text}"):
+        written_calls(answer, {"a"})
+
+
+def prose(text: str) -> None:
+    """Look at what stands around arguments."""
+    with suppress(Unreadable):
+        checked_prose(text[:2_000], f"{text[:1_999]}\0", frozenset())
+
+
+def skill(text: str) -> None:
+    """Read a skill's head."""
+    with suppress(SkillRefused):
+        described(f"---\nname: {text[:3_000]}\n---\n{text}", "a")
+
+
+def test_a_skill_whose_head_doubles_with_each_line_is_refused() -> None:
+    """A merge of two merges of two merges: 40 lines would fill the memory."""
+    lines = [f"k{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40)]
+
+    with pytest.raises(SkillRefused, match="too deep"):
+        described("\n".join(["---", "k0: &a0 {x: 1}", *lines, "---", "text"]), "a")
+
+
+def page(text: str) -> None:
+    """Read a proxy's page."""
+    for body in (f"<{text}", f"[{text}"):
+        read_failure(502, {}, body, now=0.0)
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "plan": plan,
+    "arguments": value,
+    "calls in text": calls,
+    "prose": prose,
+    "skill": skill,
+    "page of a provider": page,
+    "folded": folded,
+    "revealed": revealed,
+    "warnings": warnings,
+    "ids": without_ids,
+    "names": lambda text: without_names(text, {"a"}),
+    "last lines": lambda text: last_lines(text[:8_192].encode(), whole=True),
+    "reply": stripped,
+    "check's output": telling_line,
+    "words": terms,
+    "tokens": estimate,
+}
+
+UNITS = ["a-", "_", "-", ".", " ", "\x0b", "\n", " ,", ";", "[", "{", '{"a":', "[1,", '"', "'",
+         "\\", "```\n", "``` ", "<tool_call>{", "<script ", "<title>", "<!--", "a.", "a/", "=",
+         "\x1b]", "\u200d", "Error ", "é"]  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_text_holds_up_a_reader(reader: str) -> None:
+    """One unit over and over, ended and not."""
+    for unit in UNITS:
+        text = (unit * 30_000)[:30_000]
+        READERS[reader](text)
+        READERS[reader](f"{text}\0!")
