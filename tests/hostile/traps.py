@@ -474,5 +474,5 @@ def lay_ground(folder: Path) -> None:
 def pack(folder: Path, archive: Path) -> None:
     """Put all that lies in a folder into an archive."""
     subprocess.run(
-        ["tar", "-cf", archive, "-C", folder, "."], check=True, stderr=subprocess.DEVNULL
+        ["tar", "-cSf", archive, "-C", folder, "."], check=True, stderr=subprocess.DEVNULL
     )
