@@ -167,6 +167,10 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question.
     """
     _know_secrets(given, snapshot)
+    return _admitted(given, snapshot)
+
+
+def _admitted(given: Any, snapshot: StateSnapshot | None) -> Any:
     if given is None or isinstance(given, Command):
         if snapshot is not None and snapshot.created_at is None:
             raise NoSuchThread(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
@@ -187,8 +191,9 @@ def _know_secrets(given: Any, snapshot: StateSnapshot | None) -> None:
 
 async def aadmit(given: Any, snapshot: StateSnapshot | None) -> Any:
     """Do the same, asynchronously: in a thread where a folder is looked at, or much is read."""
+    await in_thread(_know_secrets, given, snapshot)
     looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
-    return await in_thread(admit, given, snapshot) if looks else admit(given, snapshot)
+    return await in_thread(_admitted, given, snapshot) if looks else _admitted(given, snapshot)
 
 
 def _check_idle(snapshot: StateSnapshot) -> None:
