@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -166,7 +166,7 @@ def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
     :class:`~daruma.graph.requests.RequestRefused`, or
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question.
     """
-    _know_secrets(given, snapshot)
+    _read_secrets(_folders_of(given, snapshot))
     return _admitted(given, snapshot)
 
 
@@ -180,18 +180,22 @@ def _admitted(given: Any, snapshot: StateSnapshot | None) -> Any:
     return request(given, known=snapshot.values.get("messages", ()) if snapshot else ())
 
 
-def _know_secrets(given: Any, snapshot: StateSnapshot | None) -> None:
-    """Read what is masked in all that this run stores and shows (SE-08)."""
+def _folders_of(given: Any, snapshot: StateSnapshot | None) -> set[str]:
     task = snapshot.values.get("task") if snapshot else None
     asked = given.get("workspace") if isinstance(given, Mapping) else None
-    for folder in {str(asked or ""), str(task.workspace or "") if task else "", "."}:
+    return {str(asked or ""), str(task.workspace or "") if task else "", "."}
+
+
+def _read_secrets(folders: Iterable[str]) -> None:
+    """Read what is masked in all that a run stores and shows (SE-08)."""
+    for folder in folders:
         note_env_file(folder)
     read_live_values()
 
 
 async def aadmit(given: Any, snapshot: StateSnapshot | None) -> Any:
     """Do the same, asynchronously: in a thread where a folder is looked at, or much is read."""
-    await in_thread(_know_secrets, given, snapshot)
+    await in_thread(_read_secrets, _folders_of(given, snapshot))
     looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
     return await in_thread(_admitted, given, snapshot) if looks else _admitted(given, snapshot)
 

@@ -42,19 +42,6 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     assert [found for life in killed if (found := difference(life, whole))] == []
 
 
-@pytest.mark.parametrize(("scene", "death"), [("restored", -4), ("restored", -5), ("held", -5)])
-def test_a_command_that_was_cut_short_shows_nowhere(
-    postgres_url: str, tmp_path: Path, scene: str, death: int
-) -> None:
-    """RO-02, RO-04: a validation or rollback killed half-way begins again from where it began."""
-    whole = untouched(postgres_url, tmp_path, scene)
-
-    (killed,) = lives(postgres_url, tmp_path, scene, [str(death)])
-
-    assert killed["ended"] == -9
-    assert killed["seen"] == whole["seen"]
-
-
 @pytest.mark.parametrize(("death", "said"), [(-2, "paid"), (-3, "A person says that pay took")])
 def test_a_call_that_was_approved_is_paid_once(
     postgres_url: str, tmp_path: Path, death: int, said: str

@@ -77,7 +77,6 @@ def thread(
             budgets={"max_steps": 500},
             spec_review={"enabled": False},
             verification=verification or {},
-            sandbox={"require": "none"},
             fallback_chain={"recovery": {"wait_seconds": 0}},
         )
         asked = model if isinstance(model, str) else model(server.url)

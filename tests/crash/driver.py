@@ -4,8 +4,7 @@ Usage: ``python -m tests.crash.driver URL FOLDER SCENE WHEN...``. For each ``WHE
 forked that is killed with SIGKILL, and then another that goes on to the end. A number is a point:
 a write to the database, before it for an even one, after it for an odd one; -1 is a run that nobody
 kills; in the scene ``paid`` the tool itself kills the first life: at -2 before it pays, at -3
-after. At -4 the validation command of a phase does, half-way, at -5 its rollback command. ``~0.25``
-is a moment: so many seconds after the run has begun. Prints a JSON line each.
+after. ``~0.25`` is a moment: so many seconds after the run has begun. Prints a JSON line each.
 """
 
 import asyncio
@@ -20,8 +19,6 @@ from typing import Any
 
 from langgraph.types import Command
 from tests.crash.scenes import (
-    IN_ROLLBACK,
-    IN_VALIDATION,
     NEVER,
     SCENES,
     graph_over,
@@ -193,8 +190,6 @@ def main(url: str, home: Path, scene: str, deaths: list[str]) -> None:
         folder.mkdir()
         (folder / "data.txt").write_text("a")
         (folder / "note").write_text("untracked")
-        if point in (IN_VALIDATION, IN_ROLLBACK):
-            folder.with_name(f"{folder.name}.die{-point}").touch()
         began = time.monotonic()
         ended = forked(url, scene, folder, point, moment)
         seconds = time.monotonic() - began

@@ -16,8 +16,6 @@ from daruma.graph.storage.postgres import Postgres
 NEVER = -1
 BEFORE_PAYING = -2
 AFTER_PAYING = -3
-IN_VALIDATION = -4
-IN_ROLLBACK = -5
 VIEW = {"name": "str_replace_editor", "args": {"command": "view", "path": "data.txt"}}
 LOOK = {"name": "search", "args": {"pattern": "a"}}
 
@@ -78,11 +76,6 @@ PAID: dict[str, Any] = {
 RIGHT, WRONG = "printf right > data.txt", "rm -f note; mkdir -p d; printf wrong > data.txt"
 
 
-def deadly(number: int) -> str:
-    """Shell text that kills whoever runs it, and itself, once: if it was told to."""
-    return f'[ ! -e "$PWD".die{number} ] || {{ rm "$PWD".die{number}; kill -9 $PPID $$; }}'
-
-
 def ruining() -> dict[str, Any]:
     args = {"command": WRONG}
     return {"calls": [{"name": "run_command", "args": args}]}
@@ -99,8 +92,8 @@ RESTORED: dict[str, Any] = FAILING | {
                 "phases": [
                     {
                         "id": "a",
-                        "validation_command": f"printf half > data.txt; {deadly(4)}; false",
-                        "rollback_command": f"printf undone > half.txt; {deadly(5)}",
+                        "validation_command": "printf half > data.txt; false",
+                        "rollback_command": "printf undone > half.txt",
                         "rollback": "snapshot",
                     },
                     {"id": "b"},
@@ -114,7 +107,7 @@ HELD: dict[str, Any] = FAILING | {
         {
             "json": {
                 "phases": [
-                    {"id": "a", "rollback_command": f"printf x >> data.txt; {deadly(5)}; false"},
+                    {"id": "a", "rollback_command": "printf x >> data.txt; false"},
                     {"id": "b"},
                 ]
             }
@@ -228,7 +221,7 @@ class Scene:
     ends: tuple[str, str | None, str]
     policy: str = "allow"
     check: str | None = "grep -q right data.txt"
-    sandbox: str | None = "none"  # proving one is most of a life's time
+    sandbox: str | None = None
     mode: str = "plan_exec"
     window: int | None = None
     tokens: int | None = None
@@ -240,7 +233,7 @@ SCENES = {
     "undone": Scene(UNDONE, (*_GAVE_UP, "undone"), policy="confirm"),
     "paid": Scene(PAID, ("completed", None, "a"), check=None),
     "keyed": Scene(KEYED, ("completed", None, "a"), check=None),
-    "confined": Scene(CONFINED, ("completed", None, "bright"), sandbox=None),
+    "confined": Scene(CONFINED, ("completed", None, "bright")),
     "fallen": Scene(FALLEN, ("completed", None, "right"), policy="confirm"),
     "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
     "held": Scene(HELD, (*_GAVE_UP, "right")),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command, interrupt
-from tests.parts import settings
+from tests.parts import memory, settings
 from tests.scripted_runs import Run, calls, illegal, phases, say, shout
 from typing_extensions import override
 
@@ -322,7 +322,7 @@ UNKEPT = ["a\0b", "a\ud800b", "a\x1b[2Jb", "a\nb", "x" * 501, None]
 def test_a_thread_id_that_no_database_keeps_is_refused(thread_id: str | None) -> None:
     """At the door of every call, before the database says it in words of its own."""
     with pytest.raises(RequestRefused, match=r"can not be stored|at most|None is none") as refused:
-        build_graph().savepoints({"configurable": {"thread_id": thread_id}})
+        build_graph(checkpointer=memory()).savepoints({"configurable": {"thread_id": thread_id}})
 
     assert "\n" not in str(refused.value)
 

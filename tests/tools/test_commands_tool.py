@@ -101,9 +101,9 @@ def test_a_time_beyond_ten_minutes_is_refused(timeout: float) -> None:
 
 async def test_a_limit_is_told_as_a_violation(work: Workspace) -> None:
     """SA-02: structured, with the setting that would change it."""
-    sandbox = replace(await unconfined(), limits=Limits(1 << 40, 0))
+    sandbox = replace(await unconfined(), limits=Limits(1 << 40, 1))
     events: list[Event] = []
-    line = "echo begun; sleep 60"
+    line = "echo begun; sleep 60 & sleep 60"
     said = r"(?s)^sandbox_violation: killed, it had more processes than sandbox\.proc.*begun"
     with pytest.raises(ToolError, match=said):
         await run_command(RunCommandArgs(command=line), work, 10, sandbox, events.append)

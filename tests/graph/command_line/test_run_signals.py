@@ -62,7 +62,7 @@ def test_a_cancelled_run_is_resumed(daruma: Daruma) -> None:
         run.communicate(timeout=SECONDS)
     (daruma.folder / "ws" / "go").touch()
 
-    resumed = daruma.run("resume", "t", "--json")
+    resumed = daruma.run("resume", "t", "--yes", "--json")  # there is a new file: it is asked again
 
     assert (resumed.code, resumed.json["output"]) == (0, "It is done.")
 
