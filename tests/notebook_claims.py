@@ -18,7 +18,7 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
         "'completed', 'It is 2, says the spare.'",
         "'completed', 'retry'",
         "main -> recovery: 1",
-        "'llm_failure', 'the model answered nothing .*?', True",
+        r"'llm_failure',\s+'the model answered nothing .*?',\s+True",
         "settle -> emergency: 1",
         "'completed'",
         "main -> recovery: 1",
