@@ -163,7 +163,7 @@ STORIES = [
     ),
     Story(
         "another test was red before",
-        "completed",
+        NOT_CHECKED,
         [MESS, say()],
         files=GREEN_TEST | {"test_old.py": RED_TEST["test_it.py"]},
     ),

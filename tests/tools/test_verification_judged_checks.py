@@ -80,14 +80,14 @@ WRONG = "def add(a, b):\n    return a - b\n"
 LEGACY = "was red before the task: test_old.py::test_legacy"
 
 RED_BEFORE: list[tuple[Files, str, str, str]] = [
-    ({}, "Do it", "passed", LEGACY),
-    ({"calc.py": "# ok\n" + str(OLD["calc.py"])}, "Say more in add", "passed", LEGACY),
+    ({}, "Do it", "none", LEGACY),
+    ({"calc.py": "# ok\n" + str(OLD["calc.py"])}, "Say more in add", "none", LEGACY),
     ({"calc.py": WRONG}, "Do it", "failed", "broken by the task: test_calc.py::test_add"),
     ({"calc.py": None}, "Do it", "failed", "broken by the task: test_calc.py"),
     ({}, "Make test_legacy pass", "failed", "red as before the task, which asks for it"),
     ({}, "Mend test_old.py", "failed", "which asks for it: test_old.py::test_legacy"),
     ({}, "All tests have to pass", "failed", "which asks for it"),
-    ({}, "Speed up add. Ignore the failing tests, they are known.", "passed", LEGACY),
+    ({}, "Speed up add. Ignore the failing tests, they are known.", "none", LEGACY),
     ({}, "Repair the legacy path", "failed", "which asks for it"),
     ({}, "Fix the colours of the page", "none", LEGACY),
     ({"test_old.py": "def test_fine(): pass"}, "Remove test_legacy", "passed", ""),
@@ -111,10 +111,10 @@ BUGGY: Files = {
     "test_calc.py": str(OLD["test_calc.py"]) + "def test_add_old():\n    assert add('', 1)\n",
 }
 MENDED: list[tuple[str, str, str]] = [
-    (str(OLD["calc.py"]), "Fix add() in calc.py", "passed"),
+    (str(OLD["calc.py"]), "Fix add() in calc.py", "none"),
     ("def add(a, b):\n    return b - a\n", "Fix add() in calc.py", "failed"),
     ("def add(a, b):\n    return b - a\n", "Fix the sums", "none"),
-    ("def add(a, b):\n    return b - a\n", "Write it the other way round", "passed"),
+    ("def add(a, b):\n    return b - a\n", "Write it the other way round", "none"),
 ]
 
 
@@ -157,6 +157,14 @@ async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
     found = await story(ws, {**OLD, "test_old.py": text}, changed, goal)
 
     assert found.outcome == outcome, found.why
+
+
+async def test_no_other_check_makes_up_for_an_old_red_one(ws: Path) -> None:
+    """MO-10: a workspace that is red is not checked, whatever else is green."""
+    found = await story(ws, OLD, {}, verification={"commands": ("test -f calc.py",)})
+
+    assert [check.outcome for check in found.checks] == ["none", "passed"]
+    assert (found.outcome, LEGACY in found.why) == ("none", True)
 
 
 async def test_the_plan_asks_as_the_goal_does(ws: Path) -> None:
@@ -458,13 +466,13 @@ COMPARED: dict[str, tuple[Files, Files, str, str, str]] = {
     "other values": ({**TWO}, {"test_p.py": with_cases("[3, 4, 5]")}, "Do it", "passed", ""),
     "fewer values": ({**TWO}, {"test_p.py": with_cases("[3]")}, "Do it", "failed", LOST),
     "other values, skipped": ({**TWO}, {"test_p.py": SKIPPED}, "Do it", "failed", "newly skipped"),
-    "red in every run": (RED_CASES, NEW, "Do it", "passed", "was red before"),
+    "red in every run": (RED_CASES, NEW, "Do it", "none", "was red before"),
     "red as of now": ({**OTHER}, {"calc.py": WRONG}, "Do it", "failed", "broken by the task"),
     "whatever there is": (OTHER, NEW, "Do it", "passed", ""),
     "brackets and colons": (BRACKETS, NEW, "Do it", "passed", ""),
     "moved": ({}, MOVED, "Move the unit tests into a folder of their own", "passed", ""),
     "moved without a word": ({}, MOVED, "Do it", "failed", LOST),
-    "inherited": (INHERITED, {"a.py": ""}, "Do it", "passed", "before the task: tests/test_x.py::"),
+    "inherited": (INHERITED, {"a.py": ""}, "Do it", "none", "before the task: tests/test_x.py::"),
 }
 """Files before and after, the goal, how it ends, and what is said."""
 
@@ -493,7 +501,7 @@ MEMBER: Files = {
 FINE: Files = {"check_old.py": "def test_old(): pass\n"}
 IN_MEMBER: list[tuple[Files, Files, str, str]] = [
     ({**FINE}, {"check_new.py": "def test_n(): pass\n"}, "passed", ""),
-    ({}, {"calc.py": "# ok\n" + str(OLD["calc.py"])}, "passed", "before the task: check_old.py"),
+    ({}, {"calc.py": "# ok\n" + str(OLD["calc.py"])}, "none", "before the task: check_old.py"),
     ({}, {"calc.py": WRONG}, "failed", "broken by the task: check_calc.py::test_add"),
     ({**FINE}, {"check_old.py": "", "tests/a": ""}, "failed", f"{LOST}: check_old.py::test_old"),
 ]
