@@ -12,7 +12,7 @@ from typing import Any, Final
 from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
 from daruma.tools.calls.policy.shell import is_plainly
 from daruma.tools.exit_codes import find_hidden_exit
-from daruma.tools.reports import Case
+from daruma.tools.reports import Case, Key
 from daruma.tools.threads import to_thread
 
 # --- The checks of a workspace, recognised by the files that lie at its top (VE-02).
@@ -298,17 +298,51 @@ def without_stopping(line: str) -> str:
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
 _EXCUSED = re.compile(
-    r"\b(?:ignore|leave|known to|already (?:red|broken|fail\w*)|do(?:es)? ?n[o']t|don't|never|"
-    r"regardless|except|not (?:fix|care|touch|mend|yours?)|unrelated|out of scope)\b"
-    r"|忽略|不要|不用",
+    r"\b(?:ignore|known to|(?:is|are) known|already (?:red|broken|fail\w*)|regardless|except|"
+    r"unrelated|out of scope)\b|忽略",
+    re.IGNORECASE,
+)
+"""What excuses a whole sentence; a negation only its clause."""
+
+_NEGATED = re.compile(
+    r"\b(?:leave|never|without|not|cannot|\w+n't)\b|不要|不用",
+    re.IGNORECASE,
+)
+_LET_BE = re.compile(
+    r"\b(?:leave|(?:not|never|\w+n't)\s+(?:fix|touch|mend|repair|change|worry about|care about))"
+    r"\s+(?:it|them|these|those)\b",
+    re.IGNORECASE,
+)
+"""A negation that speaks of what was said before it."""
+
+_CLAUSE = re.compile(
+    r"([,:;](?=\s|$)|[，：、；]|\s[-–—]+\s|—|\b(?:but|and|so that|because|since|which|that|while|"
+    r"until|unless)\b|但是?)",
+    re.IGNORECASE,
+)
+_ANEW = re.compile(r"but|until|unless|so that|[:;：；]|但是?", re.IGNORECASE)
+_ASKS_ANEW = re.compile(
+    r"\W*(?:(?:please|then|also|just|instead|only)\s+)*(?:make|get|fix|repair|mend|implement|write|"
+    r"ensure|run|correct|resolve|solve|see|remove|delete|drop|rename|move)\b"
+    r"|\b(?:must|should|ha(?:s|ve) to|needs? to)\b",
     re.IGNORECASE,
 )
 _TESTS = r"(?:tests?|test[- ]suite|suite|specs?|checks|pytest|ci|build)"
 _SOME = r"(?:(?:the|all|every|any|our|my|these|those|this|that|of|failing|red|broken|remaining|\
 unit|integration|existing|current|whole|full|entire|python|failed)\s+)"
+_MENDS = r"(?:fix|repair|mend|unbreak|correct|resolve|solve|address|debug)"
+_RED = r"(?:red|broken|failing|not green)"
 _TO_PASS = re.compile(
     rf"\b{_TESTS}\b[^,:]{{0,40}}\b(?:pass(?:es|ed|ing)?|green|succeeds?)\b"
-    rf"|\b(?:fix|repair|mend|unbreak|pass|correct)\s+{_SOME}{{0,5}}{_TESTS}\b"
+    rf"|\b{_TESTS}\b[^,:]{{0,30}}\b(?:exits?|returns?|ends?)\b[^,:]{{0,20}}\b(?:0|zero|well)\b"
+    rf"|\b(?:make|get)\s+{_SOME}{{0,5}}{_TESTS}\b[^,:]{{0,20}}\bwork(?:s|ing)?\b"
+    rf"|\b{_TESTS}\s+(?:\w+\s+){{0,3}}?(?:fails?|failed|(?:is|are|went|turned)(?: \w+)? {_RED})\b"
+    rf"|\b{_TESTS}\W\s+fails?\b"
+    rf"|\b(?:{_MENDS}|pass)\s+{_SOME}{{0,5}}{_TESTS}\b"
+    rf"|\b(?:{_MENDS}|rid of|clear)\s+{_SOME}{{0,5}}{_TESTS}\s+(?:failures?|errors?)\b"
+    rf"|\b(?:failures?|errors?)\s+(?:in|of|from)\s+{_SOME}{{0,5}}{_TESTS}\b"
+    rf"|\b{_MENDS}\s+(?:what|everything|anything|all)\b[^,:]{{0,30}}\b(?:{_RED}|fails?)\b"
+    r"|\b(?:everything|it all|all)\s+(?:(?:is|be|are|turns?|to)\s+){0,2}(?:green|pass(?:es)?)\b"
     rf"|\b(?:green|passing)\s+{_TESTS}\b|\b(?:failing|red|broken)\s+(?:unit\s+)?{_TESTS}\b"
     r"|测试[^，。]{0,10}(?:通过|变绿)|修复[^，。]{0,10}测试",
     re.IGNORECASE,
@@ -329,8 +363,7 @@ def asks_to_pass(words: str, case: Case | None = None) -> bool:
     """
     return any(
         _TO_PASS.search(sentence) or (case is not None and _names(sentence, case))
-        for sentence in _sentences(words)
-        if not _EXCUSED.search(sentence)
+        for sentence in _asking(words)
     )
 
 
@@ -344,7 +377,9 @@ _QUOTING = re.compile(
     r"^(?:E {7}| {4}|>|ImportError while|.*\btest_\w+\.py:\d+: in ).*$", re.MULTILINE
 )
 _LACKS = re.compile(r"cannot import name '(\w+)'.*|No module named '(?:\w+\.)*(\w+)'.*")
-_OF_IMPORTS = re.compile(r"\b(?:import\w*|modules?|packages?|missing|ModuleNotFoundError)\b", re.I)
+_OF_IMPORTS = re.compile(
+    r"\b(?:import\w*|modules?|packages?|missing|ModuleNotFoundError)\b", re.IGNORECASE
+)
 _SAY_NOTHING: Final = frozenset({
     "test", "tests", "fix", "fixe", "bug", "error", "that", "this", "with", "from", "when", "then",
     "into", "code", "file", "function", "class", "method", "module", "wrong", "make", "should",
@@ -354,33 +389,83 @@ _SAY_NOTHING: Final = frozenset({
 
 def asks_to_fix(words: str) -> bool:
     """Whether the goal or the plan is to mend something: then a test may be red for just that."""
-    return any(_FIXES.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+    return any(_FIXES.search(each) or _BUILDS.search(each) for each in _asking(words))
 
 
-def is_to_be_fixed(words: str, case: Case) -> bool:
-    """Whether a test is about what the goal or the plan is to mend.
+_BUILDS = re.compile(
+    r"\b(?:implement\w*|write|add|create|build|finish|complete|provide)"
+    r"(?=\s+(?!(?:and|or|in|to|so|from|of|that|is|does|by|please)\b)\S)"  # a name, not the verb
+    r"(?!\s+(?:[\w-]+\s+){0,3}(?:tests?|specs?|docs?|docstrings?|documentation|comments?|notes?|"
+    r"changelog|readme|logging|types?|annotations?|hints?|examples?)\b)|实现",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(
+    r"\b(?:bugs|errors|failures|problems|issues|mistakes|functions|everything|all|whatever)\b",
+    re.IGNORECASE,
+)
 
-    Its name shares a word with what is said, or its failure speaks of a file or name that is meant.
+
+def is_to_be_fixed(words: str, case: Case, mended: frozenset[Key] = frozenset()) -> bool:
+    """Whether a test is about what the goal or the plan is to mend, or to build.
+
+    Where tests of the functions ``mended`` have turned green, others may be red for another reason:
+    unless they are named by what they are about, or several things are to be mended there.
+    """
+    return any(
+        _is_about(sentence, case)
+        or (
+            _FIXES.search(sentence) is not None
+            and (not mended or case.function in mended or _SEVERAL.search(sentence) is not None)
+            and _is_mentioned(sentence, case)
+        )
+        for sentence in _asking(words)
+        if _FIXES.search(sentence) or _BUILDS.search(sentence)
+    )
+
+
+def _is_about(sentence: str, case: Case) -> bool:
+    """Whether a sentence names what a test is about: by all words of its name, or as missing."""
+    sentence = _BUILDS.sub("", sentence)
+    if not case.key[0]:
+        lacks = _LACKS.search(_QUOTING.sub("", case.said))
+        name = lacks and (lacks[1] or lacks[2])
+        meant = lacks and (lacks[1] or _BUILDS.search(sentence) or _OF_IMPORTS.search(sentence))
+        return bool(name and meant) and re.search(rf"(?<!\w){name}(?!\w)", sentence) is not None
+    if _says_all(sentence, case.function[1]):
+        return True
+    files = (re.escape(each) for each in _CODE_NAME.findall(sentence) if each.endswith(".py"))
+    unwritten = re.search(rf"(?<!\w)(?:{'|'.join(files) or '(?!)'}):\d+: NotImpl", case.said)
+    return unwritten is not None
+
+
+def _is_mentioned(sentence: str, case: Case) -> bool:
+    """Whether the name of a test shares a word with a sentence, or its failure speaks of it.
+
     Of a file that can not be collected, only the error counts, and where it was raised: not lines
     that are quoted, and of an import that fails only the name that was not found.
     """
-    said, failure, lacks = _topics(case.id), case.said, None
+    said, failure = _topics(case.id), case.said
     if not case.key[0]:
-        said, failure = frozenset(), _QUOTING.sub("", case.said)
-        lacks = _LACKS.search(failure)
-        failure = _LACKS.sub("", failure)
-    for sentence in _sentences(words):
-        if not _FIXES.search(sentence) or _EXCUSED.search(sentence):
-            continue
-        if said & _topics(sentence):
-            return True
-        names = [re.escape(each) for each in _CODE_NAME.findall(sentence) if len(each) > 2]
-        if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", failure):
-            return True
-        meant = lacks and (lacks[1] or _OF_IMPORTS.search(sentence))  # `m.py` may be on no path
-        if lacks and meant and re.search(rf"(?<!\w){lacks[1] or lacks[2]}(?!\w)", sentence):
-            return True
-    return False
+        said, failure = frozenset(), _LACKS.sub("", _QUOTING.sub("", case.said))
+    if said & _topics(sentence):
+        return True
+    names = [re.escape(each) for each in _CODE_NAME.findall(sentence) if len(each) > 2]
+    if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", failure):
+        return True
+    stem = _tested(case.file)
+    return bool(case.key[0] and stem) and f"{stem}.py" in sentence.split()
+
+
+def _tested(file: str) -> str:
+    stem = file.rpartition("/")[2].removesuffix(".py")
+    return stem.removeprefix("test_").removesuffix("_test")
+
+
+def _says_all(sentence: str, name: str) -> bool:
+    """Whether a sentence has all words of a test's name, or of its file's."""
+    wanted = frozenset(re.split(r"[\W_]+", name.casefold())) - {"", "test", "tests"}
+    told = {each for each in wanted if len(each) > 1} - _SAY_NOTHING - {"it", "is", "the", "all"}
+    return bool(told) and wanted <= frozenset(re.split(r"[\W_]+", sentence.casefold()))
 
 
 def _topics(text: str) -> frozenset[str]:
@@ -390,12 +475,12 @@ def _topics(text: str) -> frozenset[str]:
 
 def asks_for_lint(words: str) -> bool:
     """Whether the goal or the plan speaks of a linter's findings."""
-    return any(_LINT.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+    return any(_LINT.search(each) for each in _asking(words))
 
 
 def asks_to_remove(words: str, case: Case) -> bool:
     """Whether the goal or the plan says that a test, its file or its folder goes (VE-08)."""
-    return any(_REMOVES.search(each) and _names(each, case) for each in _sentences(words))
+    return any(_REMOVES.search(each) and _names(each, case) for each in _asking(words))
 
 
 _MOVES = re.compile(
@@ -407,11 +492,31 @@ _MOVES = re.compile(
 
 def asks_to_move(words: str) -> bool:
     """Whether the goal or the plan moves things, so that tests may lie elsewhere (VE-08)."""
-    return any(_MOVES.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+    return any(_MOVES.search(each) for each in _asking(words))
 
 
-def _sentences(words: str) -> list[str]:
-    return [each for each in _SENTENCE.split(words) if each.strip()]
+def _asking(words: str) -> list[str]:
+    """Return the sentences, without their negated clauses and without those that excuse."""
+    found: list[str] = []
+    for sentence in _SENTENCE.split(words):
+        if _LET_BE.search(sentence):
+            if not _LET_BE.split(sentence)[0].strip(" ,.") or len(sentence.split()) < 6:
+                found = found[:-1]
+        elif not _EXCUSED.search(sentence):
+            found.append(_affirmed(sentence))
+    return [each for each in found if each.strip()]
+
+
+def _affirmed(sentence: str) -> str:
+    """Return a sentence without its clauses that are negated, and what is listed in them."""
+    first, *more = _CLAUSE.split(sentence)
+    negated = _NEGATED.search(first) is not None
+    kept = "" if negated else first
+    for joint, clause in zip(more[::2], more[1::2], strict=True):
+        anew = not negated or _ANEW.fullmatch(joint) or _ASKS_ANEW.search(clause)
+        negated = _NEGATED.search(clause) is not None or not anew
+        kept += "" if negated else f"{joint}{clause}"
+    return kept
 
 
 def _names(sentence: str, case: Case) -> bool:

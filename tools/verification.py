@@ -303,11 +303,7 @@ class Checking:
             each
             for each in old
             if asks_to_pass(self.words, each)
-            or (
-                mended is not None
-                and (not mended or each.function in mended)
-                and is_to_be_fixed(self.words, each)
-            )
+            or (mended is not None and is_to_be_fixed(self.words, each, mended))
         )
         told = {
             "broken by the task": tuple(each for each in failed if each not in old),

@@ -349,6 +349,21 @@ ASKING = [
     "Fix the failing tests",
     "fix all broken unit tests",
     "让测试通过",
+    "Make the failing tests pass, but do not modify the tests.",
+    "Do not stop until all tests pass.",
+    "Fix the broken tests and leave the rest as it is.",
+    "Never skip a test and make the tests pass",
+    "CI is red. Please look into it.",
+    "Make everything green again.",
+    "`pytest` must exit with 0.",
+    "Make the tests work",
+    "The tests fail. Fix the code.",
+    "pytest fails, please fix",
+    "Get rid of the test failures",
+    "Resolve the test failures.",
+    "Run the tests and fix what is red.",
+    "The test suite is broken",
+    "The build fails",
 ]
 NOT_ASKING = [
     "Do it",
@@ -360,6 +375,11 @@ NOT_ASKING = [
     "Leave test_old.py as it is",
     "tests/test_older.py is of interest",
     "Speed it up. Don't fix the broken tests.",
+    "Don't fix the broken tests",
+    "Do not touch calc.py and test_old.py.",
+    "The tests fail. Don't fix them.",
+    "The broken tests are known, leave them.",
+    "Get rid of the tests",
 ]
 
 
@@ -384,11 +404,43 @@ def test_a_goal_that_speaks_of_something_else_does_not_ask(goal: str) -> None:
         ("Extend the legacy mode", False),
         ("Fix the colours", False),
         ("Fix the colours. Do not touch the legacy mode.", False),
+        ("Fix load(), but do not modify the tests.", True),
+        ("Fix load(): it does not load.", True),
+        ("Fix load() so that it doesn't fail.", True),
+        ("Fix load() and leave the rest as it is.", True),
+        ("Fix legacy: it never returns", True),
+        ("Implement legacy in calc.py", True),
+        ("Add legacy to calc.py", True),
+        ("Add a note to legacy", False),
+        ("Write a test for legacy", False),
+        ("Add a mode", False),
     ],
 )
 def test_a_red_test_may_be_what_is_to_be_mended(goal: str, meant: bool) -> None:
     """VE-07: a goal names a test by what it is about."""
     assert is_to_be_fixed(goal, OLD) == meant
+
+
+SUM = Case(("test_m", "test_add"), "test_m.py", "failed", "assert 1 == 3")
+
+
+@pytest.mark.parametrize(
+    ("goal", "meant"),
+    [
+        ("Fix add() in calc.py: it does not add.", True),
+        ("Fix add: it never returns the sum", True),
+        ("Fix add and sub", True),
+        ("Fix the bugs in m.py", True),
+        ("Fix the bug in m.py", False),
+        ("Implement add in calc.py.", True),
+        ("Add a README", False),
+        ("Speed up add", False),
+        ("Write a note about the sums", False),
+    ],
+)
+def test_a_test_is_named_by_what_it_is_about(goal: str, *, meant: bool) -> None:
+    """VE-07: also one that has not turned green with another, where it is named or all are."""
+    assert is_to_be_fixed(goal, SUM, frozenset({("test_m", "test_sub")})) == meant
 
 
 @pytest.mark.parametrize(

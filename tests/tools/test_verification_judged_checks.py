@@ -140,6 +140,36 @@ async def test_half_a_repair_is_none(ws: Path) -> None:
     assert found.outcome == "failed", found.why
 
 
+TWO_WRONG: Files = {
+    "calc.py": "def add(a, b): return 0\ndef sub(a, b): return 0\n",
+    "test_calc.py": "import calc\ndef test_add(): assert calc.add(1, 2) == 3\n"
+    "def test_sub(): assert calc.sub(3, 2) == 1\n"
+    "def test_mul(): assert calc.mul(3, 2) == 6\n",
+}
+HALF = "def add(a, b): return a + b\ndef sub(a, b): return 0\n"
+WHOLE = "def add(a, b): return a + b\ndef sub(a, b): return a - b\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "goal", "outcome"),
+    [
+        (HALF, "Fix the bugs in calc.py.", "failed"),
+        (HALF, "Fix add and sub in calc.py.", "failed"),
+        (HALF, "Fix add in calc.py, but do not change the tests.", "none"),
+        (WHOLE, "Fix add and sub in calc.py.", "none"),
+        (WHOLE, "Implement mul in calc.py.", "failed"),
+        (WHOLE + "def mul(a, b): return a * b\n", "Implement mul in calc.py.", "passed"),
+    ],
+)
+async def test_all_that_is_named_has_to_be_green(
+    code: str, goal: str, outcome: str, ws: Path
+) -> None:
+    """VE-07: of several things, and of what is to be written, whose test was there before."""
+    found = await story(ws, TWO_WRONG, {"calc.py": code}, goal)
+
+    assert found.outcome == outcome, found.why
+
+
 QUOTED = [
     ("from calc import add, later\ndef test_l(): pass\n", "Fix add() in calc.py", "none"),
     ("from calc import add, later\ndef test_l(): pass\n", "Fix later() in calc.py", "failed"),
