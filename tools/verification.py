@@ -267,13 +267,21 @@ class Checking:
         return tuple(each for each in hidden if not asks_to_remove(self.words, each))
 
     async def _line(self, command: str, cases: tuple[Case, ...]) -> str:
-        """Return the line that runs the files of some tests on how they were before the task."""
+        """Return the line that runs the files of some tests on how they were before the task.
+
+        All are run where pytest would take another folder for its root with only some.
+        """
         line = without_stopping(command)
         if command != PYTEST or self.beginning is None:
             return line
         folder = await self._at_beginning()
         files = sorted({each.file for each in cases})
-        found = all((folder / each).is_file() for each in files)
+        found = all((folder / each).is_file() for each in files) and not any(
+            (folder / place / name).is_file()
+            for each in files
+            for place in [*Path(each).parents][:-1]
+            for name in _CONFIGURES
+        )
         return f"{line} {shlex.join(files)}" if found else line
 
     async def _red(self, command: str, first: CommandResult) -> Check:
@@ -370,6 +378,13 @@ class Checking:
         old = f"findings that were there before the task: {found.total()}"
         asked = asks_for_lint(self.words)
         return _check(RUFF, result, passed=not asked, note=old, conclusive=False)
+
+
+_CONFIGURES: Final = (
+    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
+)
+"""What makes a folder the root of pytest."""
 
 
 def _deleted(changes: Iterable[Change]) -> bool:

@@ -550,6 +550,34 @@ async def test_a_configuration_above_the_workspace_holds_for_its_beginning(
     assert (found.outcome, why in found.why) == (outcome, True), found.summary
 
 
+BACK: Files = {
+    "back/pyproject.toml": "[tool.pytest.ini_options]\n",
+    "back/conftest.py": f"{HOOK}@pytest.fixture\ndef three(): return 3\n",
+    "back/b.py": "def b(): return 2\n",
+    "back/tests/test_b.py": "import sys; sys.path.insert(0, 'back')\nfrom b import b\n"
+    "def test_b(three): assert b() == three\ndef test_c(): pass\n",
+    "front/tests/test_f.py": "def test_f(): pass\n",
+}
+HIDES: Files = {
+    "back/tests/test_b.py": f"{HOOK}@pytest.mark.skip\ndef test_b(): 0\ndef test_c(): pass\n"
+}
+IN_BACK: list[tuple[Files, str, str, str]] = [
+    ({"note.md": "x"}, "Write a note", "none", "was red before the task: back/tests/test_b.py"),
+    ({"back/b.py": "def b(): return 3\n"}, "Fix b() in b.py", "passed", ""),
+    (HIDES, "Fix b() in b.py", "failed", "newly skipped: back/tests/test_b.py::test_b"),
+]
+
+
+@pytest.mark.parametrize(("after", "goal", "outcome", "why"), IN_BACK)
+async def test_a_configuration_below_the_workspace_holds_for_its_beginning(
+    after: Files, goal: str, outcome: str, why: str, ws: Path
+) -> None:
+    """VE-07 and VE-08: pytest takes its folder for the root where only files of it are run."""
+    found = await story(ws, BACK, after, goal)
+
+    assert (found.outcome, why in found.why) == (outcome, True), found.summary
+
+
 @pytest.mark.parametrize("level", ["landlock", "namespace"])
 async def test_a_configuration_that_a_sandbox_hides_fails_no_right_work(
     level: Level, ws: Path
