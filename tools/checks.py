@@ -350,10 +350,30 @@ _TO_PASS = re.compile(
 _LINT = re.compile(r"\b(?:lint\w*|ruff|findings)\b", re.IGNORECASE)
 _REMOVES = re.compile(
     r"\b(?:remov|delet|drop|renam|mov|merg|split|replac|rewrit|skip|disabl|xfail|mark|deselect|"
-    r"omit|exclud|restructur|reorgani[sz]|consolidat|parametri[sz])\w*|\bgets? rid of\b"
+    r"omit|exclud|restructur|reorgani[sz]|consolidat|parametri[sz]|convert|simplif|combin|migrat|"
+    r"port|refactor|rework|dedup\w*|collaps|prun|retir)\w*|\brid of\b|\b(?:put|give|clean)\b"
     r"|删除|移除|重命名|跳过|移动|合并",
     re.IGNORECASE,
 )
+_HIDES = re.compile(
+    r"\b(?:remov|delet|drop|skip|disabl|xfail|mark|deselect|omit|exclud|renam|mov)\w*|\brid of\b"
+    r"|删除|移除|跳过|重命名|移动",
+    re.IGNORECASE,
+)
+_ALL_TESTS = re.compile(
+    rf"(?:{_REMOVES.pattern})\s+(?:(?!(?:from|in|to|into|of|with|before|after|then|and|until|"
+    r"for|that|by)\b)[\w-]+\s+){0,4}tests?\b(?!\s+(?:data|output|log|file|folder|case|runner))"
+    r"|\b(?:also|even|including)\s+(?:in\s+)?(?:all|the|its|their)\s+(?:unit\s+)?tests\b"
+    r"|(?:删除|移除|重命名|移动|合并)[^，。]{0,6}测试",
+    re.IGNORECASE,
+)
+_GOES = re.compile(
+    r"(?:\b(?:remov|delet|drop|renam|replac|merg|inlin|prun|retir)\w*|\brid of\b|删除|移除|重命名)"
+    r"(?P<what>(?:(?!\b(?:from|in|inside|within|into|to|by|with|on|at|about|above|near|behind|"
+    r"before|after|and\s+(?:then\s+)?(?:fix|mend|repair|make|add|write|run)\s)\b).)+)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Something goes or gets another name: its tests go with it."""
 
 
 def asks_to_pass(words: str, case: Case | None = None) -> bool:
@@ -478,9 +498,23 @@ def asks_for_lint(words: str) -> bool:
     return any(_LINT.search(each) for each in _asking(words))
 
 
-def asks_to_remove(words: str, case: Case) -> bool:
-    """Whether the goal or the plan says that a test, its file or its folder goes (VE-08)."""
-    return any(_REMOVES.search(each) and _names(each, case) for each in _asking(words))
+def asks_to_remove(words: str, case: Case, *, with_file: bool = True) -> bool:
+    """Whether the goal or plan says that a test goes, or what it tests, or tests at all (VE-08).
+
+    What it tests may be named by all words of its name, or of its file's, if it goes ``with_file``.
+    """
+    names = [case.function[1], *([_tested(case.file)] if with_file else ())]
+    return any(
+        (_REMOVES.search(sentence) and _names(sentence, case))
+        or _ALL_TESTS.search(sentence)
+        or any(_says_all(gone["what"], name) for gone in _GOES.finditer(sentence) for name in names)
+        for sentence in _affirmative(words)
+    )
+
+
+def asks_to_hide(words: str, case: Case) -> bool:
+    """Whether the goal or the plan says that a test is not to run any more (VE-08)."""
+    return any(_HIDES.search(each) and _names(each, case) for each in _affirmative(words))
 
 
 _MOVES = re.compile(
@@ -505,6 +539,10 @@ def _asking(words: str) -> list[str]:
         elif not _EXCUSED.search(sentence):
             found.append(_affirmed(sentence))
     return [each for each in found if each.strip()]
+
+
+def _affirmative(words: str) -> list[str]:
+    return [_affirmed(each) for each in _SENTENCE.split(words)]
 
 
 def _affirmed(sentence: str) -> str:

@@ -28,6 +28,7 @@ from daruma.tools.checks import (
     RUFF,
     asks_for_lint,
     asks_to_fix,
+    asks_to_hide,
     asks_to_move,
     asks_to_pass,
     asks_to_remove,
@@ -87,6 +88,7 @@ _REPORT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of pytest's output and of its report that are read."""
 
 NOT_COMPARED: Final = "tests were not compared with the task's beginning"
+LOST: Final = "not collected any more"
 ENDED_EARLY: Final = "pytest ended before its summary"
 Live = Callable[[str], LiveOutput | None]
 
@@ -241,7 +243,7 @@ class Checking:
             return "", f"{NOT_COMPARED}: {error}"
         except (SnapshotUnavailable, OSError) as error:
             return f"tests can not be compared with the task's beginning: {error}", ""
-        told = (("not collected any more", lost), ("newly skipped", hidden))
+        told = ((LOST, lost), ("newly skipped", hidden))
         return "; ".join(f"{what}: {_ids(each)}" for what, each in told if each), note
 
     async def _lost(self, command: str, report: Report) -> tuple[tuple[Case, ...], str]:
@@ -256,15 +258,22 @@ class Checking:
             lost = without_moved(lost, report, before)
         stopped = not before and listed.exit_code not in {0, _NO_TESTS}
         note = f"{NOT_COMPARED}: pytest finds none there (exit {listed.exit_code})"
-        kept = tuple(each for each in lost if not asks_to_remove(self.words, each))
-        return kept, note if stopped else ""
+        left = {each.file for each in report.values()}
+        meant = tuple(
+            each
+            for each in lost
+            if asks_to_remove(self.words, each, with_file=each.file not in left)
+        )
+        kept = tuple(each for each in lost if each not in meant)
+        asked = f"{LOST}, as the goal asks: {_ids(meant)}" if meant else ""
+        return kept, note if stopped else asked
 
     async def _hidden(
         self, command: str, report: Report, skipped: tuple[Case, ...]
     ) -> tuple[Case, ...]:
         _, before = await self._reported(await self._line(command, skipped), before=True)
         hidden = hidden_tests(report, before or {})
-        return tuple(each for each in hidden if not asks_to_remove(self.words, each))
+        return tuple(each for each in hidden if not asks_to_hide(self.words, each))
 
     async def _line(self, command: str, cases: tuple[Case, ...]) -> str:
         """Return the line that runs the files of some tests on how they were before the task.

@@ -502,6 +502,20 @@ COMPARED: dict[str, tuple[Files, Files, str, str, str]] = {
     "brackets and colons": (BRACKETS, NEW, "Do it", "passed", ""),
     "moved": ({}, MOVED, "Move the unit tests into a folder of their own", "passed", ""),
     "moved without a word": ({}, MOVED, "Do it", "failed", LOST),
+    "gone with what it tests": (
+        {},
+        {"calc.py": "", "tests/test_calc.py": None},
+        "Remove the module calc.py, nothing uses it.",
+        "passed",
+        f"{LOST}, as the goal asks: tests/test_calc.py::test_add",
+    ),
+    "gone, and its file not": (
+        {"tests/test_calc.py": TEST + "def test_more(): pass\n"},
+        {"tests/test_calc.py": "def test_more(): pass\n"},
+        "Remove calc.py",
+        "failed",
+        f"{LOST}: tests/test_calc.py::test_add",
+    ),
     "inherited": (INHERITED, {"a.py": ""}, "Do it", "none", "before the task: tests/test_x.py::"),
 }
 """Files before and after, the goal, how it ends, and what is said."""
