@@ -34,6 +34,7 @@ _LARGEST: Final = 256 * 1024
 _NO_NPM_TEST: Final = "no test specified"
 """What `npm init` writes as the test script: it always fails."""
 
+_RECIPE: Final = r"^test[ ]*::?(?!=)([^\n#]*).*\n((?:\t.*\n?|[ ]*\n)*)"
 _TEST_TARGET: Final = r"^(?:[\w./-]+ +)*test(?: +[\w./-]+)* *::?(?!=)"
 
 Files = Mapping[str, str]
@@ -51,7 +52,7 @@ def _always(_: str, __: Files) -> bool:
 
 def _npm_tests(text: str, _: Files) -> bool:
     script = _json_at(text, "scripts", "test")
-    return isinstance(script, str) and _NO_NPM_TEST not in script
+    return isinstance(script, str) and _NO_NPM_TEST not in script and not hidden_exit(script)
 
 
 def _composer_tests(text: str, _: Files) -> bool:
@@ -61,6 +62,23 @@ def _composer_tests(text: str, _: Files) -> bool:
 def _phpunit(text: str, files: Files) -> bool:
     configured = "phpunit.xml" in files or "phpunit.xml.dist" in files
     return not _composer_tests(text, files) and (configured or "phpunit/phpunit" in text)
+
+
+def _make_tests(text: str, _: Files) -> bool:
+    """Whether there is a test to make, and a line of its recipe, if it has one, that can fail."""
+    if not re.search(_TEST_TARGET, text, re.MULTILINE):
+        return False
+    found = re.search(_RECIPE, text, re.MULTILINE)
+    lines = re.sub(r"\\\n\t?", " ", found[2]).splitlines() if found else []
+    commands = [each.strip() for each in lines if each.strip(" \t@+")]
+    needs = found is not None and found[1].strip() != ""
+    can_fail = (each for each in commands if not _ends_well(each))
+    return needs or not commands or any(can_fail)
+
+
+def _ends_well(line: str) -> bool:
+    prefix, command = re.fullmatch(r"([-@+\s]*)(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
+    return "-" in prefix or hidden_exit(command.replace("$$", "$")) != ""
 
 
 def _rspec(_: str, files: Files) -> bool:
@@ -105,9 +123,9 @@ _BY_MANIFEST: Final[tuple[tuple[str, Callable[[str, Files], bool], str], ...]] =
     ("Package.swift", _always, "swift test"),
     ("deno.json", _always, "deno test"),
     ("deno.jsonc", _always, "deno test"),
-    ("Makefile", _has(_TEST_TARGET), "make test"),
-    ("makefile", _has(_TEST_TARGET), "make test"),
-    ("GNUmakefile", _has(_TEST_TARGET), "make test"),
+    ("Makefile", _make_tests, "make test"),
+    ("makefile", _make_tests, "make test"),
+    ("GNUmakefile", _make_tests, "make test"),
 )
 """A manifest, whether it has tests, and the command that runs them."""
 
@@ -143,13 +161,30 @@ def _wraps(files: Files, found: Iterable[str]) -> bool:
     )
 
 
+_RAN_NOTHING: Final = tuple(
+    (re.compile(command), re.compile(nothing, re.MULTILINE), re.compile(some, re.MULTILINE))
+    for command, nothing, some in (
+        (re.escape(CTEST), r"No tests were found", r"(?!)"),
+        (r"go test", r"no test files", r"^ok\s"),
+        (r"cargo test", r"", r"running [1-9]"),
+        (
+            r"make\b",
+            r"^make(?:\[\d+\])?: (?:.* is up to date\.|Nothing to be done for .*|.*\(ignored\))$",
+            r"(?!)",
+        ),
+        (r"", r"^(?:\S+ )?tests 0$", r"^(?:\S+ )?tests [1-9]|\b[1-9]\d* (?:passed|passing)\b"),
+        (r"", r"^Ran 0 tests\b", r"^Ran [1-9]|\b[1-9]\d* (?:passed|passing)\b"),
+    )
+)
+"""A command, what it says where nothing was run, and what where something was all the same."""
+
+
 def ran_nothing(command: str, said: str) -> bool:
     """Whether a runner that ended well says that there was nothing to run."""
-    if command == CTEST:
-        return "No tests were found" in said
-    if command.startswith("go test"):
-        return "no test files" in said and re.search(r"^ok\s", said, re.MULTILINE) is None
-    return command.startswith("cargo test") and re.search(r"running [1-9]", said) is None
+    return any(
+        each.match(command) and nothing.search(said) and not some.search(said)
+        for each, nothing, some in _RAN_NOTHING
+    )
 
 
 def programs_of(command: str) -> tuple[str, ...]:
