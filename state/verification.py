@@ -14,6 +14,10 @@ _NO_TESTS: Final = 5
 """pytest's exit code where there was nothing to run."""
 
 
+LOST: Final = "not collected any more"
+"""What a note says of tests that were there at the task's beginning."""
+
+
 @record
 class Check:
     """One command that was run on the workspace. ``exit_code`` is None when it was killed.

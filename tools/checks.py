@@ -169,7 +169,7 @@ _RAN_NOTHING: Final = tuple(
         (r"cargo test", r"", r"running [1-9]"),
         (
             r"make\b",
-            r"^make(?:\[\d+\])?: (?:.* is up to date\.|Nothing to be done for .*|.*\(ignored\))$",
+            r"^make: (?:\Wtest\W is up to date|Nothing to be done for \Wtest\W|.*test\] E.*ored\))",
             r"(?!)",
         ),
         (r"", r"^(?:\S+ )?tests 0$", r"^(?:\S+ )?tests [1-9]|\b[1-9]\d* (?:passed|passing)\b"),

@@ -20,7 +20,7 @@ from daruma.state.channels import State
 from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.outcome import named
 from daruma.state.task import Task
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import LOST, Check, Verification
 from daruma.tools.beginning import NO_SNAPSHOT, Beginning, beginning_of
 from daruma.tools.calls.policy.shell import place_outside
 from daruma.tools.checks import (
@@ -88,7 +88,6 @@ _REPORT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of pytest's output and of its report that are read."""
 
 NOT_COMPARED: Final = "tests were not compared with the task's beginning"
-LOST: Final = "not collected any more"
 ENDED_EARLY: Final = "pytest ended before its summary"
 Live = Callable[[str], LiveOutput | None]
 

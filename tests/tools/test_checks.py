@@ -562,6 +562,7 @@ def test_all_plugins_that_come_with_daruma_are_known() -> None:
         ("make test", "make: 'test' is up to date.\n", True),
         ("make test", "make: Nothing to be done for 'test'.\n", True),
         ("make test", "make: [Makefile:2: test] Error 1 (ignored)\n", True),
+        ("make test", "make: 'lib' is up to date.\n./run\n", False),
         ("make test", "the cache is up to date.\n3 tests\n", False),
         ("node --test", "ok\n# tests 0\n# pass 0\n", True),
         (NPM, "\u2139 tests 0\n\u2139 pass 0\n", True),
