@@ -56,7 +56,10 @@ EN = Words(
             "Raise the limit that the message names, or choose budgets.preset work.",
         ),
         "budget_exceeded": (
-            "Raise budgets.tokens, budgets.usd or budgets.seconds, then `daruma retry`.",
+            (
+                "Raise budgets.tokens, budgets.usd or budgets.seconds (of a phase, "
+                "budgets.per_phase.tokens and so on), then `daruma retry`."
+            ),
             "Ask for less at a time, or take a cheaper model.",
         ),
         "rollback_failed": ("Look at the workspace before anything else runs there.",),
@@ -131,7 +134,10 @@ ZH = Words(
             "调高消息中指出的限制，或选用 budgets.preset work。",
         ),
         "budget_exceeded": (
-            "调高 budgets.tokens、budgets.usd 或 budgets.seconds，然后运行 `daruma retry`。",
+            (
+                "调高 budgets.tokens、budgets.usd 或 budgets.seconds（阶段预算为 "
+                "budgets.per_phase.tokens 等），然后运行 `daruma retry`。"
+            ),
             "一次少做一些，或换用更便宜的模型。",
         ),
         "rollback_failed": ("在工作区运行其他任何操作之前，先检查工作区。",),

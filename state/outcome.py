@@ -1,6 +1,6 @@
 """How a task ended, and the result that is built from its record (MO-07)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, get_args
 
@@ -17,7 +17,7 @@ from daruma.state.spending import overrun, shown, stopped, told, usages_of
 from daruma.state.steps import Step, StepKind
 from daruma.state.task import Measure, Status
 from daruma.state.usage import usage_by_role
-from daruma.state.verification import Verification, excerpt
+from daruma.state.verification import LOST, Verification, excerpt
 
 # --- How the work of a phase, or of a task without phases, ended: a pure reading of the state.
 
@@ -178,7 +178,22 @@ def spent_text(state: State) -> str:
 
 
 def _ended_by(state: State) -> str:
-    """Say why red checks were not worked on any further."""
+    """Say why red checks were not worked on any further, and what else they may want."""
+    wanted = (_steps_ended_by(state), *_wanted(state.verification))
+    return "; ".join(wanted)
+
+
+def _wanted(found: Verification | None) -> Iterator[str]:
+    """Yield what red checks want beside more steps (VE-06, VE-08)."""
+    red = [check for check in found.checks if not check.passed] if found else []
+    if any(check.timed_out for check in red):
+        yield "a check that needs longer wants a higher verification.timeout"
+    if any(LOST in check.note for check in red):
+        yield "tests that are to go have to be named in the goal or the plan"
+
+
+def _steps_ended_by(state: State) -> str:
+    """Name the limit on the steps, which is what bound."""
     if state.task and state.task.limits.reflect == 0 and budget.can_verify(state):
         return "no reflections: budgets.reflect (0)"
     return f"the limit is {budget.bound(state)}"

@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from daruma.state.record import record
 
 Outcome = Literal["passed", "failed", "none"]
 """``none``: nothing was checked, so that nothing is known of the work."""
+
+
+_NO_TESTS: Final = 5
+"""pytest's exit code where there was nothing to run."""
+
+
+LOST: Final = "not collected any more"
+"""What a note says of tests that were there at the task's beginning."""
 
 
 @record
@@ -33,6 +41,11 @@ class Check:
     not_covered: tuple[str, ...] = ()
     stopped_by: str = ""
     schema_version: int = 1
+
+    @property
+    def still_red(self) -> bool:
+        """Whether it is red and not failed, as it was red before the task."""
+        return self.passed and self.exit_code not in {0, _NO_TESTS, None}
 
     @property
     def outcome(self) -> Outcome:
@@ -64,11 +77,15 @@ class Verification:
 
     @property
     def outcome(self) -> Outcome:
-        """What all checks together say: nothing to run and nothing told is ``none`` (VE-02)."""
+        """What all checks together say: nothing to run and nothing told is ``none`` (VE-02).
+
+        So is one that is red as before the task, whatever the others say (MO-10).
+        """
         outcomes = {check.outcome for check in self.checks}
         if "failed" in outcomes:
             return "failed"
-        return "passed" if "passed" in outcomes else "none"
+        still_red = any(check.still_red for check in self.checks)
+        return "passed" if "passed" in outcomes and not still_red else "none"
 
     @property
     def passed(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
 from daruma.tools.calls.policy.shell import is_plainly
 from daruma.tools.exit_codes import find_hidden_exit
-from daruma.tools.reports import Case
+from daruma.tools.reports import Case, Key
 from daruma.tools.threads import to_thread
 
 # --- The checks of a workspace, recognised by the files that lie at its top (VE-02).
@@ -34,6 +34,7 @@ _LARGEST: Final = 256 * 1024
 _NO_NPM_TEST: Final = "no test specified"
 """What `npm init` writes as the test script: it always fails."""
 
+_RECIPE: Final = r"^test[ ]*::?(?!=)([^\n#]*).*\n((?:\t.*\n?|[ ]*\n)*)"
 _TEST_TARGET: Final = r"^(?:[\w./-]+ +)*test(?: +[\w./-]+)* *::?(?!=)"
 
 Files = Mapping[str, str]
@@ -51,7 +52,7 @@ def _always(_: str, __: Files) -> bool:
 
 def _npm_tests(text: str, _: Files) -> bool:
     script = _json_at(text, "scripts", "test")
-    return isinstance(script, str) and _NO_NPM_TEST not in script
+    return isinstance(script, str) and _NO_NPM_TEST not in script and not hidden_exit(script)
 
 
 def _composer_tests(text: str, _: Files) -> bool:
@@ -61,6 +62,23 @@ def _composer_tests(text: str, _: Files) -> bool:
 def _phpunit(text: str, files: Files) -> bool:
     configured = "phpunit.xml" in files or "phpunit.xml.dist" in files
     return not _composer_tests(text, files) and (configured or "phpunit/phpunit" in text)
+
+
+def _make_tests(text: str, _: Files) -> bool:
+    """Whether there is a test to make, and a line of its recipe, if it has one, that can fail."""
+    if not re.search(_TEST_TARGET, text, re.MULTILINE):
+        return False
+    found = re.search(_RECIPE, text, re.MULTILINE)
+    lines = re.sub(r"\\\n\t?", " ", found[2]).splitlines() if found else []
+    commands = [each.strip() for each in lines if each.strip(" \t@+")]
+    needs = found is not None and found[1].strip() != ""
+    can_fail = (each for each in commands if not _ends_well(each))
+    return needs or not commands or any(can_fail)
+
+
+def _ends_well(line: str) -> bool:
+    prefix, command = re.fullmatch(r"([-@+\s]*)(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
+    return "-" in prefix or hidden_exit(command.replace("$$", "$")) != ""
 
 
 def _rspec(_: str, files: Files) -> bool:
@@ -105,9 +123,9 @@ _BY_MANIFEST: Final[tuple[tuple[str, Callable[[str, Files], bool], str], ...]] =
     ("Package.swift", _always, "swift test"),
     ("deno.json", _always, "deno test"),
     ("deno.jsonc", _always, "deno test"),
-    ("Makefile", _has(_TEST_TARGET), "make test"),
-    ("makefile", _has(_TEST_TARGET), "make test"),
-    ("GNUmakefile", _has(_TEST_TARGET), "make test"),
+    ("Makefile", _make_tests, "make test"),
+    ("makefile", _make_tests, "make test"),
+    ("GNUmakefile", _make_tests, "make test"),
 )
 """A manifest, whether it has tests, and the command that runs them."""
 
@@ -143,13 +161,30 @@ def _wraps(files: Files, found: Iterable[str]) -> bool:
     )
 
 
+_RAN_NOTHING: Final = tuple(
+    (re.compile(command), re.compile(nothing, re.MULTILINE), re.compile(some, re.MULTILINE))
+    for command, nothing, some in (
+        (re.escape(CTEST), r"No tests were found", r"(?!)"),
+        (r"go test", r"no test files", r"^ok\s"),
+        (r"cargo test", r"", r"running [1-9]"),
+        (
+            r"make\b",
+            r"^make: (?:\Wtest\W is up to date|Nothing to be done for \Wtest\W|.*test\] E.*ored\))",
+            r"(?!)",
+        ),
+        (r"", r"^(?:\S+ )?tests 0$", r"^(?:\S+ )?tests [1-9]|\b[1-9]\d* (?:passed|passing)\b"),
+        (r"", r"^Ran 0 tests\b", r"^Ran [1-9]|\b[1-9]\d* (?:passed|passing)\b"),
+    )
+)
+"""A command, what it says where nothing was run, and what where something was all the same."""
+
+
 def ran_nothing(command: str, said: str) -> bool:
     """Whether a runner that ended well says that there was nothing to run."""
-    if command == CTEST:
-        return "No tests were found" in said
-    if command.startswith("go test"):
-        return "no test files" in said and re.search(r"^ok\s", said, re.MULTILINE) is None
-    return command.startswith("cargo test") and re.search(r"running [1-9]", said) is None
+    return any(
+        each.match(command) and nothing.search(said) and not some.search(said)
+        for each, nothing, some in _RAN_NOTHING
+    )
 
 
 def programs_of(command: str) -> tuple[str, ...]:
@@ -298,17 +333,51 @@ def without_stopping(line: str) -> str:
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
 _EXCUSED = re.compile(
-    r"\b(?:ignore|leave|known to|already (?:red|broken|fail\w*)|do(?:es)? ?n[o']t|don't|never|"
-    r"regardless|except|not (?:fix|care|touch|mend|yours?)|unrelated|out of scope)\b"
-    r"|忽略|不要|不用",
+    r"\b(?:ignore|known to|(?:is|are) known|already (?:red|broken|fail\w*)|regardless|except|"
+    r"unrelated|out of scope)\b|忽略",
+    re.IGNORECASE,
+)
+"""What excuses a whole sentence; a negation only its clause."""
+
+_NEGATED = re.compile(
+    r"\b(?:leave|never|without|not|cannot|\w+n't)\b|不要|不用",
+    re.IGNORECASE,
+)
+_LET_BE = re.compile(
+    r"\b(?:leave|(?:not|never|\w+n't)\s+(?:fix|touch|mend|repair|change|worry about|care about))"
+    r"\s+(?:it|them|these|those)\b",
+    re.IGNORECASE,
+)
+"""A negation that speaks of what was said before it."""
+
+_CLAUSE = re.compile(
+    r"([,:;](?=\s|$)|[，：、；]|\s[-–—]+\s|—|\b(?:but|and|so that|because|since|which|that|while|"
+    r"until|unless)\b|但是?)",
+    re.IGNORECASE,
+)
+_ANEW = re.compile(r"but|until|unless|so that|[:;：；]|但是?", re.IGNORECASE)
+_ASKS_ANEW = re.compile(
+    r"\W*(?:(?:please|then|also|just|instead|only)\s+)*(?:make|get|fix|repair|mend|implement|write|"
+    r"ensure|run|correct|resolve|solve|see|remove|delete|drop|rename|move)\b"
+    r"|\b(?:must|should|ha(?:s|ve) to|needs? to)\b",
     re.IGNORECASE,
 )
 _TESTS = r"(?:tests?|test[- ]suite|suite|specs?|checks|pytest|ci|build)"
 _SOME = r"(?:(?:the|all|every|any|our|my|these|those|this|that|of|failing|red|broken|remaining|\
 unit|integration|existing|current|whole|full|entire|python|failed)\s+)"
+_MENDS = r"(?:fix|repair|mend|unbreak|correct|resolve|solve|address|debug)"
+_RED = r"(?:red|broken|failing|not green)"
 _TO_PASS = re.compile(
     rf"\b{_TESTS}\b[^,:]{{0,40}}\b(?:pass(?:es|ed|ing)?|green|succeeds?)\b"
-    rf"|\b(?:fix|repair|mend|unbreak|pass|correct)\s+{_SOME}{{0,5}}{_TESTS}\b"
+    rf"|\b{_TESTS}\b[^,:]{{0,30}}\b(?:exits?|returns?|ends?)\b[^,:]{{0,20}}\b(?:0|zero|well)\b"
+    rf"|\b(?:make|get)\s+{_SOME}{{0,5}}{_TESTS}\b[^,:]{{0,20}}\bwork(?:s|ing)?\b"
+    rf"|\b{_TESTS}\s+(?:\w+\s+){{0,3}}?(?:fails?|failed|(?:is|are|went|turned)(?: \w+)? {_RED})\b"
+    rf"|\b{_TESTS}\W\s+fails?\b"
+    rf"|\b(?:{_MENDS}|pass)\s+{_SOME}{{0,5}}{_TESTS}\b"
+    rf"|\b(?:{_MENDS}|rid of|clear)\s+{_SOME}{{0,5}}{_TESTS}\s+(?:failures?|errors?)\b"
+    rf"|\b(?:failures?|errors?)\s+(?:in|of|from)\s+{_SOME}{{0,5}}{_TESTS}\b"
+    rf"|\b{_MENDS}\s+(?:what|everything|anything|all)\b[^,:]{{0,30}}\b(?:{_RED}|fails?)\b"
+    r"|\b(?:everything|it all|all)\s+(?:(?:is|be|are|turns?|to)\s+){0,2}(?:green|pass(?:es)?)\b"
     rf"|\b(?:green|passing)\s+{_TESTS}\b|\b(?:failing|red|broken)\s+(?:unit\s+)?{_TESTS}\b"
     r"|测试[^，。]{0,10}(?:通过|变绿)|修复[^，。]{0,10}测试",
     re.IGNORECASE,
@@ -316,10 +385,30 @@ _TO_PASS = re.compile(
 _LINT = re.compile(r"\b(?:lint\w*|ruff|findings)\b", re.IGNORECASE)
 _REMOVES = re.compile(
     r"\b(?:remov|delet|drop|renam|mov|merg|split|replac|rewrit|skip|disabl|xfail|mark|deselect|"
-    r"omit|exclud|restructur|reorgani[sz]|consolidat|parametri[sz])\w*|\bgets? rid of\b"
+    r"omit|exclud|restructur|reorgani[sz]|consolidat|parametri[sz]|convert|simplif|combin|migrat|"
+    r"port|refactor|rework|dedup\w*|collaps|prun|retir)\w*|\brid of\b|\b(?:put|give|clean)\b"
     r"|删除|移除|重命名|跳过|移动|合并",
     re.IGNORECASE,
 )
+_HIDES = re.compile(
+    r"\b(?:remov|delet|drop|skip|disabl|xfail|mark|deselect|omit|exclud|renam|mov)\w*|\brid of\b"
+    r"|删除|移除|跳过|重命名|移动",
+    re.IGNORECASE,
+)
+_ALL_TESTS = re.compile(
+    rf"(?:{_REMOVES.pattern})\s+(?:(?!(?:from|in|to|into|of|with|before|after|then|and|until|"
+    r"for|that|by)\b)[\w-]+\s+){0,4}tests?\b(?!\s+(?:data|output|log|file|folder|case|runner))"
+    r"|\b(?:also|even|including)\s+(?:in\s+)?(?:all|the|its|their)\s+(?:unit\s+)?tests\b"
+    r"|(?:删除|移除|重命名|移动|合并)[^，。]{0,6}测试",
+    re.IGNORECASE,
+)
+_GOES = re.compile(
+    r"(?:\b(?:remov|delet|drop|renam|replac|merg|inlin|prun|retir)\w*|\brid of\b|删除|移除|重命名)"
+    r"(?P<what>(?:(?!\b(?:from|in|inside|within|into|to|by|with|on|at|about|above|near|behind|"
+    r"before|after|and\s+(?:then\s+)?(?:fix|mend|repair|make|add|write|run)\s)\b).)+)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Something goes or gets another name: its tests go with it."""
 
 
 def asks_to_pass(words: str, case: Case | None = None) -> bool:
@@ -329,8 +418,7 @@ def asks_to_pass(words: str, case: Case | None = None) -> bool:
     """
     return any(
         _TO_PASS.search(sentence) or (case is not None and _names(sentence, case))
-        for sentence in _sentences(words)
-        if not _EXCUSED.search(sentence)
+        for sentence in _asking(words)
     )
 
 
@@ -356,33 +444,83 @@ _SAY_NOTHING: Final = frozenset({
 
 def asks_to_fix(words: str) -> bool:
     """Whether the goal or the plan is to mend something: then a test may be red for just that."""
-    return any(_FIXES.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+    return any(_FIXES.search(each) or _BUILDS.search(each) for each in _asking(words))
 
 
-def is_to_be_fixed(words: str, case: Case) -> bool:
-    """Whether a test is about what the goal or the plan is to mend.
+_BUILDS = re.compile(
+    r"\b(?:implement\w*|write|add|create|build|finish|complete|provide)"
+    r"(?=\s+(?!(?:and|or|in|to|so|from|of|that|is|does|by|please)\b)\S)"  # a name, not the verb
+    r"(?!\s+(?:[\w-]+\s+){0,3}(?:tests?|specs?|docs?|docstrings?|documentation|comments?|notes?|"
+    r"changelog|readme|logging|types?|annotations?|hints?|examples?)\b)|实现",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(
+    r"\b(?:bugs|errors|failures|problems|issues|mistakes|functions|everything|all|whatever)\b",
+    re.IGNORECASE,
+)
 
-    Its name shares a word with what is said, or its failure speaks of a file or name that is meant.
+
+def is_to_be_fixed(words: str, case: Case, mended: frozenset[Key] = frozenset()) -> bool:
+    """Whether a test is about what the goal or the plan is to mend, or to build.
+
+    Where tests of the functions ``mended`` have turned green, others may be red for another reason:
+    unless they are named by what they are about, or several things are to be mended there.
+    """
+    return any(
+        _is_about(sentence, case)
+        or (
+            _FIXES.search(sentence) is not None
+            and (not mended or case.function in mended or _SEVERAL.search(sentence) is not None)
+            and _is_mentioned(sentence, case)
+        )
+        for sentence in _asking(words)
+        if _FIXES.search(sentence) or _BUILDS.search(sentence)
+    )
+
+
+def _is_about(sentence: str, case: Case) -> bool:
+    """Whether a sentence names what a test is about: by all words of its name, or as missing."""
+    sentence = _BUILDS.sub("", sentence)
+    if not case.key[0]:
+        lacks = _LACKS.search(_QUOTING.sub("", case.said))
+        name = lacks and (lacks[1] or lacks[2])
+        meant = lacks and (lacks[1] or _BUILDS.search(sentence) or _OF_IMPORTS.search(sentence))
+        return bool(name and meant) and re.search(rf"(?<!\w){name}(?!\w)", sentence) is not None
+    if _says_all(sentence, case.function[1]):
+        return True
+    files = (re.escape(each) for each in _CODE_NAME.findall(sentence) if each.endswith(".py"))
+    unwritten = re.search(rf"(?<!\w)(?:{'|'.join(files) or '(?!)'}):\d+: NotImpl", case.said)
+    return unwritten is not None
+
+
+def _is_mentioned(sentence: str, case: Case) -> bool:
+    """Whether the name of a test shares a word with a sentence, or its failure speaks of it.
+
     Of a file that can not be collected, only the error counts, and where it was raised: not lines
     that are quoted, and of an import that fails only the name that was not found.
     """
-    said, failure, lacks = _topics(case.id), case.said, None
+    said, failure = _topics(case.id), case.said
     if not case.key[0]:
-        said, failure = frozenset(), _QUOTING.sub("", case.said)
-        lacks = _LACKS.search(failure)
-        failure = _LACKS.sub("", failure)
-    for sentence in _sentences(words):
-        if not _FIXES.search(sentence) or _EXCUSED.search(sentence):
-            continue
-        if said & _topics(sentence):
-            return True
-        names = [re.escape(each) for each in _CODE_NAME.findall(sentence) if len(each) > 2]
-        if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", failure):
-            return True
-        meant = lacks and (lacks[1] or _OF_IMPORTS.search(sentence))  # `m.py` may be on no path
-        if lacks and meant and re.search(rf"(?<!\w){lacks[1] or lacks[2]}(?!\w)", sentence):
-            return True
-    return False
+        said, failure = frozenset(), _LACKS.sub("", _QUOTING.sub("", case.said))
+    if said & _topics(sentence):
+        return True
+    names = [re.escape(each) for each in _CODE_NAME.findall(sentence) if len(each) > 2]
+    if names and re.search(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", failure):
+        return True
+    stem = _tested(case.file)
+    return bool(case.key[0] and stem) and f"{stem}.py" in sentence.split()
+
+
+def _tested(file: str) -> str:
+    stem = file.rpartition("/")[2].removesuffix(".py")
+    return stem.removeprefix("test_").removesuffix("_test")
+
+
+def _says_all(sentence: str, name: str) -> bool:
+    """Whether a sentence has all words of a test's name, or of its file's."""
+    wanted = frozenset(re.split(r"[\W_]+", name.casefold())) - {"", "test", "tests"}
+    told = {each for each in wanted if len(each) > 1} - _SAY_NOTHING - {"it", "is", "the", "all"}
+    return bool(told) and wanted <= frozenset(re.split(r"[\W_]+", sentence.casefold()))
 
 
 def _topics(text: str) -> frozenset[str]:
@@ -392,12 +530,26 @@ def _topics(text: str) -> frozenset[str]:
 
 def asks_for_lint(words: str) -> bool:
     """Whether the goal or the plan speaks of a linter's findings."""
-    return any(_LINT.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+    return any(_LINT.search(each) for each in _asking(words))
 
 
-def asks_to_remove(words: str, case: Case) -> bool:
-    """Whether the goal or the plan says that a test, its file or its folder goes (VE-08)."""
-    return any(_REMOVES.search(each) and _names(each, case) for each in _sentences(words))
+def asks_to_remove(words: str, case: Case, *, with_file: bool = True) -> bool:
+    """Whether the goal or plan says that a test goes, or what it tests, or tests at all (VE-08).
+
+    What it tests may be named by all words of its name, or of its file's, if it goes ``with_file``.
+    """
+    names = [case.function[1], *([_tested(case.file)] if with_file else ())]
+    return any(
+        (_REMOVES.search(sentence) and _names(sentence, case))
+        or _ALL_TESTS.search(sentence)
+        or any(_says_all(gone["what"], name) for gone in _GOES.finditer(sentence) for name in names)
+        for sentence in _affirmative(words)
+    )
+
+
+def asks_to_hide(words: str, case: Case) -> bool:
+    """Whether the goal or the plan says that a test is not to run any more (VE-08)."""
+    return any(_HIDES.search(each) and _names(each, case) for each in _affirmative(words))
 
 
 _MOVES = re.compile(
@@ -409,11 +561,35 @@ _MOVES = re.compile(
 
 def asks_to_move(words: str) -> bool:
     """Whether the goal or the plan moves things, so that tests may lie elsewhere (VE-08)."""
-    return any(_MOVES.search(each) for each in _sentences(words) if not _EXCUSED.search(each))
+    return any(_MOVES.search(each) for each in _asking(words))
 
 
-def _sentences(words: str) -> list[str]:
-    return [each for each in _SENTENCE.split(words) if each.strip()]
+def _asking(words: str) -> list[str]:
+    """Return the sentences, without their negated clauses and without those that excuse."""
+    found: list[str] = []
+    for sentence in _SENTENCE.split(words):
+        if _LET_BE.search(sentence):
+            if not _LET_BE.split(sentence)[0].strip(" ,.") or len(sentence.split()) < 6:
+                found = found[:-1]
+        elif not _EXCUSED.search(sentence):
+            found.append(_affirmed(sentence))
+    return [each for each in found if each.strip()]
+
+
+def _affirmative(words: str) -> list[str]:
+    return [_affirmed(each) for each in _SENTENCE.split(words)]
+
+
+def _affirmed(sentence: str) -> str:
+    """Return a sentence without its clauses that are negated, and what is listed in them."""
+    first, *more = _CLAUSE.split(sentence)
+    negated = _NEGATED.search(first) is not None
+    kept = "" if negated else first
+    for joint, clause in zip(more[::2], more[1::2], strict=True):
+        anew = not negated or _ANEW.fullmatch(joint) or _ASKS_ANEW.search(clause)
+        negated = _NEGATED.search(clause) is not None or not anew
+        kept += "" if negated else f"{joint}{clause}"
+    return kept
 
 
 def _names(sentence: str, case: Case) -> bool:

@@ -19,7 +19,7 @@ from daruma.state.channels import State
 from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.outcome import named
 from daruma.state.task import Task
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import LOST, Check, Verification
 from daruma.tools.beginning import NO_SNAPSHOT, Beginning, beginning_of
 from daruma.tools.calls.approvals import refusal_of_commands
 from daruma.tools.calls.policy.shell import place_outside
@@ -28,6 +28,7 @@ from daruma.tools.checks import (
     RUFF,
     asks_for_lint,
     asks_to_fix,
+    asks_to_hide,
     asks_to_move,
     asks_to_pass,
     asks_to_remove,
@@ -242,7 +243,7 @@ class Checking:
             return "", f"{NOT_COMPARED}: {error}"
         except (SnapshotUnavailable, OSError) as error:
             return f"tests can not be compared with the task's beginning: {error}", ""
-        told = (("not collected any more", lost), ("newly skipped", hidden))
+        told = ((LOST, lost), ("newly skipped", hidden))
         return "; ".join(f"{what}: {_ids(each)}" for what, each in told if each), note
 
     async def _lost(self, command: str, report: Report) -> tuple[tuple[Case, ...], str]:
@@ -257,28 +258,46 @@ class Checking:
             lost = without_moved(lost, report, before)
         stopped = not before and listed.exit_code not in {0, _NO_TESTS}
         note = f"{NOT_COMPARED}: pytest finds none there (exit {listed.exit_code})"
-        kept = tuple(each for each in lost if not asks_to_remove(self.words, each))
-        return kept, note if stopped else ""
+        left = {each.file for each in report.values()}
+        meant = tuple(
+            each
+            for each in lost
+            if asks_to_remove(self.words, each, with_file=each.file not in left)
+        )
+        kept = tuple(each for each in lost if each not in meant)
+        asked = f"{LOST}, as the goal asks: {_ids(meant)}" if meant else ""
+        return kept, note if stopped else asked
 
     async def _hidden(
         self, command: str, report: Report, skipped: tuple[Case, ...]
     ) -> tuple[Case, ...]:
         _, before = await self._reported(await self._line(command, skipped), before=True)
         hidden = hidden_tests(report, before or {})
-        return tuple(each for each in hidden if not asks_to_remove(self.words, each))
+        return tuple(each for each in hidden if not asks_to_hide(self.words, each))
 
     async def _line(self, command: str, cases: tuple[Case, ...]) -> str:
-        """Return the line that runs the files of some tests on how they were before the task."""
+        """Return the line that runs the files of some tests on how they were before the task.
+
+        All are run where pytest would take another folder for its root with only some.
+        """
         line = without_stopping(command)
         if command != PYTEST or self.beginning is None:
             return line
         folder = await self._at_beginning()
         files = sorted({each.file for each in cases})
-        found = all((folder / each).is_file() for each in files)
+        found = all((folder / each).is_file() for each in files) and not any(
+            (folder / place / name).is_file()
+            for each in files
+            for place in [*Path(each).parents][:-1]
+            for name in _CONFIGURES
+        )
         return f"{line} {shlex.join(files)}" if found else line
 
     async def _red(self, command: str, first: CommandResult) -> Check:
-        """Tell what the task broke from what was red before it (VE-07)."""
+        """Tell what the task broke from what was red before it (VE-07).
+
+        With what is still red, the check says nothing of the work (MO-10).
+        """
         result, report = await self._reported(without_stopping(command))
         seconds = first.seconds + result.seconds
         if result.passed:
@@ -301,11 +320,7 @@ class Checking:
             each
             for each in old
             if asks_to_pass(self.words, each)
-            or (
-                mended is not None
-                and (not mended or each.function in mended)
-                and is_to_be_fixed(self.words, each)
-            )
+            or (mended is not None and is_to_be_fixed(self.words, each, mended))
         )
         told = {
             "broken by the task": tuple(each for each in failed if each not in old),
@@ -320,7 +335,7 @@ class Checking:
             result,
             passed=judged and not gone,
             note="; ".join(filter(None, [*notes, gone, note])),
-            conclusive=bool(of(report, "passed")) and (mended is None or bool(mended)),
+            conclusive=False,
             seconds=seconds,
         )
 
@@ -372,6 +387,13 @@ class Checking:
         old = f"findings that were there before the task: {found.total()}"
         asked = asks_for_lint(self.words)
         return _check(RUFF, result, passed=not asked, note=old, conclusive=False)
+
+
+_CONFIGURES: Final = (
+    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
+)
+"""What makes a folder the root of pytest."""
 
 
 def _deleted(changes: Iterable[Change]) -> bool:

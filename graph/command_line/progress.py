@@ -28,10 +28,11 @@ from daruma.graph.command_line.panel import (
 )
 from daruma.graph.command_line.printable import beginning, one_line, shown
 from daruma.graph.timeline.moments import call_title, duration
+from daruma.state.outcome import named
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.task import Task
-from daruma.state.verification import excerpt
+from daruma.state.verification import Outcome, excerpt
 
 # --- The bottom of a terminal that is drawn anew under everything that is printed above it.
 
@@ -122,6 +123,7 @@ _NAMES = 9
 _EXCERPT = 1500
 """Characters of what the failing checks said."""
 
+_OUTCOMES: dict[Outcome, Mark] = {"passed": "ok", "failed": "bad", "none": "note"}
 _MARKS: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "running": "note"}
 
 
@@ -171,9 +173,8 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         f"{paper.symbol(_MARKS.get(phase.status, 'bad'))} {phase.title}" for phase in result.phases
     ]
     checks = result.verification.checks if result.verification else ()
-    checked = [
-        f"{paper.symbol('ok' if check.passed else 'bad')} {check.command}" for check in checks
-    ]
+    checked = [f"{paper.symbol(_OUTCOMES[check.outcome])} {check.command}" for check in checks]
+    changed = result.verification.changed_tests if result.verification else ()
     spent = [f"{kind} {number}" for kind, number in result.budgets.items() if number]
     seconds = result.timings.get("total")
     asked = result.clarification
@@ -182,6 +183,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
         "phases": "\n".join(marked),
         "checks": "\n".join(checked) or _why_unchecked(result),
+        "tests": f"changed: {named(changed)}" if changed else "",
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
         "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
         "sandbox": result.sandbox or "",

@@ -10,6 +10,7 @@ from daruma.graph.timeline.moments import Kind, Moment, call_title, edit_diff
 from daruma.graph.timeline.walk import Superstep, Walk, Walked, walk_of
 from daruma.state.channels import State
 from daruma.state.failure import Failure
+from daruma.state.outcome import named
 from daruma.state.plan import Phase, Plan
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
@@ -324,7 +325,10 @@ def savepoint_moment(savepoint: Savepoint) -> Moment:
 
 
 def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
-    """Return the commands of one verification; what had nothing to run is told in one line."""
+    """Return the commands of one verification, and the test files that were changed (VE-08).
+
+    What had nothing to run is told in one line.
+    """
     if not verification.checks:
         return [
             Moment(
@@ -335,7 +339,10 @@ def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
                 node="verify",
             )
         ]
-    return [_check(check, at) for check in verification.checks]
+    told = f"tests changed: {named(verification.changed_tests)}"
+    changed = Moment(kind="check", title=told, at=at, timed=at > 0, node="verify")
+    checks = [_check(check, at) for check in verification.checks]
+    return [*checks, changed] if verification.changed_tests else checks
 
 
 def _check(check: Check, at: float) -> Moment:

@@ -163,7 +163,7 @@ STORIES = [
     ),
     Story(
         "another test was red before",
-        "completed",
+        NOT_CHECKED,
         [MESS, say()],
         files=GREEN_TEST | {"test_old.py": RED_TEST["test_it.py"]},
     ),
@@ -188,7 +188,15 @@ STORIES = [
         [edit("conftest.py", 'collect_ignore = ["test_it.py"]\n'), *[say()] * 4],
         files=RED_TEST | {"test_more.py": GREEN_TEST["test_it.py"]},
         more={"reflect": [HM] * 2},
-        says="not collected any more",
+        says="tests that are to go have to be named in the goal or the plan",
+    ),
+    Story(
+        "a check that takes too long",
+        GAVE_UP,
+        [MESS, *[say()] * 4],
+        settings={"verification": {"commands": ["sleep 99"], "timeout": 0.2}},
+        more={"reflect": [HM] * 2},
+        says="wants a higher verification.timeout",
     ),
     Story(
         "a check that leaves the workspace",

@@ -133,3 +133,10 @@ def test_a_rule_for_a_code_that_there_is_not_is_refused() -> None:
 def test_with_emergency_off_there_is_the_message_alone() -> None:
     """EM-05: for ``error_message``, without advice."""
     assert emergency_of(a_failure(), chain(enabled=False)).to_error_message() == "broken"
+
+
+def test_a_phases_budget_is_named_beside_the_tasks() -> None:
+    """EM-01: both bound, and either is raised by its own setting."""
+    error = emergency_of(Failure(code="budget_exceeded", node="main", message="m"))
+
+    assert "budgets.per_phase.tokens" in error.suggestions[0]

@@ -50,6 +50,9 @@ TABLE: list[tuple[dict[str, str], tuple[str, ...]]] = [
     ({"package.json": "not json"}, ()),
     ({"package.json": '["scripts"]'}, ()),
     ({"package.json": NO_TEST}, ()),
+    ({"package.json": '{"scripts": {"test": "echo none"}}'}, ()),
+    ({"package.json": '{"scripts": {"test": "jest || true"}}'}, ()),
+    ({"package.json": '{"scripts": {"test": "exit 0"}}'}, ()),
     ({"Cargo.toml": ""}, ("cargo test --quiet",)),
     ({"go.mod": ""}, ("go test ./...",)),
     ({"pom.xml": ""}, ("mvn --quiet test",)),
@@ -57,6 +60,12 @@ TABLE: list[tuple[dict[str, str], tuple[str, ...]]] = [
     ({"mix.exs": ""}, ("mix test",)),
     ({"Makefile": "all:\n\ttrue\ntest: all\n\t./run"}, ("make test",)),
     ({"Makefile": "test := x\ntests:\n"}, ()),
+    ({"Makefile": "test:\n\t@echo no tests\n"}, ()),
+    ({"Makefile": "test:\n\t-./run\n"}, ()),
+    ({"Makefile": "test:\n\t./run || true\n\n\t@true\nall:\n\t./all\n"}, ()),
+    ({"Makefile": "test:\n\t@echo so\n\t@./run\n"}, ("make test",)),
+    ({"Makefile": "test: unit\n\t@echo done\n"}, ("make test",)),
+    ({"Makefile": ".PHONY: test\ntest:\n\tif true; then \\\n\t./run; fi\n"}, ("make test",)),
     ({"Makefile": "test:\n\tpytest -q\n", "a.py": ""}, PYTHON),
     ({"Makefile": "test:\n\t./run\n", "a.py": ""}, (*PYTHON, "make test")),
     ({"Gemfile": "", "spec/": ""}, ("bundle exec rspec",)),
@@ -349,6 +358,21 @@ ASKING = [
     "Fix the failing tests",
     "fix all broken unit tests",
     "让测试通过",
+    "Make the failing tests pass, but do not modify the tests.",
+    "Do not stop until all tests pass.",
+    "Fix the broken tests and leave the rest as it is.",
+    "Never skip a test and make the tests pass",
+    "CI is red. Please look into it.",
+    "Make everything green again.",
+    "`pytest` must exit with 0.",
+    "Make the tests work",
+    "The tests fail. Fix the code.",
+    "pytest fails, please fix",
+    "Get rid of the test failures",
+    "Resolve the test failures.",
+    "Run the tests and fix what is red.",
+    "The test suite is broken",
+    "The build fails",
 ]
 NOT_ASKING = [
     "Do it",
@@ -360,6 +384,11 @@ NOT_ASKING = [
     "Leave test_old.py as it is",
     "tests/test_older.py is of interest",
     "Speed it up. Don't fix the broken tests.",
+    "Don't fix the broken tests",
+    "Do not touch calc.py and test_old.py.",
+    "The tests fail. Don't fix them.",
+    "The broken tests are known, leave them.",
+    "Get rid of the tests",
 ]
 
 
@@ -384,11 +413,43 @@ def test_a_goal_that_speaks_of_something_else_does_not_ask(goal: str) -> None:
         ("Extend the legacy mode", False),
         ("Fix the colours", False),
         ("Fix the colours. Do not touch the legacy mode.", False),
+        ("Fix load(), but do not modify the tests.", True),
+        ("Fix load(): it does not load.", True),
+        ("Fix load() so that it doesn't fail.", True),
+        ("Fix load() and leave the rest as it is.", True),
+        ("Fix legacy: it never returns", True),
+        ("Implement legacy in calc.py", True),
+        ("Add legacy to calc.py", True),
+        ("Add a note to legacy", False),
+        ("Write a test for legacy", False),
+        ("Add a mode", False),
     ],
 )
 def test_a_red_test_may_be_what_is_to_be_mended(goal: str, meant: bool) -> None:
     """VE-07: a goal names a test by what it is about."""
     assert is_to_be_fixed(goal, OLD) == meant
+
+
+SUM = Case(("test_m", "test_add"), "test_m.py", "failed", "assert 1 == 3")
+
+
+@pytest.mark.parametrize(
+    ("goal", "meant"),
+    [
+        ("Fix add() in calc.py: it does not add.", True),
+        ("Fix add: it never returns the sum", True),
+        ("Fix add and sub", True),
+        ("Fix the bugs in m.py", True),
+        ("Fix the bug in m.py", False),
+        ("Implement add in calc.py.", True),
+        ("Add a README", False),
+        ("Speed up add", False),
+        ("Write a note about the sums", False),
+    ],
+)
+def test_a_test_is_named_by_what_it_is_about(goal: str, *, meant: bool) -> None:
+    """VE-07: also one that has not turned green with another, where it is named or all are."""
+    assert is_to_be_fixed(goal, SUM, frozenset({("test_m", "test_sub")})) == meant
 
 
 @pytest.mark.parametrize(
@@ -401,6 +462,19 @@ def test_a_red_test_may_be_what_is_to_be_mended(goal: str, meant: bool) -> None:
         ("Skip test_old.py for now", True),
         ("Remove the cache", False),
         ("Look at test_legacy", False),
+        ("Remove the deprecated function legacy and its tests.", True),
+        ("Delete the module old.py, nothing uses it any more.", True),
+        ("Rename the function legacy to plus everywhere, also in the tests.", True),
+        ("Convert the unittest tests in tests/test_old.py to plain pytest functions.", True),
+        ("Simplify the tests: use one parametrized test instead of the copies.", True),
+        ("Give the tests in test_old.py better names", True),
+        ("Put the tests into a tests folder", True),
+        ("Never delete test_legacy", False),
+        ("Fix load(), but do not remove tests.", False),
+        ("Remove the print from legacy()", False),
+        ("Remove the prints before you run the tests", False),
+        ("Delete the comment in old.py", False),
+        ("Delete the test data", False),
     ],
 )
 def test_a_goal_may_take_tests_away(goal: str, removes: bool) -> None:
@@ -485,6 +559,17 @@ def test_all_plugins_that_come_with_daruma_are_known() -> None:
         ("cargo test --quiet", "running 0 tests\n\nrunning 0 tests", True),
         ("cargo test --quiet", "running 0 tests\n\nrunning 2 tests", False),
         ("make test", "", False),
+        ("make test", "make: 'test' is up to date.\n", True),
+        ("make test", "make: Nothing to be done for 'test'.\n", True),
+        ("make test", "make: [Makefile:2: test] Error 1 (ignored)\n", True),
+        ("make test", "make: 'lib' is up to date.\n./run\n", False),
+        ("make test", "the cache is up to date.\n3 tests\n", False),
+        ("node --test", "ok\n# tests 0\n# pass 0\n", True),
+        (NPM, "\u2139 tests 0\n\u2139 pass 0\n", True),
+        (NPM, "# tests 10\n# pass 10\n", False),
+        ("python -m unittest", "\nRan 0 tests in 0.000s\n\nOK\n", True),
+        ("python -m unittest", "\nRan 10 tests in 0.000s\n\nOK\n", False),
+        ("make test", "Ran 0 tests in 0.0s\nRan 2 tests in 0.1s\n", False),
     ],
 )
 def test_a_runner_that_had_nothing_to_run_is_told(command: str, said: str, nothing: bool) -> None:

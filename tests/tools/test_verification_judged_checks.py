@@ -80,14 +80,14 @@ WRONG = "def add(a, b):\n    return a - b\n"
 LEGACY = "was red before the task: test_old.py::test_legacy"
 
 RED_BEFORE: list[tuple[Files, str, str, str]] = [
-    ({}, "Do it", "passed", LEGACY),
-    ({"calc.py": "# ok\n" + str(OLD["calc.py"])}, "Say more in add", "passed", LEGACY),
+    ({}, "Do it", "none", LEGACY),
+    ({"calc.py": "# ok\n" + str(OLD["calc.py"])}, "Say more in add", "none", LEGACY),
     ({"calc.py": WRONG}, "Do it", "failed", "broken by the task: test_calc.py::test_add"),
     ({"calc.py": None}, "Do it", "failed", "broken by the task: test_calc.py"),
     ({}, "Make test_legacy pass", "failed", "red as before the task, which asks for it"),
     ({}, "Mend test_old.py", "failed", "which asks for it: test_old.py::test_legacy"),
     ({}, "All tests have to pass", "failed", "which asks for it"),
-    ({}, "Speed up add. Ignore the failing tests, they are known.", "passed", LEGACY),
+    ({}, "Speed up add. Ignore the failing tests, they are known.", "none", LEGACY),
     ({}, "Repair the legacy path", "failed", "which asks for it"),
     ({}, "Fix the colours of the page", "none", LEGACY),
     ({"test_old.py": "def test_fine(): pass"}, "Remove test_legacy", "passed", ""),
@@ -111,10 +111,10 @@ BUGGY: Files = {
     "test_calc.py": str(OLD["test_calc.py"]) + "def test_add_old():\n    assert add('', 1)\n",
 }
 MENDED: list[tuple[str, str, str]] = [
-    (str(OLD["calc.py"]), "Fix add() in calc.py", "passed"),
+    (str(OLD["calc.py"]), "Fix add() in calc.py", "none"),
     ("def add(a, b):\n    return b - a\n", "Fix add() in calc.py", "failed"),
     ("def add(a, b):\n    return b - a\n", "Fix the sums", "none"),
-    ("def add(a, b):\n    return b - a\n", "Write it the other way round", "passed"),
+    ("def add(a, b):\n    return b - a\n", "Write it the other way round", "none"),
 ]
 
 
@@ -140,6 +140,36 @@ async def test_half_a_repair_is_none(ws: Path) -> None:
     assert found.outcome == "failed", found.why
 
 
+TWO_WRONG: Files = {
+    "calc.py": "def add(a, b): return 0\ndef sub(a, b): return 0\n",
+    "test_calc.py": "import calc\ndef test_add(): assert calc.add(1, 2) == 3\n"
+    "def test_sub(): assert calc.sub(3, 2) == 1\n"
+    "def test_mul(): assert calc.mul(3, 2) == 6\n",
+}
+HALF = "def add(a, b): return a + b\ndef sub(a, b): return 0\n"
+WHOLE = "def add(a, b): return a + b\ndef sub(a, b): return a - b\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "goal", "outcome"),
+    [
+        (HALF, "Fix the bugs in calc.py.", "failed"),
+        (HALF, "Fix add and sub in calc.py.", "failed"),
+        (HALF, "Fix add in calc.py, but do not change the tests.", "none"),
+        (WHOLE, "Fix add and sub in calc.py.", "none"),
+        (WHOLE, "Implement mul in calc.py.", "failed"),
+        (WHOLE + "def mul(a, b): return a * b\n", "Implement mul in calc.py.", "passed"),
+    ],
+)
+async def test_all_that_is_named_has_to_be_green(
+    code: str, goal: str, outcome: str, ws: Path
+) -> None:
+    """VE-07: of several things, and of what is to be written, whose test was there before."""
+    found = await story(ws, TWO_WRONG, {"calc.py": code}, goal)
+
+    assert found.outcome == outcome, found.why
+
+
 QUOTED = [
     ("from calc import add, later\ndef test_l(): pass\n", "Fix add() in calc.py", "none"),
     ("from calc import add, later\ndef test_l(): pass\n", "Fix later() in calc.py", "failed"),
@@ -157,6 +187,14 @@ async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
     found = await story(ws, {**OLD, "test_old.py": text}, changed, goal)
 
     assert found.outcome == outcome, found.why
+
+
+async def test_no_other_check_makes_up_for_an_old_red_one(ws: Path) -> None:
+    """MO-10: a workspace that is red is not checked, whatever else is green."""
+    found = await story(ws, OLD, {}, verification={"commands": ("test -f calc.py",)})
+
+    assert [check.outcome for check in found.checks] == ["none", "passed"]
+    assert (found.outcome, LEGACY in found.why) == ("none", True)
 
 
 async def test_the_plan_asks_as_the_goal_does(ws: Path) -> None:
@@ -458,13 +496,27 @@ COMPARED: dict[str, tuple[Files, Files, str, str, str]] = {
     "other values": ({**TWO}, {"test_p.py": with_cases("[3, 4, 5]")}, "Do it", "passed", ""),
     "fewer values": ({**TWO}, {"test_p.py": with_cases("[3]")}, "Do it", "failed", LOST),
     "other values, skipped": ({**TWO}, {"test_p.py": SKIPPED}, "Do it", "failed", "newly skipped"),
-    "red in every run": (RED_CASES, NEW, "Do it", "passed", "was red before"),
+    "red in every run": (RED_CASES, NEW, "Do it", "none", "was red before"),
     "red as of now": ({**OTHER}, {"calc.py": WRONG}, "Do it", "failed", "broken by the task"),
     "whatever there is": (OTHER, NEW, "Do it", "passed", ""),
     "brackets and colons": (BRACKETS, NEW, "Do it", "passed", ""),
     "moved": ({}, MOVED, "Move the unit tests into a folder of their own", "passed", ""),
     "moved without a word": ({}, MOVED, "Do it", "failed", LOST),
-    "inherited": (INHERITED, {"a.py": ""}, "Do it", "passed", "before the task: tests/test_x.py::"),
+    "gone with what it tests": (
+        {},
+        {"calc.py": "", "tests/test_calc.py": None},
+        "Remove the module calc.py, nothing uses it.",
+        "passed",
+        f"{LOST}, as the goal asks: tests/test_calc.py::test_add",
+    ),
+    "gone, and its file not": (
+        {"tests/test_calc.py": TEST + "def test_more(): pass\n"},
+        {"tests/test_calc.py": "def test_more(): pass\n"},
+        "Remove calc.py",
+        "failed",
+        f"{LOST}: tests/test_calc.py::test_add",
+    ),
+    "inherited": (INHERITED, {"a.py": ""}, "Do it", "none", "before the task: tests/test_x.py::"),
 }
 """Files before and after, the goal, how it ends, and what is said."""
 
@@ -493,7 +545,7 @@ MEMBER: Files = {
 FINE: Files = {"check_old.py": "def test_old(): pass\n"}
 IN_MEMBER: list[tuple[Files, Files, str, str]] = [
     ({**FINE}, {"check_new.py": "def test_n(): pass\n"}, "passed", ""),
-    ({}, {"calc.py": "# ok\n" + str(OLD["calc.py"])}, "passed", "before the task: check_old.py"),
+    ({}, {"calc.py": "# ok\n" + str(OLD["calc.py"])}, "none", "before the task: check_old.py"),
     ({}, {"calc.py": WRONG}, "failed", "broken by the task: check_calc.py::test_add"),
     ({**FINE}, {"check_old.py": "", "tests/a": ""}, "failed", f"{LOST}: check_old.py::test_old"),
 ]
@@ -508,6 +560,34 @@ async def test_a_configuration_above_the_workspace_holds_for_its_beginning(
     member.mkdir(parents=True)
     put(ws, ABOVE)
     found = await story(member, MEMBER | before, after)
+
+    assert (found.outcome, why in found.why) == (outcome, True), found.summary
+
+
+BACK: Files = {
+    "back/pyproject.toml": "[tool.pytest.ini_options]\n",
+    "back/conftest.py": f"{HOOK}@pytest.fixture\ndef three(): return 3\n",
+    "back/b.py": "def b(): return 2\n",
+    "back/tests/test_b.py": "import sys; sys.path.insert(0, 'back')\nfrom b import b\n"
+    "def test_b(three): assert b() == three\ndef test_c(): pass\n",
+    "front/tests/test_f.py": "def test_f(): pass\n",
+}
+HIDES: Files = {
+    "back/tests/test_b.py": f"{HOOK}@pytest.mark.skip\ndef test_b(): 0\ndef test_c(): pass\n"
+}
+IN_BACK: list[tuple[Files, str, str, str]] = [
+    ({"note.md": "x"}, "Write a note", "none", "was red before the task: back/tests/test_b.py"),
+    ({"back/b.py": "def b(): return 3\n"}, "Fix b() in b.py", "passed", ""),
+    (HIDES, "Fix b() in b.py", "failed", "newly skipped: back/tests/test_b.py::test_b"),
+]
+
+
+@pytest.mark.parametrize(("after", "goal", "outcome", "why"), IN_BACK)
+async def test_a_configuration_below_the_workspace_holds_for_its_beginning(
+    after: Files, goal: str, outcome: str, why: str, ws: Path
+) -> None:
+    """VE-07 and VE-08: pytest takes its folder for the root where only files of it are run."""
+    found = await story(ws, BACK, after, goal)
 
     assert (found.outcome, why in found.why) == (outcome, True), found.summary
 

@@ -37,6 +37,22 @@ def commanded(daruma: Daruma, *options: str, calls: list[dict[str, Any]]) -> Sai
     return daruma("run", "Do it", "--workspace", "ws", "--model", model, "--thread", "t", *options)
 
 
+def test_changed_tests_and_old_red_ones_are_told(daruma: Daruma) -> None:
+    """VE-08, MO-10: by the run, by ``show`` and on the page; what is red bears no tick."""
+    workspace = daruma.folder / "ws"
+    workspace.mkdir(exist_ok=True)
+    (workspace / "test_old.py").write_text("def test_old(): assert 0\n")
+    new = {"command": "create", "path": "test_new.py", "file_text": "def test_n(): pass\n"}
+    said = commanded(daruma, calls=[{"name": "str_replace_editor", "args": new}])
+    page = daruma("show", "t", "--html", "-")
+
+    for face in (said.out, daruma("show", "t").out):
+        assert "tests    changed: test_new.py" in face
+        assert "✓ pytest" not in face
+        assert "· pytest -x -q" in face
+    assert "tests changed: test_new.py" in page.out
+
+
 def test_a_run_ends_with_its_result(daruma: Daruma) -> None:
     """Exit code 0, a summary for people, and the thread's name to come back to."""
     said = daruma("run", "Say hello", "--model", daruma.script(main=[{"say": "Hello!"}]))
