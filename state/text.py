@@ -242,6 +242,32 @@ def unkept_id(given: object) -> str | None:
     return None
 
 
+# --- YAML of a folder: a file that somebody else wrote, read within a bound.
+
+MOST_BRACKETS: Final = 1_000
+MOST_MERGES: Final = 16
+
+
+class NotYaml(ValueError):
+    """Raised for a text that is no YAML, or too deep to be read; says why in one line."""
+
+
+def read_yaml(text: str) -> Any:
+    """Return what a text of YAML holds.
+
+    A merge of merges doubles with each line, and each bracket looks through all before (SE-07):
+    both are counted first. Raises :class:`NotYaml`.
+    """
+    import yaml  # only where there is one to read
+
+    if sum(map(text.count, "[{")) > MOST_BRACKETS or text.count("<<") > MOST_MERGES:
+        raise NotYaml("it is too deep: plain keys and values will do")
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise NotYaml(" ".join(str(error).split())) from None
+
+
 # --- Short digests, for comparing what is too long to keep.
 
 LENGTH = 16

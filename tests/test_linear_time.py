@@ -6,6 +6,7 @@ milliseconds where it does not. So a hang is the failure; nothing is measured.
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 from daruma.graph.models.provider_errors import read_failure
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
+from daruma.state.settings import Settings
+from daruma.state.settings.errors import SettingsError
 from daruma.state.text import folded, revealed, warnings, without_ids, without_names
 from daruma.tools.calls.parse import written_calls
 from daruma.tools.calls.repair.json_reader import Unreadable, read_value
@@ -22,6 +25,7 @@ from daruma.tools.continuity.continuation import stripped
 from daruma.tools.evolution.setbacks import telling_line
 from daruma.tools.skills import SkillRefused, described
 from daruma.tools.snapshots.ignore_patterns import Patterns, lines_of
+from daruma.tools.team.templates import TemplateRefused, read_template
 from daruma.tools.text.search import terms
 from daruma.tools.window.tokens import estimate
 
@@ -91,12 +95,21 @@ def skill(text: str) -> None:
         described(f"---\nname: {text[:3_000]}\n---\n{text}", "a")
 
 
-def test_a_skill_whose_head_doubles_with_each_line_is_refused() -> None:
+_MERGES = "\n".join(f"k{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40))
+_BOMBS = {"merges": f"k0: &a0 {{x: 1}}\n{_MERGES}", "brackets": "x: " + "[" * 5_000}
+
+
+@pytest.mark.parametrize("text", _BOMBS.values(), ids=_BOMBS)
+def test_yaml_that_doubles_with_each_line_is_refused(text: str, tmp_path: Path) -> None:
     """A merge of two merges of two merges: 40 lines would fill the memory."""
-    lines = [f"k{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40)]
+    (tmp_path / "team.yaml").write_text(text)
 
     with pytest.raises(SkillRefused, match="too deep"):
-        described("\n".join(["---", "k0: &a0 {x: 1}", *lines, "---", "text"]), "a")
+        described(f"---\n{text}\n---\ntext", "a")
+    with pytest.raises(TemplateRefused, match="too deep"):
+        read_template(tmp_path / "team.yaml")
+    with pytest.raises(SettingsError, match="too deep"):
+        Settings.load(str(tmp_path / "team.yaml"))
 
 
 def page(text: str) -> None:

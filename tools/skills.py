@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from daruma.state.settings import Settings
 from daruma.state.settings.sections import Skills as SkillSettings
 from daruma.state.settings.trust import may_be_followed
+from daruma.state.text import NotYaml, read_yaml
 from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
 from daruma.tools.files.beneath import FilesBeneath, entries
@@ -70,20 +71,11 @@ def _parted(text: str) -> tuple[dict[str, object], str]:
     return _mapping(front), "\n".join(lines[end + 1 :])
 
 
-MOST_BRACKETS: Final = 100
-
-
 def _mapping(front: str) -> dict[str, object]:
-    import yaml  # only where there is one to read
-
-    # A merge of merges doubles with each line, and each bracket looks through all before (SE-07).
-    if sum(map(front.count, "[{")) > MOST_BRACKETS or re.search(r"<<\s*:", front):
-        raise SkillRefused("its front matter is too deep: plain keys and values will do")
     try:
-        read = yaml.safe_load(front)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise SkillRefused(f"its front matter is no YAML: {why}") from None
+        read = read_yaml(front)
+    except NotYaml as error:
+        raise SkillRefused(f"its front matter is no YAML: {str(error)[:200]}") from None
     if read is None:
         return {}
     if not isinstance(read, dict):

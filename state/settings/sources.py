@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel
 
 from daruma.state.settings.errors import SettingsError
+from daruma.state.text import NotYaml, read_yaml
 
 PREFIX = "DARUMA_"
 NOT_SETTINGS = frozenset(
@@ -75,11 +76,9 @@ class SettingsFile:
     @cached_property
     def values(self) -> dict[str, Any]:
         """What it says."""
-        import yaml  # only where there is one to read
-
         try:
-            content = yaml.safe_load(self.text)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            content = read_yaml(self.text)
+        except NotYaml as error:
             raise self._refused(str(error)) from None
         if content is not None and not isinstance(content, dict):
             kind = type(content).__name__

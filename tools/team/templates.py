@@ -18,6 +18,7 @@ from daruma.state.settings.sections import Team
 from daruma.state.settings.tools import Tools
 from daruma.state.settings.trust import may_be_followed
 from daruma.state.task import Task
+from daruma.state.text import read_yaml
 from daruma.tools.calls.policy.policy import check_named
 from daruma.tools.threads import in_thread
 
@@ -81,11 +82,9 @@ def read_template(file: Path) -> Template:
 
     Raises :class:`TemplateRefused`, naming the file and the first key that is wrong.
     """
-    import yaml  # only where there is one to read
-
     try:
-        content = yaml.safe_load(_text(file))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        content = read_yaml(_text(file))
+    except (OSError, ValueError) as error:
         raise TemplateRefused(f"{file} can not be read: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise TemplateRefused(f"{file} has to hold keys and values: about, experts")
