@@ -132,7 +132,7 @@ async def test_every_command_is_told(work: Path) -> None:
 async def test_a_verification_that_breaks_off_is_closed(work: Path) -> None:
     """PL-04: a command that can not be started at all ends it, too."""
     events: list[Event] = []
-    await run(work, "true", " ", events=events)
+    await run(work, "true", "true " + "x" * 200_000, events=events)  # too long for one argument
 
     assert [e.type for e in events if e.type in {STARTED, COMPLETED}] == [STARTED, COMPLETED]
 
