@@ -10,10 +10,6 @@ Outcome = Literal["passed", "failed", "none"]
 """``none``: nothing was checked, so that nothing is known of the work."""
 
 
-_NO_TESTS: Final = 5
-"""pytest's exit code where there was nothing to run."""
-
-
 LOST: Final = "not collected any more"
 """What a note says of tests that were there at the task's beginning."""
 
@@ -26,7 +22,8 @@ class Check:
     ``conclusive`` is False where the command could tell nothing of the work: there are no tests, or
     its program is not there.
     ``sandbox`` is the level it ran at, ``not_covered`` what that leaves open; ``stopped_by`` is the
-    limit it was killed for, if it was.
+    limit it was killed for, if it was. ``still_red`` says that tests which were red before the task
+    ran, and are red now.
     """
 
     command: str
@@ -40,12 +37,8 @@ class Check:
     sandbox: str = "none"
     not_covered: tuple[str, ...] = ()
     stopped_by: str = ""
+    still_red: bool = False
     schema_version: int = 1
-
-    @property
-    def still_red(self) -> bool:
-        """Whether it is red and not failed, as it was red before the task."""
-        return self.passed and self.exit_code not in {0, _NO_TESTS, None}
 
     @property
     def outcome(self) -> Outcome:
@@ -79,7 +72,8 @@ class Verification:
     def outcome(self) -> Outcome:
         """What all checks together say: nothing to run and nothing told is ``none`` (VE-02).
 
-        So is one that is red as before the task, whatever the others say (MO-10).
+        So is one with tests that are red as before the task, whatever the others say (MO-10); a
+        file that no run could collect, before or now, is no such test.
         """
         outcomes = {check.outcome for check in self.checks}
         if "failed" in outcomes:

@@ -5,7 +5,7 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -40,6 +40,7 @@ from daruma.tools.checks import (
     ran_nothing,
     recognised_commands,
     runs_pytest,
+    runs_tests,
     says_how,
     with_report,
     without_stopping,
@@ -337,6 +338,7 @@ class Checking:
             note="; ".join(filter(None, [*notes, gone, note])),
             conclusive=False,
             seconds=seconds,
+            still_red=any(each.key[0] for each in old),
         )
 
     async def _mended(self, command: str, report: Report) -> frozenset[Key] | None:
@@ -465,6 +467,7 @@ def _check(
     note: str = "",
     conclusive: bool = True,
     seconds: float = 0.0,
+    still_red: bool = False,
 ) -> Check:
     return Check(
         command=command,
@@ -478,6 +481,7 @@ def _check(
         sandbox=result.sandbox,
         not_covered=result.not_covered,
         stopped_by=result.stopped_by,
+        still_red=still_red,
     )
 
 
@@ -553,7 +557,7 @@ async def checked(state: State, context: Context) -> Verification:
                 declared=frozenset(own),
                 beginning=beginning,
             )
-            checks = [await checking.check(each) for each in commands]
+            checks = _weighed([await checking.check(each) for each in commands], own)
             changed = await in_thread(beginning.changed_tests, checking.files)
         finally:
             await in_thread(stack.close)  # it removes files
@@ -561,6 +565,14 @@ async def checked(state: State, context: Context) -> Verification:
         context.emit(command_run("verification", check))
     seconds = time.monotonic() - began
     return Verification(checks=tuple(checks), changed_tests=changed, seconds=seconds)
+
+
+def _weighed(checks: list[Check], declared: Collection[str]) -> list[Check]:
+    """Let tests that a declared line has run go before what was only recognised (MO-10)."""
+    ran = (each for each in checks if each.command in declared and runs_tests(each.command))
+    if not any(each.outcome == "passed" for each in ran):
+        return checks
+    return [each if each.command in declared else replace(each, still_red=False) for each in checks]
 
 
 async def _why_unchecked(state: State, context: Context) -> str:
