@@ -320,6 +320,9 @@ def _run(order: _Order, stopped: int) -> CommandResult:
         seen = watch(group, stopped, began + order.timeout, order.limit, watchdog, order.live)
         if own.ran_out():  # whatever became of the rest of the command
             seen = replace(seen, ending="memory")
+        if seen.ending == "ended" and seen.exit_code == 1 and not launch.was_set_up():
+            why = seen.stderr.text().strip().rpartition("\n")[2]
+            raise CommandRefused(f"the sandbox could not be set up, and nothing was run: {why}")
     return _result(order, seen, time.monotonic() - began, launch.notes)
 
 

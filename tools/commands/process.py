@@ -57,13 +57,18 @@ def _nothing(*_: int) -> None:
     """Nothing is to be done."""
 
 
+def _always() -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A command as it is started. ``fds`` are inherited; ``started`` is told its id once it runs.
 
-    ``end`` ends what the killing of the process group would miss, and waits for that. ``guarded``:
-    a guard has to end it when this process is killed. ``notes`` are complete once it is left: what
-    there is to tell of what the command left behind.
+    ``end`` ends what the killing of the process group would miss, and waits for that.
+    ``was_set_up`` tells, once all has ended with exit code 1, whether that was the command's own.
+    ``guarded``: a guard has to end it when this process is killed. ``notes`` are complete once it
+    is left: what there is to tell of what the command left behind.
     """
 
     argv: tuple[str, ...]
@@ -71,6 +76,7 @@ class Launch:
     fds: tuple[int, ...] = ()
     started: Callable[[int], None] = _nothing
     end: Callable[[], None] = _nothing
+    was_set_up: Callable[[], bool] = _always
     guarded: bool = True
     notes: list[str] = field(default_factory=list)
 

@@ -22,7 +22,7 @@ from daruma.tools.sandbox.seccomp import memory_file, namespace_filter
 
 # --- Finding bubblewrap: the system's own, else the one from the wheel.
 
-NEEDED: Final = ("--bind-fd", "--size", "--info-fd", "--seccomp")
+NEEDED: Final = ("--bind-fd", "--size", "--json-status-fd", "--seccomp")
 
 PROBE_SECONDS: Final = 10.0
 
@@ -141,12 +141,21 @@ class Namespace:
                 *places.arguments(pinned),
                 *_READ_ONLY,
                 *("--chdir", str(asked.cwd)),
-                *("--seccomp", str(filter_fd), "--info-fd", str(tell), "--"),
+                *("--seccomp", str(filter_fd), "--json-status-fd", str(tell), "--"),
                 *limited(asked.argv, self.limits.processes),
             )
             fds = (filter_fd, tell, *(each.fd for each in pinned))
             env = {name: value for name, value in asked.env.items() if name != "TMPDIR"}
-            yield Launch(argv, env, fds, first.started, first.end, guarded=False, notes=notes)
+            yield Launch(
+                argv,
+                env,
+                fds,
+                first.started,
+                first.end,
+                first.was_set_up,
+                guarded=False,
+                notes=notes,
+            )
 
 
 class _First:
@@ -155,16 +164,16 @@ class _First:
     def __init__(self, told: int, tell: int) -> None:
         self._told, self._tell = told, tell
         self._first: int | None = None
+        self._status = b""
 
     def started(self, _: int) -> None:
         """Learn which process it is; bubblewrap that fails says none."""
         os.close(self._tell)
         self._tell = -1
-        said = b""
-        while turns_readable(self._told, START_SECONDS) and (part := os.read(self._told, 4096)):
-            said += part
+        while b"\n" not in self._status and self._read(START_SECONDS):
+            continue
         with suppress(ValueError, KeyError, OSError):
-            self._first = os.pidfd_open(json.loads(said)["child-pid"])
+            self._first = os.pidfd_open(json.loads(self._status.partition(b"\n")[0])["child-pid"])
 
     def end(self) -> None:
         """Kill it and wait until the system has ended all others there."""
@@ -173,9 +182,20 @@ class _First:
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
             turns_readable(self._first, START_SECONDS)
 
+    def was_set_up(self) -> bool:
+        """Whether the command itself was started: only of such a one bubblewrap tells the end."""
+        while self._read(0):
+            continue
+        return b'"exit-code"' in self._status
+
     def close(self) -> None:
         """Let go of the descriptors."""
         for fd in (self._told, self._tell, self._first):
             if fd is not None and fd >= 0:
                 os.close(fd)
         self._first = None
+
+    def _read(self, seconds: float) -> bool:
+        part = os.read(self._told, 4096) if turns_readable(self._told, seconds) else b""
+        self._status += part
+        return bool(part)

@@ -49,8 +49,9 @@ class Packing:
         return digest
 
     def finish(self) -> None:
-        """Write what is waiting."""
-        self._hand_over()
+        """Write what is waiting; no thread is started where that is nothing."""
+        if self._batch:
+            self._hand_over()
         while self._packed:
             self._write_one()
 

@@ -103,7 +103,7 @@ async def test_without_the_best_the_next_is_taken_and_said() -> None:
 
 BUBBLEWRAP = """#!/bin/sh
 case "$1" in
---help) echo "--bind-fd --size --info-fd --seccomp";;
+--help) echo "--bind-fd --size --json-status-fd --seccomp";;
 --version) echo "bubblewrap 9.9";;
 *) %s;;
 esac

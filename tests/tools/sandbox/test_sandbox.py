@@ -55,6 +55,20 @@ async def test_a_command_tells_how_it_ended(level: Level, tmp_path: Path) -> Non
     assert (done.stopped_by, done.timed_out) == ("", False)
 
 
+async def test_a_sandbox_that_can_not_be_set_up_is_no_exit_code_of_the_command(
+    tmp_path: Path,
+) -> None:
+    """Bubblewrap ends with 1 then, as red tests do: that must never be taken for these."""
+    for name in ("workspace", "hidden"):
+        (tmp_path / name).mkdir()
+    run = sandbox_at("namespace").run
+    with pytest.raises(CommandRefused, match="could not be set up, and nothing was run: bwrap: "):
+        await run("touch ran", workspace=tmp_path / "workspace", cwd=tmp_path / "hidden", timeout=9)
+    own = await run("touch ran; exit 1", workspace=tmp_path / "workspace", timeout=9)
+
+    assert own.exit_code == 1
+
+
 @pytest.mark.parametrize("level", LEVELS)
 async def test_a_command_runs_where_it_was_asked_to(level: Level, tmp_path: Path) -> None:
     """In the workspace, or beneath it; arguments arrive as they are."""
