@@ -18,8 +18,8 @@ ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _SHARED_NUMBERS: Final = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
-    "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
-    "open_tree_attr": 467,
+    "clone3": 435, "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
+    "fchmodat2": 452, "open_tree_attr": 467,
 }  # fmt: skip
 """Since Linux 5.1 a new call has the same number everywhere."""
 
@@ -35,6 +35,8 @@ _X86_64: Final = {
     "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66,
     "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
     "mq_open": 240, "mq_unlink": 241, "setsockopt": 54,
+    "open": 2, "creat": 85, "chmod": 90, "fchmod": 91, "mknod": 133, "openat": 257, "mknodat": 259,
+    "fchmodat": 268,
 }  # fmt: skip
 
 _AARCH64: Final = {
@@ -49,6 +51,7 @@ _AARCH64: Final = {
     "shmget": 194, "shmctl": 195, "shmat": 196, "semget": 190, "semctl": 191, "semtimedop": 192,
     "semop": 193, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189,
     "mq_open": 180, "mq_unlink": 181, "setsockopt": 208,
+    "mknodat": 33, "fchmod": 52, "fchmodat": 53, "openat": 56,
 }  # fmt: skip
 
 NUMBERS: Final = {"x86_64": _X86_64 | _SHARED_NUMBERS, "aarch64": _AARCH64 | _SHARED_NUMBERS}
@@ -124,7 +127,21 @@ class Ignore:
     errno: int = 0
 
 
-Rule = Deny | DenyFlags | DenyOthers | DenyValue | DenyLarge | Ignore
+@dataclass(frozen=True, slots=True)
+class DenyBoth:
+    """A call that fails if its argument has a bit of ``mask``, and the one at ``with_`` of another.
+
+    That is for modes, which say nothing where no file is made.
+    """
+
+    call: str
+    argument: int
+    mask: int
+    errno: int
+    with_: tuple[int, int]
+
+
+Rule = Deny | DenyFlags | DenyBoth | DenyOthers | DenyValue | DenyLarge | Ignore
 
 
 def assembled(rules: Iterable[Rule], architecture: int, numbers: Mapping[str, int]) -> bytes:
@@ -156,8 +173,14 @@ def _one(rule: Rule, number: int) -> list[Instruction]:
     return [(EQUAL, 0, len(inside), number), *inside]
 
 
-def _test(rule: DenyFlags | DenyOthers | DenyValue | DenyLarge | Ignore) -> list[Instruction]:
+def _test(
+    rule: DenyFlags | DenyBoth | DenyOthers | DenyValue | DenyLarge | Ignore,
+) -> list[Instruction]:
     """Jump over the failure that follows when the argument is harmless."""
+    if isinstance(rule, DenyBoth):
+        other, mask = rule.with_
+        last = [_half(rule.argument, 0), (ANY_OF, 0, 1, rule.mask)]
+        return [_half(other, 0), (ANY_OF, 0, 3, mask), *last]
     if isinstance(rule, Ignore):
         left = [(2 * (len(rule.values) - at) - 1, at) for at in range(len(rule.values))]
         return [
@@ -208,6 +231,9 @@ BUFFER_SIZES: Final = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF, and what privilege
 SHARED_SEGMENT: Final = 64 * 1024
 """Bytes: 4096 segments can be made, which no limit of memory sees while they are not attached."""
 
+SET_USER_ID: Final = 0o4000  # S_ISUID
+MAKES: Final = 0o100 | 0o20000000  # O_CREAT and the bit of O_TMPFILE's own, asm-generic/fcntl.h
+
 _NEVER: Final = (
     "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
     "mount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen",
@@ -218,8 +244,20 @@ _NEVER: Final = (
     "vhangup",
 )  # fmt: skip
 
+# A program that a command leaves in the workspace never runs with its owner's rights: those of the
+# person, or of root (SE-05). The bit that gives a group's stays: folders need it.
+_MODES: Final = (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2), ("creat", 1),
+                 ("mknod", 1), ("mknodat", 2))  # fmt: skip
+_NO_OWNERS_RIGHTS: Final[tuple[Rule, ...]] = (
+    *(DenyFlags(call, at, SET_USER_ID, EPERM) for call, at in _MODES),
+    DenyBoth("open", 2, SET_USER_ID, EPERM, (1, MAKES)),
+    DenyBoth("openat", 3, SET_USER_ID, EPERM, (2, MAKES)),
+    Deny("openat2", ENOSYS),  # its mode lies in memory; programs take openat then
+)
+
 _COMMON: Final[tuple[Rule, ...]] = (
     *(Deny(call, EPERM) for call in _NEVER),
+    *_NO_OWNERS_RIGHTS,
     *(Deny(f"io_uring_{part}", ENOSYS) for part in ("setup", "enter", "register")),
     Deny("memfd_create", ENOSYS),  # no limit of memory sees it; programs take a temporary file
     Deny("clone3", ENOSYS),  # its flags lie in memory, out of a filter's sight; libc uses clone

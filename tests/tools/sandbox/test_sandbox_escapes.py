@@ -5,6 +5,7 @@ import os
 import platform
 import secrets
 import signal
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ pytestmark = pytest.mark.parametrize("level", CONFINED)
 
 NUMBER = NUMBERS.get(platform.machine(), {})
 NEEDED = {"socket", "connect", "bind", "listen", "socketpair", "clone", "unshare", "ioctl"}
-NEEDED |= {"setsockopt"}
+NEEDED |= {"setsockopt", "open", "openat", "creat", "mknod", "mknodat"}
+NEEDED |= {name for name in NUMBER if "chmod" in name}
 NEEDED |= {name for name in NUMBER if name.startswith(("shm", "sem", "msg", "mq_"))}
 """Calls that are not denied as such, but for some of their arguments, or at one level only."""
 
@@ -157,6 +159,41 @@ print(json.dumps([said, sorted(map(int, os.listdir("/proc/self/fd")))]))
     assert rights[:4] == [0, 0, 0, 0]
     assert rights[4:] in ([0, 1, 2], [1, 2])
     assert files == [0, 1, 2, 3]  # the last is the list itself
+
+
+async def test_no_file_is_left_that_runs_with_its_owners_rights(
+    level: Level, tmp_path: Path
+) -> None:
+    """SE-05: whoever ran it would be the person, or root; other modes are a command's own."""
+    script = """
+numbers, (WRITE, CREATE, UNNAMED, HERE) = json.loads(sys.argv[1]), (1, 0o100, 0o20200000, -100)
+def call(name, *args):
+    if name in numbers:
+        libc.syscall(numbers[name], *args)
+for name in ("a", "b", "c", "d"):
+    open(name, "w").close()
+call("chmod", b"a", 0o4755)
+call("fchmod", os.open("b", WRITE), 0o6755)
+call("fchmodat", HERE, b"c", 0o4755, 0)
+call("fchmodat2", HERE, b"d", 0o4755, 0)
+call("open", b"e", WRITE | CREATE, 0o4755)
+call("openat", HERE, b"f", WRITE | CREATE, 0o4755)
+call("openat2", HERE, b"g", (ctypes.c_uint64 * 3)(WRITE | CREATE, 0o4755, 0), 24)
+call("creat", b"h", 0o4755)
+call("mknod", b"i", 0o104755, 0)
+call("mknodat", HERE, b"j", 0o104755, 0)
+fd = libc.syscall(numbers["openat"], HERE, b".", UNNAMED | 2, 0o4755)
+libc.linkat(HERE, b"/proc/self/fd/%d" % fd, HERE, b"k", 0x400)
+os.mkdir("folder")
+os.chmod("folder", 0o2775)  # what is made in it has its group
+os.close(os.open("a", WRITE, 0o4755))  # a mode that says nothing: there is nothing to make
+os.chmod("a", 0o1755)
+print(json.dumps(os.stat("folder").st_mode & 0o7777))
+"""
+    assert await within(level, tmp_path, script, json.dumps(NUMBER)) == 0o2775
+    modes = {name: (tmp_path / name).stat().st_mode for name in names(tmp_path)}
+    assert [name for name, mode in modes.items() if mode & stat.S_ISUID] == []
+    assert stat.S_IMODE(modes["a"]) == 0o1755
 
 
 async def test_secrets_are_out_of_reach(

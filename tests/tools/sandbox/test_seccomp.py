@@ -19,6 +19,7 @@ from daruma.tools.sandbox.seccomp import (
     NUMBERS,
     RETURN,
     Deny,
+    DenyBoth,
     DenyFlags,
     DenyLarge,
     DenyOthers,
@@ -34,7 +35,7 @@ SHARED_MEMORY = {
     "shmget", "shmat", "shmctl", "semget", "semctl", "semop", "semtimedop",
     "msgget", "msgctl", "msgsnd", "msgrcv", "mq_open", "mq_unlink",
 }  # fmt: skip
-CALLS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}
+CALLS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6, "g": 7}
 RULES = (
     Deny("a", 7),
     DenyFlags("b", 0, 0x30, 8),
@@ -42,6 +43,7 @@ RULES = (
     DenyValue("d", 2, 4, 10),
     DenyLarge("e", 1, 0x20, 12),
     Ignore("f", 1, (3, 4)),
+    DenyBoth("g", 2, 0x30, 13, (0, 0x11)),
     Deny("not there", 11),
 )
 
@@ -76,6 +78,7 @@ def meant(number: int, arguments: tuple[int, ...]) -> int:
         4: (third == 4, 10),
         5: (arguments[1] >= 0x20, 12),
         6: ((second, third) == (3, 4), 0),
+        7: (bool(third & 0x30 and first & 0x11), 13),
     }
     hit, errno = denied.get(number, (False, 0))
     return ERRNO | errno if hit else ALLOW
@@ -91,7 +94,10 @@ ARGUMENT = st.integers(0, 7) | st.sampled_from([0x10, 0x20, 0x40]) | st.integers
 @example(6, (0, 3, 4))
 @example(6, (0, 3, 3))
 @example(6, (0, 4, 4))
-@given(st.integers(0, 7) | st.integers(0, 2**32 - 1), st.tuples(ARGUMENT, ARGUMENT, ARGUMENT))
+@example(7, (1, 0, 0x20))
+@example(7, (2, 0, 0x20))
+@example(7, (1, 0, 0x40))
+@given(st.integers(0, 8) | st.integers(0, 2**32 - 1), st.tuples(ARGUMENT, ARGUMENT, ARGUMENT))
 def test_the_program_does_what_the_rules_mean(number: int, arguments: tuple[int, ...]) -> None:
     """Whatever the call and its arguments; a rule for an unknown call changes nothing."""
     program = assembled(RULES, ARCH, CALLS)
@@ -118,6 +124,7 @@ def refused(program: bytes, machine: str) -> Iterator[str]:
 def test_both_architectures_refuse_the_same(machine: str) -> None:
     """But for what only one of them has."""
     only = {"iopl", "ioperm", "kexec_file_load"}
+    modes = {"chmod", "fchmod", "fchmodat", "fchmodat2", "mknodat", "openat"}
     by_arguments = {
         "setsockopt",
         "ioctl",
@@ -128,7 +135,7 @@ def test_both_architectures_refuse_the_same(machine: str) -> None:
         "bind",
         "listen",
     }
-    by_arguments |= SHARED_MEMORY
+    by_arguments |= SHARED_MEMORY | modes
     program = namespace_filter(machine)
 
     assert set(refused(program, machine)) - only == set(NUMBERS["aarch64"]) - by_arguments - only
