@@ -176,34 +176,38 @@ def find_repositories(workspace: Path, most: int) -> Iterator[Path]:
 
     They are folders, or files that name one; the nearest come first.
     """
-    for at, names in _folders(workspace, Path(), most):
-        if names.keys() >= _BARE:
-            yield at
+    for at, names in _folders(workspace, "", most):
+        if "HEAD" in names and names.keys() >= _BARE:
+            yield Path(at)
         if ".git" in names:
-            yield at / ".git"
+            yield Path(at, ".git")
             if names[".git"]:
-                yield from _inner(workspace, at / ".git")
+                yield from _inner(workspace, at)
 
 
-def _inner(workspace: Path, git: Path) -> Iterator[Path]:
+def _inner(workspace: Path, at: str) -> Iterator[Path]:
     """Yield the repositories of submodules: they lie in that of the one around them."""
-    for at, names in _folders(workspace, git / "modules", LOOKED_AT):
+    for inner, names in _folders(workspace, f"{at}/.git/modules".lstrip("/"), LOOKED_AT):
         if names.keys() >= _BARE:
-            yield at
+            yield Path(inner)
 
 
-def _folders(workspace: Path, top: Path, most: int) -> Iterator[tuple[Path, dict[str, bool]]]:
-    """Yield folders, the nearest first, with what is in each and whether that is a folder."""
-    waiting = deque([top])
+def _folders(workspace: Path, top: str, most: int) -> Iterator[tuple[str, dict[str, bool]]]:
+    """Yield folders, the nearest first, with what is in each and whether that is a folder.
+
+    Paths are plain texts: this is done around each command, and a ``Path`` costs as much as a look.
+    """
+    waiting, lead = deque([top]), f"{workspace}/"
     while waiting and most:
         at, most = waiting.popleft(), most - 1
-        names = _names(workspace / at)
+        names = _names(lead + at)
         yield at, names
         folders = [name for name, folder in names.items() if folder]
-        waiting += [at / name for name in sorted(folders) if name not in _NOT_LOOKED_INTO]
+        before = f"{at}/" if at else ""
+        waiting += [before + name for name in sorted(folders) if name not in _NOT_LOOKED_INTO]
 
 
-def _names(folder: Path) -> dict[str, bool]:
+def _names(folder: str) -> dict[str, bool]:
     try:
         with os.scandir(folder) as entries:
             return {each.name: each.is_dir(follow_symlinks=False) for each in entries}
