@@ -22,8 +22,9 @@ from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sections import Evolution
 from daruma.tools.commands.command import command_environment
-from daruma.tools.commands.host_programs import find_in, find_program
+from daruma.tools.commands.host_programs import find_in, find_program, unsearched
 from daruma.tools.memory.memories import owner_of
+from daruma.tools.sandbox.mounts import shown_by_path
 from daruma.tools.sandbox.opening import open_sandbox
 from daruma.tools.sandbox.sandbox import REMEDY, SandboxUnavailable
 
@@ -65,7 +66,7 @@ class Finding:
 async def diagnose() -> list[Finding]:
     """Look at everything, whatever is missing."""
     kept = await _postgres()
-    return [_python(), *_packages(), *kept, *_models(), await _sandbox(), *_programs()]
+    return [_python(), *_packages(), *kept, *_models(), await _sandbox(), *_programs(), *_paths()]
 
 
 def _python() -> Finding:
@@ -165,6 +166,22 @@ def _programs() -> Iterator[Finding]:
         yield Finding(name, "ok" if found else "note", found or f"not found: {without}")
 
 
+def _paths() -> Iterator[Finding]:
+    """Name the places of ``PATH`` that tasks can write, and those that open a folder (SE-01)."""
+    for place in unsearched(Path.cwd()):
+        risk = "Daruma runs nothing from there, your shell does: take it out, or put it last"
+        yield Finding("PATH", "note", f"{place!r} can be written by tasks. {risk}")
+    env, here = _environment(Path.cwd()), Path.cwd()
+    for place in shown_by_path(env):
+        if not place.is_relative_to(here):
+            why = "for PATH names it or its bin: put programs where nothing else lies"
+            yield Finding("PATH", "note", f"commands can read {place}, {why}")
+
+
 def program_path(workspace: Path) -> str:
     """Return where commands in a workspace look for programs."""
-    return command_environment(os.environ, workspace, Path(sys.executable).parent)["PATH"]
+    return _environment(workspace)["PATH"]
+
+
+def _environment(workspace: Path) -> dict[str, str]:
+    return command_environment(os.environ, workspace, Path(sys.executable).parent)

@@ -43,6 +43,16 @@ def search_path(workspace: Path | None = None) -> list[str]:
     return [each for each in dict.fromkeys([*system, *beside]) if _is_safe(Path(each), here)]
 
 
+def unsearched(workspace: Path | None = None) -> list[str]:
+    """Return the places of ``PATH`` that are there, and where no program of the host is looked for.
+
+    A person's own shell does look there, and runs what a command has left.
+    """
+    searched = search_path(workspace)
+    given = dict.fromkeys(os.environ.get("PATH", os.defpath).split(os.pathsep))
+    return [each or "." for each in given if each not in searched and Path(each).is_dir()]
+
+
 def find_program(name: str, workspace: Path | None = None) -> str | None:
     """Return the whole path of a program that may be run outside of the sandbox, or None.
 

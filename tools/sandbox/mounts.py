@@ -85,6 +85,16 @@ def seen(env: Mapping[str, str]) -> Seen:
     return _seen(given, _homes(), own)
 
 
+def shown_by_path(env: Mapping[str, str]) -> list[Path]:
+    """Return the folders that commands can read for no other reason than that ``PATH`` names them.
+
+    Of those that lie in each other it is the outermost.
+    """
+    known = seen({name: value for name, value in env.items() if name != "PATH"}).shown
+    found = [each for each in seen(env).shown if not within(each, known)]
+    return [each for each in found if not within(each, {*found} - {each})]
+
+
 @lru_cache(maxsize=16)  # hundreds of looks at the disk, for an answer that hardly ever changes
 def _seen(
     given: tuple[tuple[str, str], ...], homes: tuple[Path, ...], own: tuple[Path, ...]

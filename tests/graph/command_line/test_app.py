@@ -187,6 +187,38 @@ def test_the_doctor_names_the_fallbacks(daruma: Daruma) -> None:
     ]
 
 
+PATHS = {
+    "the system's": ("/usr/bin", ""),
+    "the home folder's own programs": ("{home}/.local/bin", ""),
+    "a toolchain": ("{home}/.cargo/bin", ""),
+    "what is not there": ("{home}/gone/bin", ""),
+    "the current folder": (".", "'.' can be written by tasks"),
+    "an empty one": ("", "'.' can be written by tasks"),
+    "an environment of the workspace": ("{home}/work/.venv/bin", "can be written by tasks"),
+    "a folder of the home": ("{home}/mine/bin", "commands can read {home}/mine, for"),
+}
+
+
+@pytest.mark.parametrize("what", PATHS)
+def test_the_doctor_names_places_of_programs_that_are_risky(
+    what: str, daruma: Daruma, tmp_path: Path
+) -> None:
+    """SE-01, SE-05: what a task leaves there a shell runs; what lies in the home is shown."""
+    path, told = (text.format(home=tmp_path) for text in PATHS[what])
+    for name in (".local/bin", ".cargo/bin", "work/.venv/bin", "mine/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    daruma.chdir(tmp_path / "work")
+    daruma.setenv("HOME", str(tmp_path))
+    daruma.setenv("PATH", f"{path}:/usr/bin:/bin")
+
+    code, found = findings(daruma)
+
+    assert code == 0
+    assert found.get("PATH", {"state": "note"})["state"] == "note"
+    said = found.get("PATH", {"text": ""})["text"]
+    assert told in said if told else not said
+
+
 def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) -> None:
     """Without a database nothing can run: exit code 1, and the remedy in its line."""
     daruma.setenv("DARUMA_POSTGRES_URL", NOBODY)
