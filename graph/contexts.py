@@ -9,7 +9,7 @@ from typing import Any, Final
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
-from langgraph.errors import GraphInterrupt
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -53,7 +53,7 @@ from daruma.tools.calls.running import ExactCalls
 from daruma.tools.context import Context, not_handed_over
 from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
 from daruma.tools.team.templates import template_named
-from daruma.tools.text.secrets import masked, note_secrets
+from daruma.tools.text.secrets import mask_error, masked, note_secrets
 
 # --- Whether money can be counted: a budget of it needs the price of each model that may be asked.
 
@@ -225,9 +225,14 @@ class Contexts:
             if handing:
                 handing.waits()
             raise
-        except Exception as error:
-            error.args = masked(error.args)  # LangGraph stores what a node raised
+        except GraphBubbleUp as leaving:
+            leaving.args = masked(leaving.args)
             raise
+        except Exception as error:
+            stored = mask_error(error)  # LangGraph stores what a node raised (SE-08)
+            if stored is error:
+                raise
+            raise stored from None
         update = Update(**{**update, "drifted": found}) if found else update
         return self._exact.stored(context.thread_id, update)
 

@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,20 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, interrupt
 from psycopg import sql
+from pydantic import TypeAdapter, ValidationError
 from tests.daruma_command import Daruma
 from tests.openai_server import Fault, openai_server
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
 from tests.spans_seen import spans_seen
 
-from daruma.graph.build import build_graph
+from daruma.graph.build import build_graph, builder, strict
+from daruma.graph.contexts import Contexts
+from daruma.graph.run import Machine
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.sealing import inflated
 from daruma.state.errors import DamagedState
+from daruma.tools.calls.registry import Registry
 
 R = "a1B2c3D4e5F6" * 3
 
@@ -255,6 +259,104 @@ def test_a_provider_that_quotes_keys_is_not_quoted(monkeypatch: pytest.MonkeyPat
     assert "[key]" in run.result.output
     assert not nothing_of(run)
     assert "canary-openai" not in repr((run.events, [*run.graph.get_state_history(run.config)]))
+
+
+class Own(Exception):
+    """Says what it says in ways of its own."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__("own")
+        self.said = said
+
+    def __str__(self) -> str:
+        return self.said
+
+    def __repr__(self) -> str:
+        return f"Own({self.said!r})"
+
+
+def words() -> BaseException:
+    return RuntimeError(f"refused: {SAID}")
+
+
+def a_files_name() -> BaseException:
+    return OSError(2, "it is gone", f"/srv/{SAID}")
+
+
+def words_of_its_own() -> BaseException:
+    return Own(SAID)
+
+
+def a_cause() -> BaseException:
+    error = RuntimeError("the service said no")
+    error.__cause__ = ValueError(SAID)
+    return error
+
+
+def a_note() -> BaseException:
+    error = RuntimeError("the service said no")
+    error.add_note(SAID)
+    return error
+
+
+def validation() -> BaseException:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(list[int]).validate_python([CANARIES["github"], SAID])
+    return caught.value
+
+
+def a_key_at_a_cut() -> BaseException:
+    """Where a long text is cut, half of a key is one that nobody knows any more."""
+    error = RuntimeError("the service said no")
+    error.__cause__ = ValueError(f"ghp_{R * 20} " * 20)
+    return error
+
+
+class Faulty(Contexts):
+    """Contexts in which one node raises what nobody expected."""
+
+    def __init__(self, name: str, error: BaseException, *given: Any) -> None:
+        super().__init__(*given)
+        self.name, self.error = name, error
+
+    def bound(self, node: Any) -> Any:
+        async def planted(*_: Any) -> Any:
+            raise self.error
+
+        planted.__name__ = node.__name__
+        return super().bound(planted if node.__name__ == self.name else node)
+
+
+RAISED = {
+    words: "main",
+    a_files_name: "tool",
+    words_of_its_own: "tool",
+    a_cause: "finish",
+    a_note: "verify",
+    validation: "main",
+    a_key_at_a_cut: "main",
+}
+"""What is raised, and the node in which it is."""
+
+
+@pytest.mark.parametrize("raised", RAISED)
+def test_what_a_node_raises_leaves_no_key(
+    raised: Callable[[], BaseException], postgres_url: str, tmp_path: Path
+) -> None:
+    """The error handler keeps a failure of it, and LangGraph what was raised."""
+    given = settings(fallback_chain={"recovery": {"wait_seconds": 0}})
+    model = RecordingModel(script=[calls(call("leak", text=SAID)), say("Done.")])
+    contexts = Faulty(RAISED[raised], raised(), model, Registry([leak]), given)
+    with open_postgres(postgres_url) as postgres:
+        compiled = builder(contexts).compile(checkpointer=strict(postgres.checkpointer))
+        run = Run([], graph=Machine.of(compiled, given, contexts.check))
+        run.ask(workspace=str(tmp_path / "ws"))
+        assert run.result
+        assert not nothing_of(run)
+    stored = "\n".join(stored_in(postgres_url))
+    assert "[key]" in stored
+    assert not found_in(stored)
+    assert not [half for half in (R[:12], "canary-env", "ironment-7") if half in stored]
 
 
 def ask(text: str) -> str:

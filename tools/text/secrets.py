@@ -269,3 +269,32 @@ def _rebuilt(value: Any, live: Sequence[str]) -> Any:
 def _changes(given: dict[str, Any], live: Sequence[str]) -> dict[str, Any]:
     after = {name: _rebuilt(each, live) for name, each in given.items()}
     return {name: each for name, each in after.items() if each != given[name]}
+
+
+# --- Exceptions: a node's is stored as its ``repr``, and told with what lies behind it.
+
+
+def mask_error(error: Exception) -> Exception:
+    """Take the keys out of an exception and those behind it, and return it.
+
+    One that keeps its words out of reach, as pydantic's do, is stood in for by another.
+    """
+    for each in _with_those_behind(error):
+        each.args = masked(each.args)
+        each.__dict__.update(masked(each.__dict__))
+    said = repr(error)
+    if without_keys(said) == said:
+        return error
+    return RuntimeError(without_keys(said)).with_traceback(error.__traceback__)
+
+
+def _with_those_behind(error: BaseException) -> Iterator[BaseException]:
+    known, waiting = set[int](), [error]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in known:
+            known.add(id(each))
+            yield each
+            behind = (each.__cause__, each.__context__)
+            parts = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+            waiting += [*parts, *(other for other in behind if other)]
