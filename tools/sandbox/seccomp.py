@@ -19,7 +19,7 @@ _SHARED_NUMBERS: Final = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
     "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
-    "open_tree_attr": 467,
+    "memfd_secret": 447, "open_tree_attr": 467,
 }  # fmt: skip
 """Since Linux 5.1 a new call has the same number everywhere."""
 
@@ -34,7 +34,7 @@ _X86_64: Final = {
     "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, "memfd_create": 319,
     "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66,
     "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
-    "mq_open": 240, "mq_unlink": 241, "setsockopt": 54,
+    "mq_open": 240, "mq_unlink": 241, "setsockopt": 54, "prlimit64": 302,
 }  # fmt: skip
 
 _AARCH64: Final = {
@@ -48,7 +48,7 @@ _AARCH64: Final = {
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "memfd_create": 279,
     "shmget": 194, "shmctl": 195, "shmat": 196, "semget": 190, "semctl": 191, "semtimedop": 192,
     "semop": 193, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189,
-    "mq_open": 180, "mq_unlink": 181, "setsockopt": 208,
+    "mq_open": 180, "mq_unlink": 181, "setsockopt": 208, "prlimit64": 261,
 }  # fmt: skip
 
 NUMBERS: Final = {"x86_64": _X86_64 | _SHARED_NUMBERS, "aarch64": _AARCH64 | _SHARED_NUMBERS}
@@ -208,6 +208,9 @@ BUFFER_SIZES: Final = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF, and what privilege
 SHARED_SEGMENT: Final = 64 * 1024
 """Bytes: 4096 segments can be made, which no limit of memory sees while they are not attached."""
 
+SEMAPHORE_SET: Final = 33
+"""Semaphores of one set: 32,000 sets can be made, and no limit of memory sees any of them."""
+
 _NEVER: Final = (
     "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
     "mount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen",
@@ -222,7 +225,9 @@ _COMMON: Final[tuple[Rule, ...]] = (
     *(Deny(call, EPERM) for call in _NEVER),
     *(Deny(f"io_uring_{part}", ENOSYS) for part in ("setup", "enter", "register")),
     Deny("memfd_create", ENOSYS),  # no limit of memory sees it; programs take a temporary file
+    Deny("memfd_secret", ENOSYS),  # likewise
     Deny("clone3", ENOSYS),  # its flags lie in memory, out of a filter's sight; libc uses clone
+    DenyOthers("prlimit64", 0, (0,), EPERM),  # with another's limits its supervisor is disabled
     DenyFlags("clone", 0, NAMESPACES, EPERM),
     DenyFlags("unshare", 0, NAMESPACES | NEW_TIME, EPERM),
     *(Ignore("setsockopt", 1, (SOCKET_LEVEL, option)) for option in BUFFER_SIZES),
@@ -234,6 +239,8 @@ _NAMESPACE: Final[tuple[Rule, ...]] = (
     *_COMMON,
     DenyOthers("socket", 0, (UNIX, INET, INET6, NETLINK), EAFNOSUPPORT),
     DenyLarge("shmget", 1, SHARED_SEGMENT, ENOMEM),
+    DenyLarge("semget", 1, SEMAPHORE_SET, ENOMEM),
+    Deny("msgget", EACCES),  # half a gigabyte of messages, which no limit of memory sees
 )
 
 # A datagram socket can be sent anywhere, so that a pair of them would reach the host's sockets.
