@@ -245,14 +245,16 @@ def test_an_edit_with_a_key_in_it_is_refused(tmp_path: Path) -> None:
         graph.invoke(Command(resume={id_: given}), config)
 
 
-def test_a_provider_that_quotes_keys_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_quotes_keys_is_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the failure, its event, and what LangGraph keeps of it."""
     monkeypatch.setenv("OPENAI_API_KEY", "canary-openai")
     with openai_server([Fault(400, {"error": {"message": f"canary-openai {SAID}"}})] * 9) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         given = settings(fallback_chain={"recovery": {"wait_seconds": 0}})
         run = Run({}, graph=build_graph("openai:m", (), given, checkpointer=memory()))
-        run.ask()
+        run.ask(workspace=str(tmp_path / "ws"))
 
     assert server.requests
     assert run.result.status == "failed"

@@ -1,10 +1,11 @@
 """JSON schemas of tools: what one takes, checked, tightened, and in few bytes for a model."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -58,6 +59,7 @@ class SchemaCheck:
             return None
         from jsonschema.exceptions import best_match
 
+        _followed[0] = 0
         try:
             problem = best_match(self._validator.iter_errors(value))
         except Exception as error:
@@ -79,9 +81,11 @@ class SchemaCheck:
 
     @cached_property
     def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator  # 36 ms: not before something runs
+        from referencing.jsonschema import EMPTY_REGISTRY  # 36 ms: not before something runs
 
-        return Draft202012Validator(self._schema)
+        if not all(map(_is_quick, _patterns_of_keys(self._schema))):
+            raise SchemaUnreadable
+        return _bounded_validator()(self._schema, registry=EMPTY_REGISTRY)
 
     @cached_property
     def _plain(self) -> "_Plain | None":
@@ -92,6 +96,81 @@ class SchemaCheck:
         if not isinstance(known, Mapping) or not isinstance(required, list):
             return None
         return _Plain({key: _types(each) for key, each in known.items()}, frozenset(required))
+
+
+# --- Checking in bounded time (SE-07), by what stands in the schema alone: it may be a stranger's.
+
+MOST_REFERENCES: Final = 10_000
+"""References that one check follows: a few that name each other twice would not end."""
+
+MOST_COMPARED: Final = 200
+"""Values of a list that are compared with each other."""
+
+MOST_STEPS: Final = 10_000_000
+"""Steps that a search for a pattern may take; one that may take more is left to the tool."""
+
+_LONGEST_PATTERN: Final = 1_000
+_SINGLE: Final = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
+_followed = [0]
+
+
+@cache
+def _bounded_validator() -> Any:
+    """Return what checks as the standard says, but looks nothing up and takes no endless time."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    usual = Draft202012Validator.VALIDATORS
+
+    def reference(keyword: str) -> Any:
+        def follow(validator: Any, named: Any, value: Any, schema: Any) -> Iterator[Any]:
+            _followed[0] += 1
+            if _followed[0] > MOST_REFERENCES:
+                raise SchemaUnreadable
+            yield from usual[keyword](validator, named, value, schema) or ()
+
+        return follow
+
+    def pattern(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(value, str) and _is_quick(wanted, len(value)):
+            yield from usual["pattern"](validator, wanted, value, schema) or ()
+
+    def unique(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(value, list) and len(value) <= MOST_COMPARED:
+            yield from usual["uniqueItems"](validator, wanted, value, schema) or ()
+
+    references = {keyword: reference(keyword) for keyword in ("$ref", "$dynamicRef")}
+    return extend(Draft202012Validator, {**references, "pattern": pattern, "uniqueItems": unique})
+
+
+def _is_quick(pattern: str, length: int = 100) -> bool:
+    """Whether to look for a pattern in a text of that length takes few steps at the worst.
+
+    Each part that repeats may try all of the text, each choice two ways; a group that repeats may
+    take for ever.
+
+    >>> _is_quick("^[a-z]+$"), _is_quick("^(a+)+$")
+    (True, False)
+    """
+    if len(pattern) > _LONGEST_PATTERN:
+        return False
+    plain = _SINGLE.sub("x", pattern)
+    repeats = len(re.findall(r"[*+{]", re.sub(r"\{\d+\}", "", plain)))
+    choices = len(re.findall(r"(?<!\()\?|\|", plain))
+    steps = max(length, 2) ** (repeats + 1) * 2**choices
+    return steps <= MOST_STEPS and not re.search(r"\)[*+{]", plain)
+
+
+def _patterns_of_keys(schema: Any) -> Iterator[str]:
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            named = each.get("patternProperties")
+            yield from named if isinstance(named, Mapping) else ()
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
 
 
 def _types(schema: Any) -> frozenset[type]:

@@ -123,7 +123,6 @@ def turns_readable(fd: int, seconds: float) -> bool:
 # --- What a command and all its children use at the moment, as the system counts it.
 
 _PROC: Final = Path("/proc")
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +176,24 @@ def _process(pid: int) -> Process | None:
 
 
 def _resident(pid: int) -> int:
-    with suppress(OSError, ValueError, IndexError):
-        return int((_PROC / str(pid) / "statm").read_bytes().split()[1]) * _PAGE
-    return 0
+    return _counted(pid, "status", b"VmRSS:") + _page_tables(pid)
 
 
 def _proportional(pid: int) -> int:
+    shared = _counted(pid, "smaps_rollup", b"Pss:")
+    return shared + _page_tables(pid) if shared else _resident(pid)
+
+
+def _page_tables(pid: int) -> int:
+    """Return what maps memory: pages that were only read take none themselves (SE-09)."""
+    return _counted(pid, "status", b"VmPTE:")
+
+
+def _counted(pid: int, file: str, name: bytes) -> int:
     with suppress(OSError, ValueError, IndexError):
-        lines = (_PROC / str(pid) / "smaps_rollup").read_bytes().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
-    return _resident(pid)
+        lines = (_PROC / str(pid) / file).read_bytes().splitlines()
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+    return 0
 
 
 # --- A command with all its children, to be ended together, also when this process is killed.

@@ -19,7 +19,7 @@ _SHARED_NUMBERS: Final = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
     "clone3": 435, "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443,
-    "fchmodat2": 452, "open_tree_attr": 467,
+    "memfd_secret": 447, "fchmodat2": 452, "open_tree_attr": 467,
 }  # fmt: skip
 """Since Linux 5.1 a new call has the same number everywhere."""
 
@@ -34,7 +34,7 @@ _X86_64: Final = {
     "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, "memfd_create": 319,
     "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66,
     "semtimedop": 220, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71,
-    "mq_open": 240, "mq_unlink": 241, "setsockopt": 54,
+    "mq_open": 240, "mq_unlink": 241, "setsockopt": 54, "prlimit64": 302,
     "open": 2, "creat": 85, "chmod": 90, "fchmod": 91, "mknod": 133, "openat": 257, "mknodat": 259,
     "fchmodat": 268,
 }  # fmt: skip
@@ -50,7 +50,7 @@ _AARCH64: Final = {
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "memfd_create": 279,
     "shmget": 194, "shmctl": 195, "shmat": 196, "semget": 190, "semctl": 191, "semtimedop": 192,
     "semop": 193, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189,
-    "mq_open": 180, "mq_unlink": 181, "setsockopt": 208,
+    "mq_open": 180, "mq_unlink": 181, "setsockopt": 208, "prlimit64": 261,
     "mknodat": 33, "fchmod": 52, "fchmodat": 53, "openat": 56,
 }  # fmt: skip
 
@@ -234,6 +234,9 @@ SHARED_SEGMENT: Final = 64 * 1024
 SET_USER_ID: Final = 0o4000  # S_ISUID
 MAKES: Final = 0o100 | 0o20000000  # O_CREAT and the bit of O_TMPFILE's own, asm-generic/fcntl.h
 
+SEMAPHORE_SET: Final = 33
+"""Semaphores of one set: 32,000 sets can be made, and no limit of memory sees any of them."""
+
 _NEVER: Final = (
     "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
     "mount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen",
@@ -260,7 +263,9 @@ _COMMON: Final[tuple[Rule, ...]] = (
     *_NO_OWNERS_RIGHTS,
     *(Deny(f"io_uring_{part}", ENOSYS) for part in ("setup", "enter", "register")),
     Deny("memfd_create", ENOSYS),  # no limit of memory sees it; programs take a temporary file
+    Deny("memfd_secret", ENOSYS),  # likewise
     Deny("clone3", ENOSYS),  # its flags lie in memory, out of a filter's sight; libc uses clone
+    DenyOthers("prlimit64", 0, (0,), EPERM),  # with another's limits its supervisor is disabled
     DenyFlags("clone", 0, NAMESPACES, EPERM),
     DenyFlags("unshare", 0, NAMESPACES | NEW_TIME, EPERM),
     *(Ignore("setsockopt", 1, (SOCKET_LEVEL, option)) for option in BUFFER_SIZES),
@@ -272,6 +277,8 @@ _NAMESPACE: Final[tuple[Rule, ...]] = (
     *_COMMON,
     DenyOthers("socket", 0, (UNIX, INET, INET6, NETLINK), EAFNOSUPPORT),
     DenyLarge("shmget", 1, SHARED_SEGMENT, ENOMEM),
+    DenyLarge("semget", 1, SEMAPHORE_SET, ENOMEM),
+    Deny("msgget", EACCES),  # half a gigabyte of messages, which no limit of memory sees
 )
 
 # A datagram socket can be sent anywhere, so that a pair of them would reach the host's sockets.

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, Optional
 
 import pytest
@@ -114,6 +115,64 @@ def test_a_schema_that_can_not_be_read_is_told_apart(schema: dict[str, Any]) -> 
 # --- A schema in few bytes is valid text and of use.
 
 EVENT = TOOLS["create_event"].parameters
+
+
+DOUBLING: dict[str, Any] = {
+    f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)
+}
+HANGING: dict[str, tuple[dict[str, Any], Any]] = {
+    "a group that repeats": ({"pattern": "^(a+)+$"}, "a" * 5_000 + "!"),
+    "choices that repeat": ({"pattern": "^(?:a|a){60}b$"}, "a" * 60),
+    "choices": ({"pattern": "a?" * 60 + "a" * 60}, "a" * 60),
+    "two that repeat": ({"pattern": r"\s+\s+\s+$"}, " " * 50_000 + "x"),
+    "names of keys": (
+        {"patternProperties": {"^(a+)+$": True}, "unevaluatedProperties": False},
+        {"a" * 5_000 + "!": 1},
+    ),
+    "values to compare": ({"uniqueItems": True}, [{"a": n} for n in range(100_000)]),
+    "references that double": (
+        {"$ref": "#/$defs/d0", "$defs": DOUBLING | {"d40": {"type": "string"}}},
+        1,
+    ),
+    "references to each other": (
+        {"$ref": "#/$defs/a", "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}},
+        json.loads("[" * 500 + "]" * 500),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HANGING)
+def test_no_schema_takes_endless_time(name: str) -> None:
+    """SE-07: an MCP server writes the schema, a model the value; what is not checked, fits."""
+    schema, value = HANGING[name]
+    try:
+        assert SchemaCheck(schema).problem_of(value) is None
+    except SchemaUnreadable:
+        assert "references" in name or "keys" in name
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "fits"),
+    [
+        (r"^\d{4}-\d{2}-\d{2}$", "2026-01-02", True),
+        (r"^\d{4}-\d{2}-\d{2}$", "tomorrow", False),
+        (r"^[^@\s]+@[^@\s]+$", "me@example.org", True),
+        (r"^[^@\s]+@[^@\s]+$", "me", False),
+        (r"^(?:https?|ftp)://", "gopher://x", False),
+    ],
+)
+def test_usual_patterns_are_checked(pattern: str, value: str, fits: bool) -> None:
+    """Of texts of a usual length."""
+    assert (SchemaCheck({"pattern": pattern}).problem_of(value) is None) == fits
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_no_schema_is_looked_up_elsewhere(keyword: str, tmp_path: Path) -> None:
+    """A server would have us ask addresses that only we reach, and read files."""
+    (tmp_path / "other.json").write_text('{"type": "string"}')
+    for at in ((tmp_path / "other.json").as_uri(), "http://127.0.0.1:9/other.json"):
+        with pytest.raises(SchemaUnreadable):
+            SchemaCheck({"properties": {"a": {keyword: at}}}).problem_of({"a": 1})
 
 
 def test_a_small_schema_stays_whole() -> None:

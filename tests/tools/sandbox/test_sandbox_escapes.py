@@ -20,7 +20,7 @@ pytestmark = pytest.mark.parametrize("level", CONFINED)
 
 NUMBER = NUMBERS.get(platform.machine(), {})
 NEEDED = {"socket", "connect", "bind", "listen", "socketpair", "clone", "unshare", "ioctl"}
-NEEDED |= {"setsockopt", "open", "openat", "creat", "mknod", "mknodat"}
+NEEDED |= {"setsockopt", "prlimit64", "open", "openat", "creat", "mknod", "mknodat"}
 NEEDED |= {name for name in NUMBER if "chmod" in name}
 NEEDED |= {name for name in NUMBER if name.startswith(("shm", "sem", "msg", "mq_"))}
 """Calls that are not denied as such, but for some of their arguments, or at one level only."""
@@ -69,14 +69,34 @@ print(json.dumps(said))
 
 
 async def test_memory_is_not_had_where_no_limit_sees_it(level: Level, tmp_path: Path) -> None:
-    """Neither as a file without a name nor as a large shared segment (SA-01)."""
+    """Neither as a file without a name nor as large shared segments, semaphores, messages."""
     script = """
 libc.syscall.restype = ctypes.c_long
-said = [libc.syscall(int(sys.argv[1]), b"x", 0)]
+said = [libc.syscall(int(sys.argv[1]), b"x", 0), libc.syscall(int(sys.argv[2]), 0)]
 said += [libc.shmget(0, ctypes.c_size_t(size), 0o1600) for size in (1 << 16, 1 << 32, 1 << 40)]
+said += [libc.semget(0, 32_000, 0o1600), libc.msgget(0, 0o1600)]
 print(json.dumps(said))
 """
-    assert await within(level, tmp_path, script, NUMBER["memfd_create"]) == [-1] * 4
+    numbers = NUMBER["memfd_create"], NUMBER["memfd_secret"]
+    assert await within(level, tmp_path, script, *numbers) == [-1] * 7
+
+
+async def test_the_limits_of_other_processes_stay(level: Level, tmp_path: Path) -> None:
+    """SE-05: one that may open no file any more can not end what the command leaves behind."""
+    script = """
+import resource
+said = []
+for pid in (os.getppid(), int(sys.argv[1])):
+    try:
+        said.append(resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, 0)))
+    except OSError as error:
+        said.append(errno.errorcode[error.errno])
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+print(json.dumps([said, resource.prlimit(0, resource.RLIMIT_NOFILE)]))
+"""
+    said = await within(level, tmp_path, script, os.getpid())
+
+    assert said == [["EPERM", "EPERM"], [20, 20]]
 
 
 def keys_of_the_host() -> set[int]:
