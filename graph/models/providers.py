@@ -174,6 +174,19 @@ def misspelt(*variables: str) -> str:
     return f" ({close[0]} is: was it meant?)" if close else ""
 
 
+def keys_set(model: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the variables that may hold the key of a model, and those of them that are set."""
+    provider = PROVIDERS.get(model.partition(":")[0])
+    keys = provider.keys if provider else ()
+    return keys, tuple(each for each in keys if os.environ.get(each))
+
+
+def key_hint(model: str) -> str:
+    """Return what to do about a model's key that is refused; empty where that is not known."""
+    keys, found = keys_set(model)
+    return f"; check {found[0]}" if found else f"; set {keys[0]}" if keys else ""
+
+
 # --- Making a model of any provider from its name and its options.
 
 _TAKEN: Final = (

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import openai
 import pytest
 from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
 from tests.graph.models.loop_bound_model import LoopBoundModel
 from tests.openai_answers import Reply
 from tests.openai_server import OpenAIServer, openai_server
+from tests.parts import settings
 
 from daruma import ClientPerLoop, Settings, build_graph
 from daruma.graph.run import Machine
@@ -151,3 +153,22 @@ def test_the_model_that_is_passed_in_stays_as_it_is(server: OpenAIServer) -> Non
     assert asyncio.run(both()) == DONE
     assert model.root_async_client is own
     assert model.max_retries is None
+
+
+def test_an_http_client_of_one_loop_is_named_with_what_to_do(server: OpenAIServer) -> None:
+    """One that was chosen is kept: its proxy or its certificates may be needed."""
+    own = openai.DefaultAsyncHttpxClient(trust_env=False)
+    model: Any = ChatOpenAI(model="m", base_url=server.url, api_key=KEY, http_async_client=own)
+    requests = {"wait_seconds": 0.01, "per_call": 1}
+    graph = build_graph(model, settings=settings(llm={"requests": requests}))
+    given = {"messages": [("user", "hello")], "mode": "direct_chat"}
+
+    async def twice() -> None:
+        assert said(await graph.ainvoke(given)) == DONE
+
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        first.run(twice())
+        out = second.run(graph.ainvoke(given))
+
+        assert "http_async_client=daruma.ClientPerLoop()" in out["result"].output
+        first.run(own.aclose())
