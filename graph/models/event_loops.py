@@ -30,7 +30,7 @@ def on_any_loop(model: BaseChatModel) -> BaseChatModel:
     if "langchain_anthropic" in packages and (sdk := getattr(model, _SDK, None)):
         copy = model.model_copy()
         proxy = getattr(model, "anthropic_proxy", None)
-        copy.__dict__[_SDK] = with_client_per_loop(sdk, proxy)
+        copy.__dict__[_SDK] = with_client_per_loop(sdk, proxy)  # where it is made when first used
         return copy
     if any(each.startswith("langchain_") and each != "langchain_core" for each in packages):
         copy = model.model_copy()

@@ -134,6 +134,8 @@ _OTHER_LOOP: Final = (
     "the model's HTTP client belongs to another event loop: give it one that serves all,"
     " http_async_client=daruma.ClientPerLoop()"
 )
+_ASKED: Final = "/chat/completions"
+_NOT_THERE: Final = frozenset({None, 404, 405})
 _NO_VERSION: Final = "; does its address lack /v1?"
 
 
@@ -228,16 +230,21 @@ def _line_of(error: Exception, status: int | None, failure: ProviderFailure) -> 
         title = f"{title}, asks for a wait of {failure.wait:g} s"
     number = f"HTTP {status}" if status else ""
     where = " ".join(filter(None, (address, number)))
-    hint = _NO_VERSION if _lacks_version(url, status, failure.words) else ""
-    return ": ".join(filter(None, (where, title, failure.words))) + hint
+    said = ": ".join(filter(None, (where, title, failure.words)))
+    return said + (_address_hint(url, failure.words) if status in _NOT_THERE else "")
 
 
-def _lacks_version(url: str, status: int | None, words: str) -> bool:
-    """Whether a server of OpenAI's protocol knows no such address, and none with /v1 was asked."""
-    path = urlsplit(url).path.removesuffix("/chat/completions").rstrip("/")
-    is_asked = path != urlsplit(url).path.rstrip("/") or not path
-    unknown = status in {404, 405} or "unexpected endpoint" in words.lower()
-    return unknown and is_asked and not re.search(r"/v\d|/deployments/", path)
+def _address_hint(url: str, words: str) -> str:
+    """Say what is probably wrong with an address of OpenAI's protocol that a server does not know.
+
+    Some answer with status 200 there: the error is then one of the address that was set.
+    """
+    path = urlsplit(url).path.rstrip("/")
+    base = path.removesuffix(_ASKED)
+    if base.endswith(_ASKED):
+        return f"; the address that is set has to end before {_ASKED}"
+    of_openai = base != path or "unexpected endpoint" in words.lower()
+    return _NO_VERSION if of_openai and not re.search(r"/v\d|/deployments/", base) else ""
 
 
 # --- What is read off exceptions, by attributes that the clients of many providers have. Pure.

@@ -6,6 +6,7 @@ holds the table against LangChain's.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -134,6 +135,9 @@ def check_installed(provider: str) -> None:
 def check_key(provider: str, base_url: str | None) -> None:
     """Raise `ModelUnavailable` for a key that is not set; another address may do without one."""
     keys = PROVIDERS[provider].keys
+    for name in keys:
+        if not re.fullmatch(r"[!-~]*", os.environ.get(name, "")):  # no header could hold it
+            raise ModelUnavailable(f"{name} holds a blank or a line break: set the key alone")
     if not keys or base_url or any(os.environ.get(each) for each in (*keys, *_OTHER_KEYS)):
         return
     where = (
@@ -160,9 +164,8 @@ def openai_key(base_url: str | None) -> SecretStr:
     if os.environ.get("OPENAI_PROXY"):
         raise ModelUnavailable("OPENAI_PROXY is not supported: set HTTPS_PROXY in its place")
     own = base_url is None or f".{urlsplit(base_url).hostname}".endswith(".openai.com")
+    check_key("openai", None if own else base_url)
     key = os.environ.get("OPENAI_API_KEY")
-    if not key:
-        check_key("openai", None if own else base_url)
     return SecretStr(key or "no-key-needed")
 
 

@@ -186,8 +186,10 @@ def test_the_doctor_names_the_fallbacks(daruma: Daruma) -> None:
     assert [(each["state"], each["text"]) for each in said if each["name"] == "fallback"] == [
         (
             "ok",
-            "openai:spare at https://api.openai.com/v1/: not asked, "
-            "`daruma doctor --online` asks it",
+            (
+                "openai:spare at https://api.openai.com/v1/: not asked, "
+                "`daruma doctor --online` asks it"
+            ),
         ),
         ("missing", "cannot read the script /no/such: No such file or directory"),
     ]
@@ -236,6 +238,10 @@ def test_the_doctor_asks_the_model_if_told_to(daruma: Daruma, case: str) -> None
     [
         ("http://127.0.0.1:1/v1", "no connection to 127.0.0.1:1: connection refused; check the ad"),
         ("SERVER", "no such model or address: there is nothing at /chat/completions; does its ad"),
+        (
+            "SERVER/v1/chat/completions",
+            "the address that is set has to end before /chat/completions",
+        ),
     ],
 )
 def test_the_doctor_tells_of_a_wrong_address(daruma: Daruma, url: str, expected: str) -> None:

@@ -13,7 +13,7 @@ from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
 from tests.graph.models.loop_bound_model import LoopBoundModel
 from tests.openai_answers import Reply
-from tests.openai_server import OpenAIServer, openai_server
+from tests.openai_server import Fault, OpenAIServer, openai_server
 from tests.parts import settings
 
 from daruma import ClientPerLoop, Settings, build_graph
@@ -153,6 +153,21 @@ def test_the_model_that_is_passed_in_stays_as_it_is(server: OpenAIServer) -> Non
     assert asyncio.run(both()) == DONE
     assert model.root_async_client is own
     assert model.max_retries is None
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_model_that_is_passed_in_repeats_nothing(kind: str) -> None:
+    """TL-17: one place counts requests, whatever the object was made with."""
+    requests = {"wait_seconds": 0.01, "per_model": 2}
+    with openai_server(lambda _: Fault(503)) as server:
+        model = OBJECTS[kind](server.url)
+        graph = build_graph(model, settings=settings(llm={"requests": requests}))
+        given = {"messages": [("user", "hello")], "mode": "direct_chat"}
+        out = graph.invoke(given)
+
+    assert out["result"].status == "failed"
+    assert len(server.requests) == 2
+    assert server.requests[0]["messages"] == server.requests[1]["messages"]
 
 
 def test_an_http_client_of_one_loop_is_named_with_what_to_do(server: OpenAIServer) -> None:

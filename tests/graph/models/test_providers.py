@@ -138,6 +138,21 @@ def test_a_variable_of_a_wrong_name_is_named(
     assert "the-secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["openai:x", "anthropic:x"])
+@pytest.mark.parametrize("key", ["sk-very-secret\n", "sk-very secret", "sk-véry-secret", "\tsk"])
+def test_a_key_that_no_request_could_hold_is_refused(
+    name: str, key: str, environment: pytest.MonkeyPatch
+) -> None:
+    """A client would say so in its own way, and quote it."""
+    variable = f"{name.partition(':')[0].upper()}_API_KEY"
+    environment.setenv(variable, key)
+
+    with pytest.raises(ModelUnavailable, match=f"{variable} holds a blank") as raised:
+        build_graph(name, settings=Settings())
+
+    assert "sk" not in str(raised.value)
+
+
 def test_another_provider_s_key_is_no_misspelling(environment: pytest.MonkeyPatch) -> None:
     """It is set for another model."""
     environment.setenv("XAI_API_KEY", "k")
