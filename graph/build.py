@@ -200,14 +200,15 @@ def build_graph(
 ) -> Machine:
     """Build the machine as a compiled LangGraph graph.
 
-    ``model`` is a chat model, ``"openai:NAME"`` or ``"scripted:FILE"``; None takes the settings'.
+    ``model`` is a chat model, ``"PROVIDER:NAME"`` as LangChain's ``init_chat_model`` has it (such
+    as ``"anthropic:NAME"``), or ``"scripted:FILE"``; None takes the settings'.
     ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` None
     reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what ``open_postgres`` yields, with
     its checkpointer and its store; a checkpointer and a store of one's own go in their place.
 
     Raises :class:`~daruma.state.settings.errors.SettingsError` for settings that can not be used,
-    :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none,
-    or a fallback that means nothing,
+    :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none, and for a name
+    that means nothing, or whose package or key is missing,
     :class:`~daruma.tools.calls.names.ToolNameConflictError` for names that could mean two tools,
     and
     its kin for tools that can not work as declared,

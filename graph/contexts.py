@@ -1,6 +1,5 @@
 """What nodes work with: live things under the run's settings, checked before they are used."""
 
-import os
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,18 +16,20 @@ from daruma.graph.asker import Asker
 from daruma.graph.errors import Node, Noting, Raised, run_node
 from daruma.graph.learning import HandingOver
 from daruma.graph.models.by_role import Models
-from daruma.graph.models.faults import ModelUnavailable, keys_of
+from daruma.graph.models.faults import keys_of
 from daruma.graph.models.names import (
+    SCRIPTED,
     address_of,
-    check_fallbacks,
     check_model,
-    follow_aliases,
+    check_name,
+    check_names,
+    full_name,
     is_listed,
-    meant_by,
     name_of,
     own_price,
     tokens_of,
 )
+from daruma.graph.models.providers import openai_url
 from daruma.graph.models.scripted import AnsweringModel
 from daruma.graph.scope import Carrying, CommonGround, FirstLook, Member, RunTurns
 from daruma.graph.storage.ledgers import (
@@ -46,7 +47,7 @@ from daruma.state.record import copied
 from daruma.state.savepoint import reduce_drifted
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.sections import LLM, Team
+from daruma.state.settings.sections import LLM, ModelOptions, Team
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs
 from daruma.tools.calls.running import ExactCalls
@@ -67,8 +68,8 @@ def check_prices(settings: Settings, main: BaseChatModel | str | None) -> None:
     """
     if settings.budgets.usd is None and settings.budgets.per_phase.usd is None:
         return
-    for where, model in _models(settings, main):
-        name = _unpriced(model, settings)
+    for where, model, options in _models(settings, main):
+        name = _unpriced(model, settings.llm, options)
         if name is not None:
             raise SettingsError(
                 f"budgets.usd: nobody knows the price of {name!r} ({where}): set llm.prices, e.g. "
@@ -78,27 +79,26 @@ def check_prices(settings: Settings, main: BaseChatModel | str | None) -> None:
 
 def _models(
     settings: Settings, main: BaseChatModel | str | None
-) -> Iterator[tuple[str, BaseChatModel | str]]:
-    llm = settings.llm
-    named: list[tuple[str, BaseChatModel | str | None]] = [
-        ("the main model", main),
-        ("llm.auxiliary_model", llm.auxiliary_model),
-        *(("llm.fallback_models", name) for name in llm.fallback_models),
+) -> Iterator[tuple[str, BaseChatModel | str, ModelOptions]]:
+    llm, options = settings.llm, settings.llm.options
+    named: list[tuple[str, BaseChatModel | str | None, ModelOptions]] = [
+        ("the main model", main, options.main),
+        ("llm.auxiliary_model", llm.auxiliary_model, options.auxiliary),
+        *(("llm.fallback_models", name, options.fallback) for name in llm.fallback_models),
     ]
     if settings.mode == "team_collab" or settings.team != Team():
         template = template_named(None, settings.team, settings.tools)
-        named += [(f"expert {each.name!r}", each.model) for each in template.experts]
-    yield from ((where, model) for where, model in named if model is not None)
+        named += [(f"expert {e.name!r}", e.model, ModelOptions()) for e in template.experts]
+    yield from ((where, model, given) for where, model, given in named if model is not None)
 
 
-def _unpriced(model: BaseChatModel | str, settings: Settings) -> str | None:
+def _unpriced(model: BaseChatModel | str, llm: LLM, options: ModelOptions) -> str | None:
     """Return the name to give a price to, None where there is one."""
-    llm = settings.llm
     if isinstance(model, str):
-        spec = follow_aliases(model, llm.model_aliases)
+        spec = full_name(model, llm.model_aliases)
         prefix, _, rest = spec.partition(":")
-        address = os.environ.get("OPENAI_BASE_URL") or OPENAI
-        known = prefix == "scripted" or own_price(spec, llm) or is_listed(rest, address)
+        address = (openai_url(options) or OPENAI) if prefix == "openai" else options.base_url
+        known = prefix == SCRIPTED or own_price(spec, llm) or is_listed(rest, address)
         return None if known else rest or spec
     shown = Models(model).name("main")
     if isinstance(model, AnsweringModel) or own_price(shown, llm):
@@ -114,18 +114,14 @@ def check_team(settings: Settings) -> None:
 
     One that a message names, ``@team:NAME``, is looked at when that message comes. Raises
     :class:`~daruma.tools.team.templates.TemplateRefused`, and
-    :class:`~daruma.graph.models.faults.ModelUnavailable` for an expert's model that means nothing.
+    :class:`~daruma.graph.models.faults.ModelUnavailable` for an expert's model of no use.
     """
     if settings.mode != "team_collab" and settings.team == Team():
         return
     template = template_named(None, settings.team, settings.tools)
     for expert in template.experts:
-        try:
-            if expert.model is not None:
-                meant_by(expert.model, settings.llm.model_aliases)
-        except ModelUnavailable as error:
-            where = f"team template {template.name!r}, model of expert {expert.name!r}"
-            raise ModelUnavailable(f"{where}: {error}") from error
+        where = f"team template {template.name!r}, model of expert {expert.name!r}: "
+        check_name(expert.model, settings.llm.model_aliases, ModelOptions(), where)
 
 
 # --- Giving nodes what they work with: the graph's own live things, under the run's settings.
@@ -171,15 +167,16 @@ class Contexts:
         """Check that a run's settings fit the tools and name models that could be made.
 
         Raises what the registry's ``check`` does,
-        :class:`~daruma.graph.models.faults.ModelUnavailable` for a fallback or an expert's model
-        that means nothing, and :class:`~daruma.tools.team.templates.TemplateRefused` for a team
+        :class:`~daruma.graph.models.faults.ModelUnavailable` for a name of a model that could not
+        be made (FA-09), and :class:`~daruma.tools.team.templates.TemplateRefused` for a team
         that can not be used. For money that nobody could count it raises
         :class:`~daruma.state.settings.errors.SettingsError`.
         """
         self._tools.check(settings.tools)
-        check_fallbacks(settings.llm)
+        main = self._main(settings.llm)
+        check_names(settings.llm, main)
         check_team(settings)
-        check_prices(settings, self._main(settings.llm))
+        check_prices(settings, main)
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
@@ -300,16 +297,7 @@ class Contexts:
             return asker
         key = llm.model_dump_json()
         if key not in self._askers:
-            main = self._main(llm)
-            models = Models(
-                main,
-                llm.auxiliary_model,
-                llm.model_aliases,
-                llm.fallback_models,
-                llm.requests,
-                pricing=llm,
-            )
-            self._askers.setdefault(key, Asker(models))
+            self._askers.setdefault(key, Asker(Models.of(llm, self._main(llm))))
         self._newest = llm, self._askers[key]
         return self._askers[key]
 

@@ -43,7 +43,7 @@ EN = Words(
             "Try another model.",
         ),
         "llm_failure": (
-            "Check the model's name, key and address with `daruma doctor`.",
+            "Check the model's name, key and address with `daruma doctor --online`.",
             "Try again later, or name other models in llm.fallback_models.",
         ),
         "internal_error": ("Report this with the output of `daruma show`.",),
@@ -87,21 +87,21 @@ EN = Words(
             "Add credit, or raise the limit at the provider, then `daruma retry`.",
             "Name other models in llm.fallback_models.",
         ),
-        "auth": ("Set the key (OPENAI_API_KEY) to one that the provider accepts for this model.",),
-        "not_found": (
-            "Check the model's name and address (llm.model, OPENAI_BASE_URL) with `daruma doctor`.",
+        "auth": (
+            "Set the model's key to one that its provider accepts: `daruma doctor --online`.",
         ),
+        "not_found": ("Check the model's name and address with `daruma doctor --online`.",),
         "tools_unsupported": (
             "Take a model that calls tools (llm.model), or name one in llm.fallback_models.",
         ),
         "connection": (
-            "Check the address (OPENAI_BASE_URL) and that a server runs there: `daruma doctor`.",
+            "Check the address, and that a server runs there: `daruma doctor --online`.",
             "Try again with `daruma retry`.",
         ),
     },
     refused=(
-        "Set OPENAI_API_KEY to a key that the provider accepts for this model.",
-        "Check the model's name and address (llm.model, OPENAI_BASE_URL) with `daruma doctor`.",
+        "Set the key to one that the provider accepts for this model.",
+        "Check the model's name and address with `daruma doctor --online`.",
         "If the request was too long: set llm.context_window_tokens, or show fewer tools.",
     ),
     ended="The task ended as {status}: {reason}",
@@ -121,7 +121,7 @@ ZH = Words(
         ),
         "loop_detected": ("把目标拆成更小的步骤，或说明该走哪条路。", "换一个模型再试。"),
         "llm_failure": (
-            "用 `daruma doctor` 检查模型名称、密钥和地址。",
+            "用 `daruma doctor --online` 检查模型名称、密钥和地址。",
             "稍后重试，或在 llm.fallback_models 中设置备用模型。",
         ),
         "internal_error": ("请附上 `daruma show` 的输出报告此问题。",),
@@ -165,19 +165,19 @@ ZH = Words(
             "充值或向服务商提高限额，然后运行 `daruma retry`。",
             "在 llm.fallback_models 中设置备用模型。",
         ),
-        "auth": ("把密钥（OPENAI_API_KEY）设为服务商对该模型接受的密钥。",),
-        "not_found": ("用 `daruma doctor` 检查模型的名称和地址（llm.model、OPENAI_BASE_URL）。",),
+        "auth": ("把密钥设为服务商对该模型接受的密钥：`daruma doctor --online`。",),
+        "not_found": ("用 `daruma doctor --online` 检查模型的名称和地址。",),
         "tools_unsupported": (
             "换用支持工具的模型（llm.model），或在 llm.fallback_models 中设置一个。",
         ),
         "connection": (
-            "检查地址（OPENAI_BASE_URL）以及服务器是否在运行：`daruma doctor`。",
+            "检查地址以及服务器是否在运行：`daruma doctor --online`。",
             "运行 `daruma retry` 重试。",
         ),
     },
     refused=(
-        "把 OPENAI_API_KEY 设为服务商对该模型接受的密钥。",
-        "用 `daruma doctor` 检查模型的名称和地址（llm.model、OPENAI_BASE_URL）。",
+        "把密钥设为服务商对该模型接受的密钥。",
+        "用 `daruma doctor --online` 检查模型的名称和地址。",
         "若请求过长：设置 llm.context_window_tokens，或减少展示的工具。",
     ),
     ended="任务以 {status} 结束：{reason}",

@@ -24,6 +24,7 @@ def as_openai(request: Json) -> dict[str, Any]:
     ]
     said = [each for message in request["messages"] for each in _messages(message)]
     asked = {"model": request["model"], "messages": [*head, *said]}
+    asked |= {"stream": True} if request.get("stream") else {}
     return asked | ({"tools": tools} if tools else {})
 
 
@@ -81,3 +82,22 @@ def as_anthropic(answer: Json) -> Json:
             "output_tokens": usage["completion_tokens"],
         },
     }
+
+
+def as_events(answer: Json) -> Iterator[tuple[str, Json]]:
+    """Yield an answer of Anthropic's API as the events of a stream, each with its name."""
+    yield "message_start", {"message": {**answer, "content": [], "stop_reason": None}}
+    for index, part in enumerate(answer["content"]):
+        whole = {k: v for k, v in part.items() if k not in ("text", "input")}
+        empty = {"text": ""} if part["type"] == "text" else {"input": {}}
+        yield "content_block_start", {"index": index, "content_block": whole | empty}
+        told = (
+            {"type": "text_delta", "text": part["text"]}
+            if part["type"] == "text"
+            else {"type": "input_json_delta", "partial_json": json.dumps(part["input"])}
+        )
+        yield "content_block_delta", {"index": index, "delta": told}
+        yield "content_block_stop", {"index": index}
+    ended = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
+    yield "message_delta", {"delta": ended, "usage": answer["usage"]}
+    yield "message_stop", {}

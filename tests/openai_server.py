@@ -1,6 +1,6 @@
 """A real HTTP server that speaks OpenAI's chat-completions protocol: strict, faulty on demand.
 
-It speaks Anthropic's too, as far as answers that are not streamed.
+It speaks Anthropic's too.
 """
 
 import json
@@ -14,7 +14,7 @@ from itertools import count
 from socket import SHUT_RDWR, socket
 from typing import Any, Literal
 
-from tests.anthropic_answers import as_anthropic, as_openai
+from tests.anthropic_answers import as_anthropic, as_events, as_openai
 from tests.openai_answers import Json, Reply, chunks, completion
 from tests.openai_rules import violations
 from typing_extensions import override
@@ -186,7 +186,11 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(answer, Fault):
             return self._fail(answer, request)
         if self.path == "/v1/messages":
-            return self._json(200, as_anthropic(completion(answer, request)))
+            message = as_anthropic(completion(answer, request))
+            if not request.get("stream"):
+                return self._json(200, message)
+            told = [(name, json.dumps({"type": name, **data})) for name, data in as_events(message)]
+            return self._named_events(told)
         if request.get("stream"):
             return self._events([json.dumps(chunk) for chunk in chunks(answer, request)])
         return self._json(200, completion(answer, request))
@@ -258,6 +262,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(200, _EVENT_STREAM)
         for event in (*events, "[DONE]"):
             self._event(event)
+        self._end()
+
+    def _named_events(self, events: Sequence[tuple[str, str]]) -> None:
+        self._head(200, _EVENT_STREAM)
+        for name, data in events:
+            self._chunk(f"event: {name}\ndata: {data}\n\n".encode())
         self._end()
 
     def _head(self, status: int, headers: Mapping[str, str]) -> None:

@@ -130,6 +130,9 @@ def _nobody() -> None:
 MOST_TOOL_THREADS: Final = 64
 """Blocking tools that run at once; more wait their turn. Those that compute share one core."""
 
+MOST_MODEL_THREADS: Final = 256
+"""Requests to models whose client blocks; they wait for a network."""
+
 LEFT_LIMIT: Final = 512
 """Tools that hang and were given up, beside those; from then on they keep others waiting."""
 
@@ -139,11 +142,11 @@ class NotStarted(asyncio.CancelledError):
 
 
 @cache
-def _tool_threads() -> DaemonThreads:
-    return DaemonThreads("daruma-tool", MOST_TOOL_THREADS, LEFT_LIMIT)
+def _daemons(name: str, limit: int) -> DaemonThreads:
+    return DaemonThreads(name, limit, LEFT_LIMIT)
 
 
-os.register_at_fork(after_in_child=_tool_threads.cache_clear)  # its threads stay behind
+os.register_at_fork(after_in_child=_daemons.cache_clear)  # its threads stay behind
 
 
 async def in_tool_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -152,8 +155,18 @@ async def in_tool_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
     A cancellation goes on at once; work that has begun is left to itself. Raises
     :class:`NotStarted`, which is a cancellation, if it had not.
     """
-    threads = _tool_threads()
-    future = threads.submit(partial(copy_context().run, work, *args, **kwargs))
+    threads = _daemons("daruma-tool", MOST_TOOL_THREADS)
+    return await _in(threads, partial(work, *args, **kwargs))
+
+
+async def in_model_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do the same on the threads of models whose client blocks: a tool may wait for a model."""
+    threads = _daemons("daruma-model", MOST_MODEL_THREADS)
+    return await _in(threads, partial(work, *args, **kwargs))
+
+
+async def _in(threads: DaemonThreads, work: Callable[[], T]) -> T:
+    future = threads.submit(partial(copy_context().run, work))
     ended = asyncio.get_running_loop().create_future()
     future.add_done_callback(partial(_wake, ended))
     try:

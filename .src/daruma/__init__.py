@@ -16,6 +16,7 @@ if Path(__file__).parent.parent.name == ".src":
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
     from daruma.graph.follow import server_sent, status_of
+    from daruma.graph.models.openai_client import ClientPerLoop
     from daruma.graph.models.scripted import ScriptedChatModel
     from daruma.graph.origins import ListedOrigins
     from daruma.graph.storage.postgres import aopen_postgres, open_postgres
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from daruma.state.settings.trust import UntrustedSettings
 
 __all__ = [
+    "ClientPerLoop",
     "ListedOrigins",
     "ScriptedChatModel",
     "Settings",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ClientPerLoop": "daruma.graph.models.openai_client",
     "ListedOrigins": "daruma.graph.origins",
     "ScriptedChatModel": "daruma.graph.models.scripted",
     "Settings": "daruma.state.settings",

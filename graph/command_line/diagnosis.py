@@ -3,30 +3,45 @@
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
+from daruma.graph.asker import Asker
 from daruma.graph.command_line.options import Learned
 from daruma.graph.command_line.pitfall_view import listing
-from daruma.graph.models.by_role import AUXILIARY, Models
+from daruma.graph.models.by_role import Models
 from daruma.graph.models.faults import ModelUnavailable
+from daruma.graph.models.names import address_of, full_name
+from daruma.graph.models.providers import keys_set, misspelt
+from daruma.graph.models.scripted import AnsweringModel
 from daruma.graph.storage.postgres import aopen_postgres
 from daruma.state.errors import StorageUnavailable
+from daruma.state.failure import ModelFailed, Reason
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.sections import Evolution
+from daruma.state.settings.sections import (
+    LLM,
+    Evolution,
+    ModelOptions,
+    Requests,
+    RoleOptions,
+)
 from daruma.tools.commands.command import command_environment
 from daruma.tools.commands.host_programs import find_in, find_program, unsearched
 from daruma.tools.memory.memories import owner_of
 from daruma.tools.sandbox.mounts import shown_by_path
 from daruma.tools.sandbox.opening import open_sandbox
 from daruma.tools.sandbox.sandbox import REMEDY, SandboxUnavailable
+from daruma.tools.text.secrets import without_keys
 
 # --- Whether a folder's tasks are learned from, on one line.
 
@@ -63,10 +78,22 @@ class Finding:
     text: str
 
 
-async def diagnose() -> list[Finding]:
-    """Look at everything, whatever is missing."""
-    kept = await _postgres()
-    return [_python(), *_packages(), *kept, *_models(), await _sandbox(), *_programs(), *_paths()]
+_QUESTION = "Reply with the word ok."
+_SECONDS = 30.0
+"""For the answer to it."""
+_ADVICE: Mapping[Reason, str] = {
+    "connection": "; check the address, and that a server runs there",
+    "not_found": "; check the model's name, and the address",
+    "quota": "; add credit, or raise the limit at the provider",
+}
+"""Where the provider's words do not say what to do."""
+
+
+async def diagnose(*, online: bool = False) -> list[Finding]:
+    """Look at everything, whatever is missing; ``online``, ask the models too."""
+    kept, models = await _postgres(), await _models(online=online)
+    own = (await _sandbox(), *_programs(), *_paths())
+    return [_python(), *_packages(), *kept, *models, *own]
 
 
 def _python() -> Finding:
@@ -104,45 +131,64 @@ async def _learning(store: BaseStore) -> list[Finding]:
     return [Finding("learning", state, await learning_text(store, given))]
 
 
-def _models() -> Iterator[Finding]:
+async def _models(*, online: bool) -> list[Finding]:
     try:
-        settings = Settings.load()
+        llm, options = (found := Settings.load().llm), found.options
     except SettingsError as error:
-        yield Finding("settings", "missing", str(error))
-        return
-    found = Path("daruma.yaml").is_file()
-    yield Finding("settings", "ok", str(Path("daruma.yaml").absolute()) if found else "defaults")
-    llm = settings.llm
-    models = Models(llm.model, llm.auxiliary_model, llm.model_aliases)
-    if llm.model is None:
-        yield Finding("model", "note", "none: --model, llm.model or DARUMA_LLM__MODEL names one")
-    for role, name in (("main", llm.model), (AUXILIARY, llm.auxiliary_model)):
-        if name is not None:
-            yield _model("model" if role == "main" else "auxiliary", role, models)
-    yield from (_fallback(name, models) for name in llm.fallback_models)
-    yield _key()
+        return [Finding("settings", "missing", str(error))]
+    named: list[tuple[str, str | None, ModelOptions]] = [("model", llm.model, options.main)]
+    if llm.auxiliary_model:
+        named.append(("auxiliary", llm.auxiliary_model, options.auxiliary))
+    named += [("fallback", name, options.fallback) for name in llm.fallback_models]
+    asked = (_model(*each, llm, online=online) for each in named)
+    return [_settings(), *await asyncio.gather(*asked), *_key(llm)]
 
 
-def _model(label: str, role: str, models: Models) -> Finding:
+def _settings() -> Finding:
+    file = Path("daruma.yaml")
+    return Finding("settings", "ok", str(file.absolute()) if file.is_file() else "defaults")
+
+
+async def _model(
+    label: str, name: str | None, options: ModelOptions, llm: LLM, *, online: bool
+) -> Finding:
+    """Make a model, and ask it one short question if that is wanted."""
+    if name is None:
+        return Finding(label, "note", "none: --model, llm.model or DARUMA_LLM__MODEL names one")
+    alone = {
+        "options": RoleOptions(main=options),
+        "auxiliary_model": None,
+        "fallback_models": (),
+        "requests": Requests(per_model=1, per_call=1, seconds=_SECONDS, total_seconds=_SECONDS),
+    }
+    models = Models.of(llm.model_copy(update=alone), name)
     try:
-        models.get(role)
-        return Finding(label, "ok", models.name(role))
+        model = await models.ready("main")
+        address = options.base_url or address_of(model)
+        full = models.name("main") + (f" at {without_keys(address)}" if address else "")
+        if isinstance(model, AnsweringModel):
+            return Finding(label, "ok", full)
+        if not online:
+            return Finding(label, "ok", f"{full}: not asked, `daruma doctor --online` asks it")
+        began = time.monotonic()
+        await Asker(models)("doctor", [HumanMessage(_QUESTION)], call=0, emit=lambda _: None)
+        return Finding(label, "ok", f"{full}: answered in {time.monotonic() - began:.1f} s")
     except ModelUnavailable as error:
         return Finding(label, "missing", str(error))
+    except ModelFailed as error:
+        advice = "" if str(error).endswith("?") else _ADVICE.get(error.reason, "")
+        return Finding(label, "missing", f"{error}{advice}")
 
 
-def _fallback(name: str, models: Models) -> Finding:
-    try:
-        Models(name, aliases=models.aliases).get("main")
-        return Finding("fallback", "ok", name)
-    except ModelUnavailable as error:  # runs do without it, as long as the others answer
-        return Finding("fallback", "note", str(error))
-
-
-def _key() -> Finding:
-    key = "is set" if os.environ.get("OPENAI_API_KEY") else "is not set"
-    address = " and OPENAI_BASE_URL is set" if os.environ.get("OPENAI_BASE_URL") else ""
-    return Finding("key", "ok" if key == "is set" else "note", f"OPENAI_API_KEY {key}{address}")
+def _key(llm: LLM) -> Iterator[Finding]:
+    with suppress(ModelUnavailable):  # said already
+        keys, found = keys_set(full_name(llm.model or "openai:NAME", llm.model_aliases))
+        address = " and OPENAI_BASE_URL is set" if os.environ.get("OPENAI_BASE_URL") else ""
+        address = address if "OPENAI_API_KEY" in keys else ""
+        if found:
+            yield Finding("key", "ok", f"{found[0]} is set{address}")
+        elif keys:
+            yield Finding("key", "note", f"{keys[0]} is not set{misspelt(*keys)}{address}")
 
 
 async def _sandbox() -> Finding:

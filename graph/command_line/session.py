@@ -11,7 +11,6 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from daruma.graph.build import build_graph
 from daruma.graph.command_line.options import no_such
 from daruma.graph.models.by_role import AUXILIARY, Models
-from daruma.graph.models.names import follow_aliases
 from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage.postgres import Postgres, aopen_postgres
@@ -66,10 +65,10 @@ def usable_model(name: str | None, settings: Settings) -> str:
     Raises :class:`~daruma.graph.models.faults.ModelUnavailable` before anything runs.
     """
     llm = settings.llm
-    models = Models(name or llm.model, llm.auxiliary_model, llm.model_aliases)
+    models = Models.of(llm, name or llm.model)
     models.get("main")
     models.get(AUXILIARY)
-    full = follow_aliases(models.name("main"), llm.model_aliases)
+    full = models.name("main")
     if full.startswith(_SCRIPTED):
         return _SCRIPTED + str(Path(full.removeprefix(_SCRIPTED)).absolute())
     return full
@@ -167,7 +166,8 @@ class Session:
     """A thread, and how to run it. ``reached`` turns true once there is something to go on with.
 
     A new request names the ``folder`` whose settings it runs under, and its ``workspace``; without
-    them, model and settings are those that the thread was started with. ``model`` wins over both.
+    them, settings are those that the thread was started with. The model is ``model``, else the one
+    that the thread ran with, else the settings'.
     ``start`` is an earlier checkpoint to go on from. ``person`` says that somebody is there to be
     asked.
     """
@@ -196,16 +196,18 @@ class Session:
             kept = await self.keepsake(postgres)
             settings, model = kept.settings(), self.model or kept.model
             settings = settings.with_a_person() if self.person else settings
-            here = Path(self.workspace or kept.folder)
-            tools = await mcp_tools(settings.tools.mcp_servers, here)
-            store = postgres.store_for(settings.llm)
-            graph = build_graph(model, tools, settings, postgres, store=store)
+            # Reading needs no model: a thread tells its result where no key is set.
+            graph = build_graph(settings=Settings(), persistence=postgres)
             snapshot = await graph.aget_state(self._config())
             going = start(snapshot)
             going = going or await self._replied(postgres, snapshot)
             going = going or await self._answered(graph, settings, automatic)
             if going:
                 kept = replace(kept, model=usable_model(model, settings))
+                here = Path(self.workspace or kept.folder)
+                tools = await mcp_tools(settings.tools.mcp_servers, here)
+                store = postgres.store_for(settings.llm)
+                graph = build_graph(model, tools, settings, postgres, store=store)
             if going and going.reopen:
                 config = self._config() | {"metadata": kept.metadata}
                 await graph.areopen(config, call=going.call)
@@ -217,15 +219,14 @@ class Session:
             return stop
 
     async def keepsake(self, postgres: Postgres) -> Keepsake:
-        """Return what the thread keeps, or what a new request begins with."""
+        """Return what the thread keeps; a new request has a folder of its own."""
         sound = postgres.checkpointer.expecting(refuse_misfits)
         found = await sound.aget_tuple(self._config())
         self.reached = found is not None
-        if self.folder:
-            return Keepsake(None, str(self.folder))
-        if found is None:
+        if found is None and not self.folder:
             raise no_such(self.thread, self.start)
-        return Keepsake.of(found.metadata)
+        kept = Keepsake.of(found.metadata if found else {})
+        return replace(kept, folder=str(self.folder)) if self.folder else kept
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
         config = self._config() | {"metadata": kept.metadata}

@@ -197,14 +197,20 @@ def _says_yes() -> bool:
 # --- ``daruma doctor``: what is there, what is missing, and what to do about it.
 
 
-def doctor(*, json: AsJson = False) -> None:
-    """Check what Daruma needs: Python, packages, database, model, programs."""
+def doctor(
+    *,
+    online: Annotated[
+        bool, typer.Option("--online", help="Ask each model one short question; it costs.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Check what Daruma needs: Python, packages, database, models, programs."""
     from rich.console import Console
 
     from daruma.graph.command_line.diagnosis import diagnose
     from daruma.graph.command_line.output import Line, Mark, Paper
 
-    findings = asyncio.run(diagnose())
+    findings = asyncio.run(diagnose(online=online))
     if json:
         rows = [{"name": f.name, "state": f.state, "text": f.text} for f in findings]
         typer.echo(json_format.dumps(rows))

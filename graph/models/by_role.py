@@ -1,19 +1,27 @@
 """Chat models by role, and models that embed, made when they are first needed."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from typing import Self
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from daruma.graph.models.faults import CIRCUITS, Circuits, ModelUnavailable
-from daruma.graph.models.names import follow_aliases, look_up, meant_by, usd_of
+from daruma.graph.models.names import (
+    SCRIPTED,
+    follow_aliases,
+    full_name,
+    look_up,
+    meant_by,
+    usd_of,
+)
+from daruma.graph.models.names import name_of as named_by
 from daruma.graph.models.openai_answers import as_ours
+from daruma.graph.models.providers import make_model, openai_key, openai_url
 from daruma.graph.models.scripted import AnsweringModel, ScriptedChatModel
 from daruma.state.record import changed
-from daruma.state.settings.sections import LLM, Requests
+from daruma.state.settings.sections import LLM, ModelOptions, Requests
 from daruma.state.usage import Usage
 from daruma.tools.threads import to_thread
 
@@ -41,13 +49,13 @@ def _openai_embeddings(name: str) -> Embeddings:
     import openai
     from langchain_openai import OpenAIEmbeddings
 
-    from daruma.graph.models.openai_client import CONNECT_SECONDS, ClientPerLoop, key_for
+    from daruma.graph.models.openai_client import CONNECT_SECONDS, ClientPerLoop
 
-    base_url = os.environ.get("OPENAI_BASE_URL") or None
+    base_url = openai_url(ModelOptions())
     return OpenAIEmbeddings(
         model=name,
         base_url=base_url,
-        api_key=key_for(base_url),
+        api_key=openai_key(base_url),
         timeout=openai.Timeout(_SECONDS, connect=CONNECT_SECONDS),
         max_retries=0,
         http_async_client=ClientPerLoop(),
@@ -68,30 +76,28 @@ AUXILIARY = "auxiliary"
 
 
 def resolve_model(
-    name: str, *, aliases: Mapping[str, str], requests: Requests | None = None
+    name: str,
+    *,
+    aliases: Mapping[str, str],
+    requests: Requests | None = None,
+    options: ModelOptions | None = None,
 ) -> BaseChatModel:
-    """Make the model that a name stands for: an alias, `openai:NAME` or `scripted:FILE`.
+    """Make the model that a name stands for: an alias, `PROVIDER:NAME`, a model's own name where
+    its provider can be inferred, or `scripted:FILE`.
 
     Raises `ModelUnavailable` for a name that means nothing, aliases that go in a circle, a missing
-    key or a script that cannot be read.
+    package or key, an option that the model's class does not take, or a script that cannot be read.
     """
-    prefix, _, rest = meant_by(name, aliases).partition(":")
-    return _MAKERS[prefix](rest, requests or Requests())
+    provider, _, rest = meant_by(name, aliases).partition(":")
+    requests, options = requests or Requests(), options or ModelOptions()
+    if provider == SCRIPTED:
+        return ScriptedChatModel.from_file(rest)
+    if provider != "openai":
+        return as_ours(make_model(provider, rest, requests, options))
 
-
-def _openai(name: str, requests: Requests) -> BaseChatModel:
     from daruma.graph.models.openai_client import openai_model
 
-    return openai_model(name, requests)
-
-
-def _scripted(path: str, _: Requests) -> BaseChatModel:
-    return ScriptedChatModel.from_file(path)
-
-
-_MAKERS: Mapping[str, Callable[[str, Requests], BaseChatModel]] = MappingProxyType(
-    {"openai": _openai, "scripted": _scripted}
-)
+    return openai_model(rest, requests, options)
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,21 @@ class Models:
     requests: Requests = field(default_factory=Requests)
     circuits: Circuits = field(default=CIRCUITS, repr=False, compare=False)
     pricing: LLM = field(default_factory=LLM)
-    _made: dict[str, BaseChatModel] = field(
+    _made: dict[tuple[str, str], BaseChatModel] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    @classmethod
+    def of(cls, llm: LLM, main: BaseChatModel | str | None) -> Self:
+        """Return the models of settings, with the main one that is meant."""
+        return cls(
+            main,
+            llm.auxiliary_model,
+            llm.model_aliases,
+            llm.fallback_models,
+            llm.requests,
+            pricing=llm,
+        )
 
     def chain(self, role: str) -> tuple[str, ...]:
         """The names of a role's models, aliases followed, each once, nothing made.
@@ -121,7 +139,7 @@ class Models:
         Raises `ModelUnavailable` if there is no first one, or aliases go in a circle.
         """
         others = () if role == AUXILIARY and self.own_auxiliary else self.fallbacks
-        names = (self.name(role), *(follow_aliases(name, self.aliases) for name in others))
+        names = (self.name(role), *(full_name(name, self.aliases) for name in others))
         return tuple(dict.fromkeys(names))
 
     @property
@@ -138,18 +156,18 @@ class Models:
 
         Raises `ModelUnavailable` when the settings name no usable one.
         """
-        spec, chosen = self._meant(role, place)
-        if spec not in self._made:
+        key, chosen = self._meant(role, place)
+        if key not in self._made:
             # Two threads may both make it; both then use the one that was stored first.
-            made = self._make(chosen)
+            made = self._make(chosen, self._options(key[1]))
             look_up(made)
-            self._made.setdefault(spec, made)
-        return self._made[spec]
+            self._made.setdefault(key, made)
+        return self._made[key]
 
     def made(self, role: str, place: int = 0) -> BaseChatModel | None:
         """Return the same if it was made before, else None."""
-        spec, _ = self._meant(role, place)
-        return self._made.get(spec)
+        key, _ = self._meant(role, place)
+        return self._made.get(key)
 
     async def ready(self, role: str, place: int = 0) -> BaseChatModel:
         """Return the same; it is made in a thread, as that reads files and imports for a second."""
@@ -161,14 +179,31 @@ class Models:
         model = await self.ready(role, place)
         return changed(usage, usd=usd_of(usage, model, self.pricing))
 
-    def _meant(self, role: str, place: int) -> tuple[str, BaseChatModel | str]:
+    def _meant(self, role: str, place: int) -> tuple[tuple[str, str], BaseChatModel | str]:
+        """Return what a model is kept under, its name and whose options it has; and what it is."""
         chosen = self._chosen(role) if place == 0 else self.chain(role)[place]
-        return follow_aliases(chosen, self.aliases) if isinstance(chosen, str) else "", chosen
+        if not isinstance(chosen, str):
+            return ("", "main"), chosen
+        by = "fallback" if place else AUXILIARY if role == AUXILIARY else "main"
+        by = "main" if self._options(by) == self.pricing.options.main else by
+        return (full_name(chosen, self.aliases), by), chosen
 
-    def _make(self, chosen: BaseChatModel | str) -> BaseChatModel:
+    def _options(self, by: str) -> ModelOptions:
+        """Return the options of a role; side tasks of the main model are over those of main."""
+        options = self.pricing.options
+        if by == "fallback":
+            return options.fallback
+        if by != AUXILIARY:
+            return options.main
+        own = options.auxiliary
+        if self.auxiliary:
+            return own
+        return options.main.model_copy(update={n: getattr(own, n) for n in own.model_fields_set})
+
+    def _make(self, chosen: BaseChatModel | str, options: ModelOptions) -> BaseChatModel:
         if isinstance(chosen, BaseChatModel):
             return as_ours(chosen)
-        return resolve_model(chosen, aliases=self.aliases, requests=self.requests)
+        return resolve_model(chosen, aliases=self.aliases, requests=self.requests, options=options)
 
     def circuit_key(self, role: str, place: int) -> str | None:
         """What the circuit of the model at a place is kept under; a script has none.
@@ -186,8 +221,8 @@ class Models:
         """The role's first model as the record shows it: aliases followed, nothing made."""
         chosen = self._chosen(role)
         if isinstance(chosen, str):
-            return follow_aliases(chosen, self.aliases)
-        return str(getattr(chosen, "model_name", None) or type(chosen).__name__)
+            return full_name(chosen, self.aliases)
+        return named_by(chosen) or type(chosen).__name__
 
     def _chosen(self, role: str) -> BaseChatModel | str:
         chosen = self.auxiliary or self.main if role == AUXILIARY else self.main

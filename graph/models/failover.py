@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from daruma.graph.models.calls import Request
 from daruma.graph.models.faults import CircuitOpen, Fault, ModelUnavailable, fault_of, keys_of
 from daruma.graph.models.provider_errors import MAX_MESSAGE
+from daruma.graph.models.providers import key_hint
 from daruma.state.events import Event, ModelAttemptFailed, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import ModelFailed
 from daruma.state.settings.sections import Requests
@@ -299,6 +300,7 @@ class Pursuit:
         fault = fault_of(error)
         fault = replace(fault, hopeless=fault.hopeless or is_beyond(fault, limits, elapsed))
         said = clean(without_keys(fault.message, keys_of(self.asked))[:MAX_MESSAGE])
+        said += key_hint(self.model) if fault.reason == "auth" else ""
         fault = replace(fault, message=said)
         request = self.request.without_refused(fault)
         if request is not self.request:

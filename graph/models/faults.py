@@ -130,6 +130,13 @@ _TITLES: Final[Mapping[Reason, str]] = {
     "bad_request": "the request is refused",
     "server": "the server failed",
 }
+_OTHER_LOOP: Final = (
+    "the model's HTTP client belongs to another event loop: give it one that serves all,"
+    " http_async_client=daruma.ClientPerLoop()"
+)
+_ASKED: Final = "/chat/completions"
+_NOT_THERE: Final = frozenset({None, 404, 405})
+_NO_VERSION: Final = "; does its address lack /v1?"
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,10 @@ def _one_line(error: Exception) -> str:
 
 def _line_of(error: Exception, status: int | None, failure: ProviderFailure) -> str:
     """Say in one line what happened: where, why, and the provider's own words."""
-    address = next((found for each in _causes(error) if (found := _address(each))), "")
+    url = next((found for each in _causes(error) if (found := _url(each))), "")
+    address = urlsplit(url).netloc.rpartition("@")[2]
+    if any(isinstance(e, RuntimeError) and "event loop" in str(e).lower() for e in _origins(error)):
+        return f"{_OTHER_LOOP} ({failure.words})"
     if failure.reason == "connection":
         why = next((found for each in _origins(error) if (found := _why_lost(each))), failure.words)
         return f"no connection to {address}: {why}" if address else f"no connection: {why}"
@@ -220,7 +230,21 @@ def _line_of(error: Exception, status: int | None, failure: ProviderFailure) -> 
         title = f"{title}, asks for a wait of {failure.wait:g} s"
     number = f"HTTP {status}" if status else ""
     where = " ".join(filter(None, (address, number)))
-    return ": ".join(filter(None, (where, title, failure.words)))
+    said = ": ".join(filter(None, (where, title, failure.words)))
+    return said + (_address_hint(url, failure.words) if status in _NOT_THERE else "")
+
+
+def _address_hint(url: str, words: str) -> str:
+    """Say what is probably wrong with an address of OpenAI's protocol that a server does not know.
+
+    Some answer with status 200 there: the error is then one of the address that was set.
+    """
+    path = urlsplit(url).path.rstrip("/")
+    base = path.removesuffix(_ASKED)
+    if base.endswith(_ASKED):
+        return f"; the address that is set has to end before {_ASKED}"
+    of_openai = base != path or "unexpected endpoint" in words.lower()
+    return _NO_VERSION if of_openai and not re.search(r"/v\d|/deployments/", base) else ""
 
 
 # --- What is read off exceptions, by attributes that the clients of many providers have. Pure.
@@ -322,13 +346,11 @@ def _headers(error: BaseException) -> Mapping[str, str] | None:
     return None
 
 
-def _address(error: BaseException) -> str:
-    """Return host and port of the server that was asked, empty where the error does not tell."""
-    url = ""
+def _url(error: BaseException) -> str:
+    """Return the address that was asked, empty where the error does not tell."""
     with suppress(Exception):  # a request that is not set
-        url = str(error.request.url)  # type: ignore[attr-defined]
-    parts = urlsplit(url)
-    return parts.netloc.rpartition("@")[2]
+        return str(error.request.url)  # type: ignore[attr-defined]
+    return ""
 
 
 # --- Models that keep failing are left alone for a while, by all calls of this process.

@@ -2,32 +2,55 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import cache, lru_cache
-from types import MappingProxyType
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 
 from daruma.graph.models.faults import ModelUnavailable
-from daruma.graph.models.scripted import AnsweringModel
-from daruma.state.settings.sections import LLM, ModelPrice
+from daruma.graph.models.providers import (
+    PROVIDERS,
+    check_installed,
+    check_key,
+    inferred,
+    openai_key,
+    openai_url,
+)
+from daruma.graph.models.scripted import AnsweringModel, ScriptedChatModel
+from daruma.state.settings.sections import LLM, ModelOptions, ModelPrice
 from daruma.state.usage import Usage
 from daruma.tools.threads import to_thread
 from daruma.tools.window.tokens import ESTIMATE, Tokens
 
 # --- What the names of models stand for; nothing is made of them here.
 
-PREFIXES: Mapping[str, str] = MappingProxyType({"openai": "NAME", "scripted": "FILE"})
-"""What may stand before the colon, and what stands behind it."""
+SCRIPTED: Final = "scripted"
+"""Stands before the path of a script's file."""
 
 
 def meant_by(name: str, aliases: Mapping[str, str]) -> str:
     """What a name stands for, as `PREFIX:REST`; `ModelUnavailable` if that is nothing we know."""
-    spec = follow_aliases(name, aliases)
+    spec = full_name(name, aliases)
     prefix, _, rest = spec.partition(":")
-    if prefix not in PREFIXES or not rest:
+    if prefix not in {*PROVIDERS, SCRIPTED} or not rest.strip():
         raise ModelUnavailable(_unknown(spec, aliases))
     return spec
+
+
+def full_name(name: str, aliases: Mapping[str, str]) -> str:
+    """The name at the end of aliases, with its provider where that can be told (FA-09).
+
+    Raises `ModelUnavailable` for aliases that go in a circle.
+    """
+    spec = follow_aliases(name, aliases)
+    prefix, colon, rest = spec.partition(":")
+    if colon and prefix in {*PROVIDERS, SCRIPTED}:
+        return spec
+    if colon and (spelt := prefix.strip().replace("-", "_").lower()) in PROVIDERS:
+        return f"{spelt}:{rest}"
+    provider = inferred(spec)
+    return f"{provider}:{spec}" if provider else spec
 
 
 def follow_aliases(name: str, aliases: Mapping[str, str]) -> str:
@@ -49,19 +72,50 @@ def check_model(model: object) -> None:
         )
 
 
-def check_fallbacks(llm: LLM) -> None:
-    """Raise `ModelUnavailable` for a fallback whose name means nothing."""
+def check_names(llm: LLM, main: object) -> None:
+    """Raise `ModelUnavailable` for a model of the settings that could not be made (FA-09)."""
+    by_role = llm.options
+    check_name(main, llm.model_aliases, by_role.main)
+    check_name(llm.auxiliary_model, llm.model_aliases, by_role.auxiliary, "llm.auxiliary_model: ")
     for name in llm.fallback_models:
-        try:
-            meant_by(name, llm.model_aliases)
-        except ModelUnavailable as error:
-            raise ModelUnavailable(f"llm.fallback_models: {error}") from error
+        check_name(name, llm.model_aliases, by_role.fallback, "llm.fallback_models: ")
+
+
+def check_name(
+    name: object, aliases: Mapping[str, str], options: ModelOptions, where: str = ""
+) -> None:
+    """Raise `ModelUnavailable`, one line that begins with where, for a name that is of no use.
+
+    Nothing is made: a name that means nothing, a script that can not be read, a package that is
+    missing and a key that is not set are found out. What is no name is none of this.
+    """
+    if not isinstance(name, str):
+        return
+    try:
+        provider, _, rest = meant_by(name, aliases).partition(":")
+        if provider == SCRIPTED:
+            ScriptedChatModel.from_file(rest)
+        elif provider == "openai":
+            openai_key(openai_url(options))
+        else:
+            check_installed(provider)
+            check_key(provider, options.base_url)
+    except ModelUnavailable as error:
+        raise type(error)(f"{where}{error}") from error
 
 
 def _unknown(spec: str, aliases: Mapping[str, str]) -> str:
-    known = " or ".join(f"{prefix}:{what}" for prefix, what in PREFIXES.items())
-    also = f" or one of llm.model_aliases: {', '.join(aliases)}" if aliases else ""
-    return f'unknown model "{spec}": write {known}{also}'
+    prefix, colon, rest = spec.partition(":")
+    known = sorted({*PROVIDERS, SCRIPTED})
+    provider = get_close_matches(prefix.lower(), known, n=1) if colon and rest.strip() else []
+    if alias := get_close_matches(spec, aliases, n=1):
+        hint = f"did you mean {alias[0]}?"
+    elif provider:
+        hint = f"did you mean {provider[0]}:{rest}?"
+    else:
+        hint = f"write PROVIDER:NAME, with one of {', '.join(known)}"
+    also = f"; llm.model_aliases: {', '.join(aliases)}" if aliases else ""
+    return f'unknown model "{spec}": {hint}{also}'
 
 
 # --- What a model call costs: by the settings' own prices, else by genai-prices' lists, offline.
@@ -74,7 +128,7 @@ def own_price(name: str, llm: LLM) -> ModelPrice | None:
     if not llm.prices:
         return None
     prices = {_bare(key, llm.model_aliases): price for key, price in llm.prices.items()}
-    return prices.get(name.removeprefix("openai:"))
+    return prices.get(_bare(name, llm.model_aliases))
 
 
 def usd_of(usage: Usage, model: object, llm: LLM) -> float | None:
@@ -139,7 +193,7 @@ def is_listed(name: str, address: str | None) -> bool:
 
 def _bare(name: str, aliases: Mapping[str, str]) -> str:
     try:
-        return follow_aliases(name, aliases).removeprefix("openai:")
+        return full_name(name, aliases).removeprefix("openai:")
     except ModelUnavailable:
         return name
 

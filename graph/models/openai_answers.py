@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from typing_extensions import override
 
+from daruma.graph.models.event_loops import on_any_loop, with_client_per_loop
 from daruma.graph.models.faults import BrokenAnswer
 from daruma.state.usage import sound_usage
 from daruma.tools.calls.parse import SENT_CALLS, is_object
@@ -182,20 +183,25 @@ def speaks_openai(model: object) -> bool:
 
 
 def as_ours(model: BaseChatModel) -> BaseChatModel:
-    """Return a model that makes one request for a call; the one that is given stays as it is.
+    """Return a model that makes one request for a call, on any event loop (FA-08).
 
-    As a model of our own does, it hears calls as they were sent and tells what a stream cost.
-    Only OpenAI's clients are known here: those of other providers have to be made without retries.
+    The one that is given stays as it is. As a model of our own does, OpenAI's hears calls as they
+    were sent and tells what a stream cost. Clients of other providers than OpenAI and Anthropic
+    have to be made without retries.
     """
     if not speaks_openai(model):
-        return model
+        return on_any_loop(model)
     changes: dict[str, Any] = {"max_retries": 0}
     if getattr(model, "stream_usage", None) is None:  # False is somebody's choice
         changes["stream_usage"] = True
-    for root, leaf in (("root_client", "client"), ("root_async_client", "async_client")):
-        if client := getattr(model, root, None):
-            changes[root] = client.with_options(max_retries=0)
-            changes[leaf] = changes[root].chat.completions
+    if client := getattr(model, "root_client", None):
+        changes["root_client"] = client.with_options(max_retries=0)
+        changes["client"] = changes["root_client"].chat.completions
+    if client := getattr(model, "root_async_client", None):
+        if getattr(model, "http_async_client", None) is None:
+            client = with_client_per_loop(client, getattr(model, "openai_proxy", None))
+        changes["root_async_client"] = client.with_options(max_retries=0)
+        changes["async_client"] = changes["root_async_client"].chat.completions
     copy = model.model_copy(update=changes)
     object.__setattr__(copy, "__class__", hearing(type(copy)))  # pydantic knows of no other way
     return copy

@@ -1,21 +1,18 @@
 """OpenAI's client, made from a name and the environment; not imported early."""
 
 import asyncio
-import os
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import openai
 from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 from typing_extensions import override
 
-from daruma.graph.models.faults import ModelUnavailable
 from daruma.graph.models.openai_answers import HearingCalls
-from daruma.state.settings.sections import Requests
+from daruma.graph.models.providers import arguments_of, openai_key, openai_url
+from daruma.state.settings.sections import ModelOptions, Requests
 from daruma.tools.threads import to_thread
 
 if TYPE_CHECKING:
@@ -34,10 +31,14 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
     (`shutdown_asyncgens`, which `asyncio.run` calls). When this object is forgotten, the clients of
     loops that go on are closed on them; until then they are kept alive from outside, for in a
     circle with their connections both would be collected at once, and those never be closed.
+
+    ``options`` are those of ``httpx2.AsyncClient``, such as ``proxy`` or ``verify``: a model whose
+    HTTP client has to be chosen is given one of these, ``ChatOpenAI(http_async_client=...)``.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._made_with = options
         self._per_loop: _PerLoop = {}
         weakref.finalize(self, _close_all, self._per_loop).atexit = False
 
@@ -49,7 +50,7 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
         loop = asyncio.get_running_loop()
         if loop not in self._per_loop:
             # In a thread, as it reads the certificates; of several first calls one client is kept.
-            made = _OfOneLoop(await to_thread(openai.DefaultAsyncHttpxClient))
+            made = _OfOneLoop(await to_thread(openai.DefaultAsyncHttpxClient, **self._made_with))
             kept = self._per_loop.setdefault(loop, (made, made.until_the_end(self._per_loop, loop)))
             if kept[0] is made:
                 await anext(kept[1])
@@ -105,42 +106,26 @@ class _Model(HearingCalls, ChatOpenAI):
         return f"{self.model_name} at {self.root_async_client.base_url}"
 
 
-def openai_model(name: str, requests: Requests) -> ChatOpenAI:
+def openai_model(name: str, requests: Requests, options: ModelOptions | None = None) -> ChatOpenAI:
     """A chat model of OpenAI, or of a server that speaks its protocol at `OPENAI_BASE_URL`.
 
     `OPENAI_API_KEY` is required by OpenAI itself; another server gets a placeholder without it.
     It makes one request for a call: whoever calls counts them. Keep-alive comments hold off the
     limit on silence, but not the one on the time between two chunks of a stream. Raises
-    `ModelUnavailable` when the environment lacks what is needed.
+    `ModelUnavailable` when the environment lacks what is needed, or for an option that is none.
     """
-    base_url = os.environ.get("OPENAI_BASE_URL") or None
-    return _Model(
-        name=ChatOpenAI.__name__,  # what traces and watchers know it by
-        model=name,
-        base_url=base_url,
-        api_key=key_for(base_url),
-        timeout=openai.Timeout(requests.seconds, connect=CONNECT_SECONDS),
-        stream_chunk_timeout=requests.chunk_seconds,
-        stream_usage=True,
-        max_retries=0,
-        http_async_client=ClientPerLoop(),
-        http_socket_options=(),  # with any, the synchronous client ignores HTTPS_PROXY
-    )
-
-
-def key_for(base_url: str | None) -> SecretStr:
-    """Return the key for an address, None for OpenAI's own. Raises `ModelUnavailable`."""
-    if base_url is not None and urlsplit(base_url).scheme not in {"http", "https"}:
-        raise ModelUnavailable("OPENAI_BASE_URL has to start with http:// or https://")
-    if os.environ.get("OPENAI_PROXY"):
-        raise ModelUnavailable("OPENAI_PROXY is not supported: set HTTPS_PROXY in its place")
-    key = os.environ.get("OPENAI_API_KEY") or None
-    if key is None and (base_url is None or _is_openai(base_url)):
-        raise ModelUnavailable(
-            "OPENAI_API_KEY is not set: set it, or point OPENAI_BASE_URL at a server without keys"
-        )
-    return SecretStr(key or "no-key-needed")
-
-
-def _is_openai(base_url: str) -> bool:
-    return f".{urlsplit(base_url).hostname}".endswith(".openai.com")
+    options = options or ModelOptions()
+    base_url = openai_url(options)
+    given: dict[str, Any] = {
+        "name": ChatOpenAI.__name__,  # what traces and watchers know it by
+        "model": name,
+        "base_url": base_url,
+        "api_key": openai_key(base_url),
+        "timeout": openai.Timeout(requests.seconds, connect=CONNECT_SECONDS),
+        "stream_chunk_timeout": requests.chunk_seconds,
+        "stream_usage": True,
+        "max_retries": 0,
+        "http_async_client": ClientPerLoop(),
+        "http_socket_options": (),  # with any, the synchronous client ignores HTTPS_PROXY
+    }
+    return _Model(**given | arguments_of(ChatOpenAI, options))

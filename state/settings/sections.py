@@ -1,8 +1,9 @@
 """The sections of the settings, but for tools: each with its defaults."""
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from daruma.state.failure import Code
 
@@ -210,11 +211,58 @@ class ModelPrice(Section):
     output: float = Field(ge=0, allow_inf_nan=False, description="Of what is answered.")
 
 
+_SECRET: Final = re.compile(r"(?i)(api_?key|api_?token|secret|password|access_key|session_token)")
+
+
+class ModelOptions(Section):
+    """How a model that is named is made; null leaves it to its provider."""
+
+    temperature: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="How freely it answers; 0 is least."
+    )
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = Field(
+        default=None, description="How much it reasons; not every model knows all of them."
+    )
+    max_tokens: int | None = Field(default=None, ge=1, description="Most tokens of an answer.")
+    base_url: str | None = Field(
+        default=None, description="Address that is asked, e.g. http://localhost:8000/v1."
+    )
+    extra: dict[str, Any] = Field(
+        default={}, description="Other arguments of its LangChain class; keys stay in variables."
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_address(cls, url: str | None) -> str | None:
+        if url is not None and not re.match(r"https?://[^/\s]+", url):
+            raise ValueError("has to start with http:// or https://")
+        return url
+
+    @field_validator("extra")
+    @classmethod
+    def _is_no_secret(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if secret := next((name for name in extra if _SECRET.search(name)), None):
+            raise ValueError(f"{secret}: keys are read from their environment variables")
+        return extra
+
+
+class RoleOptions(Section):
+    """Options of the models by role."""
+
+    main: ModelOptions = Field(default=ModelOptions(), description="Of the main model.")
+    auxiliary: ModelOptions = Field(
+        default=ModelOptions(),
+        description="Of side tasks: over those of main, where the main model does them.",
+    )
+    fallback: ModelOptions = Field(default=ModelOptions(), description="Of llm.fallback_models.")
+
+
 class LLM(Section):
     """Which models are asked."""
 
     model: str | None = Field(
-        default=None, description="Main model, e.g. openai:NAME or scripted:FILE."
+        default=None,
+        description="Main model, e.g. openai:NAME, anthropic:NAME, ollama:NAME or scripted:FILE.",
     )
     auxiliary_model: str | None = Field(default=None, description="Cheaper model for side tasks.")
     fallback_models: tuple[Filled, ...] = Field(
@@ -228,6 +276,7 @@ class LLM(Section):
         default={},
         description="Prices of models by name, in place of those in the known price lists.",
     )
+    options: RoleOptions = RoleOptions()
     requests: Requests = Requests()
     context_window_tokens: int | None = Field(
         default=None,

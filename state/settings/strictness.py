@@ -28,6 +28,17 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "llm.model_aliases": TRUST,
     "llm.prices": TRUST,  # a price of nothing lifts a budget in money
     "llm.context_window_tokens": LOWER,
+    **{
+        f"llm.options.{role}.{name}": rule
+        for role in ("main", "auxiliary", "fallback")
+        for name, rule in {
+            "temperature": FREE,
+            "effort": TRUST,  # it costs
+            "max_tokens": LOWER,
+            "base_url": TRUST,
+            "extra": TRUST,
+        }.items()
+    },
     "llm.requests.per_model": LOWER,
     "llm.requests.per_call": LOWER,
     "llm.requests.wait_seconds": LOWER,

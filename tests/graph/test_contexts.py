@@ -199,16 +199,24 @@ def text(model: str) -> str:
 
 
 @pytest.mark.parametrize("model", ["openai:x", "scripted:file.yaml", "fast"])
-def test_experts_models_that_mean_something_are_accepted(model: str, tmp_path: Path) -> None:
-    """As for llm.model: a name or an alias; no key is asked for."""
+def test_experts_models_that_mean_something_are_accepted(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for llm.model: a name or an alias."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "web.yaml").write_text(text(model))
+    (tmp_path / "file.yaml").write_text("[]")
     team = {"template": "web", "folders": [str(tmp_path)]}
 
     check_team(settings(team=team, llm={"model_aliases": {"fast": "openai:y"}}))
 
 
-def test_an_experts_model_that_means_nothing_is_refused(tmp_path: Path) -> None:
+def test_an_experts_model_that_means_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When the graph is built, with the team and the expert."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
     (tmp_path / "web.yaml").write_text(text("gpt"))
     given = settings(team={"template": "web", "folders": [str(tmp_path)]})
 

@@ -16,6 +16,7 @@ STRANGE = {"strange": {"input": 1.0, "output": 2.0}}
 @pytest.fixture(autouse=True)
 def _at_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
 
 
 @pytest.mark.parametrize(
@@ -36,13 +37,14 @@ def test_a_model_without_a_price_is_refused(model: str, llm: Any, budgets: Any) 
     build_graph(model, settings=settings(llm={**llm, "prices": STRANGE}, budgets=budgets))
 
 
-def test_models_that_are_known_or_cost_nothing_are_fine() -> None:
+def test_models_that_are_known_or_cost_nothing_are_fine(tmp_path: Any) -> None:
     """And without a budget of money nobody asks for prices."""
     given = settings(budgets={"usd": 1.0})
 
     build_graph(KNOWN, settings=given)
     build_graph(ScriptedChatModel(script={}), settings=given)
-    build_graph("scripted:some.yaml", settings=given)
+    (tmp_path / "some.yaml").write_text("[]")
+    build_graph(f"scripted:{tmp_path}/some.yaml", settings=given)
     build_graph("openai:strange", settings=settings(budgets={"tokens": 1}))
 
 

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.sections import Team
+from daruma.state.settings.sections import ModelOptions, Team
 from daruma.state.settings.tools import Tools
 from daruma.state.settings.trust import may_be_followed
 from daruma.state.task import Task
@@ -222,7 +222,8 @@ def settings_of(expert: Expert | None, settings: Settings) -> Settings:
         return settings
     llm, tools = settings.llm, settings.tools
     if expert.model:
-        llm = llm.model_copy(update={"model": expert.model})
+        options = llm.options.model_copy(update={"main": ModelOptions()})  # those of another model
+        llm = llm.model_copy(update={"model": expert.model, "options": options})
     if expert.profile:
         tools = tools.model_copy(update={"profile": expert.profile})
     return settings.model_copy(update={"llm": llm, "tools": tools})

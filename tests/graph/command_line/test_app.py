@@ -13,6 +13,8 @@ import pytest
 from tests.damages import DAMAGES, KEY, restored
 from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.fault_proxy import FaultProxy, fault_proxy, passing
+from tests.openai_answers import Reply
+from tests.openai_server import Answer, Fault, openai_server
 from tests.parts import a_failure
 
 from daruma.graph.command_line.app import complaint, failed, kept
@@ -154,8 +156,8 @@ def test_what_is_not_open_is_not_answered(daruma: Daruma) -> None:
 EXPECTED_FINDINGS = {"Python", "langgraph", "Postgres", "sandbox", "model", "git", "pytest", "ruff"}
 
 
-def findings(daruma: Daruma) -> tuple[int, dict[str, dict[str, Any]]]:
-    said = daruma("doctor", "--json")
+def findings(daruma: Daruma, *options: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    said = daruma("doctor", "--json", *options)
     return said.code, {each["name"]: each for each in json.loads(said.out)}
 
 
@@ -175,15 +177,21 @@ def test_the_doctor_looks_at_everything_and_shows_no_key(daruma: Daruma) -> None
 
 
 def test_the_doctor_names_the_fallbacks(daruma: Daruma) -> None:
-    """TL-17: one that can not be made is worth a note; runs do without it."""
+    """TL-17: one that can not be made is missing, as no graph is built with it (FA-09)."""
     daruma.setenv("OPENAI_API_KEY", "sk-very-secret")
     daruma.setenv("DARUMA_LLM__FALLBACK_MODELS", '["openai:spare", "scripted:/no/such"]')
 
     said = json.loads(daruma("doctor", "--json").out)
 
     assert [(each["state"], each["text"]) for each in said if each["name"] == "fallback"] == [
-        ("ok", "openai:spare"),
-        ("note", "cannot read the script /no/such: No such file or directory"),
+        (
+            "ok",
+            (
+                "openai:spare at https://api.openai.com/v1/: not asked, "
+                "`daruma doctor --online` asks it"
+            ),
+        ),
+        ("missing", "cannot read the script /no/such: No such file or directory"),
     ]
 
 
@@ -217,6 +225,69 @@ def test_the_doctor_names_places_of_programs_that_are_risky(
     assert found.get("PATH", {"state": "note"})["state"] == "note"
     said = found.get("PATH", {"text": ""})["text"]
     assert told in said if told else not said
+
+
+ASKED: dict[str, tuple[Answer, str]] = {
+    "an answer": (Reply("ok"), "openai:m at http://ADDRESS/v1: answered in "),
+    "an unknown model": (
+        Fault(404, {"error": {"message": "no model m", "code": "model_not_found"}}),
+        "openai:m: ADDRESS HTTP 404: no such model or address: no model m; check the model's name",
+    ),
+    "a wrong key": (
+        Fault(401, {"error": {"message": "Incorrect API key: sk-very-secret"}}),
+        "openai:m: ADDRESS HTTP 401: the key is refused: Incorrect API key: [key]; check OPENAI",
+    ),
+    "a used-up quota": (
+        Fault(429, {"error": {"message": "Pay.", "code": "insufficient_quota"}}),
+        "openai:m: ADDRESS HTTP 429: the quota or the credit is used up: Pay.; add credit",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_the_doctor_asks_the_model_if_told_to(daruma: Daruma, case: str) -> None:
+    """FA-09: one request; what is wrong is one line: the address, the reason, what to do."""
+    answer, expected = ASKED[case]
+    daruma.setenv("OPENAI_API_KEY", "sk-very-secret")
+    daruma.setenv("DARUMA_LLM__MODEL", "openai:m")
+    with openai_server(lambda _: answer) as server:
+        daruma.setenv("DARUMA_LLM__OPTIONS__MAIN__BASE_URL", server.url)
+        _, offline = findings(daruma)
+        assert (offline["model"]["state"], server.requests) == ("ok", [])
+        assert "not asked" in offline["model"]["text"]
+
+        code, found = findings(daruma, "--online")
+
+    address = server.url.removeprefix("http://").removesuffix("/v1")
+    assert found["model"]["text"].startswith(expected.replace("ADDRESS", address))
+    assert "very-secret" not in found["model"]["text"]
+    assert (code, found["model"]["state"]) == ((0, "ok") if case == "an answer" else (1, "missing"))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:1/v1", "no connection to 127.0.0.1:1: connection refused; check the ad"),
+        ("SERVER", "no such model or address: there is nothing at /chat/completions; does its ad"),
+        (
+            "SERVER/v1/chat/completions",
+            "the address that is set has to end before /chat/completions",
+        ),
+    ],
+)
+def test_the_doctor_tells_of_a_wrong_address(daruma: Daruma, url: str, expected: str) -> None:
+    """A dead one, and one without /v1; where there is no key, its variable is named."""
+    daruma.setenv("DARUMA_LLM__MODEL", "openai:m")
+    daruma.setenv("OPENAI_KEY", "sk-very-secret")
+    with openai_server(lambda _: Reply("ok"), strict=False) as server:
+        daruma.setenv("OPENAI_BASE_URL", url.replace("SERVER", server.url.removesuffix("/v1")))
+
+        code, found = findings(daruma, "--online")
+
+    assert expected in found["model"]["text"]
+    assert (code, found["model"]["state"]) == (1, "missing")
+    assert found["key"]["text"].startswith("OPENAI_API_KEY is not set (OPENAI_KEY is: was it me")
 
 
 def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) -> None:

@@ -64,6 +64,29 @@ def test_a_run_ends_with_its_result(daruma: Daruma) -> None:
     assert daruma("resume", thread).code == 0
 
 
+def test_a_thread_keeps_the_model_that_it_ran_with(daruma: Daruma) -> None:
+    """Unless one is given: whatever the settings name by now."""
+    daruma("run", "x", "--model", daruma.script(main=[DONE, DONE, DONE]), "--thread", "t")
+    daruma.configure("llm: {model: 'scripted:/no/such'}")
+
+    again = daruma("run", "y", "--thread", "t")
+    other = daruma("run", "z", "--thread", "new")
+    given = daruma("run", "z", "--thread", "t", "--model", "scripted:/not/there")
+
+    assert (again.code, "scripted:" in again.out) == (0, True)
+    assert "/no/such" in other.complaint
+    assert "/not/there" in given.complaint
+
+
+def test_a_finished_thread_tells_its_result_without_a_model(daruma: Daruma) -> None:
+    """Its script is gone, as a key may be: there is nothing to ask."""
+    daruma("run", "x", "--model", daruma.script(main=[DONE]), "--thread", "t")
+    (daruma.folder / "script.json").unlink()
+
+    assert daruma("resume", "t").code == 0
+    assert "script.json" in daruma("run", "y", "--thread", "t").complaint
+
+
 def test_a_success_that_nothing_checked_says_so(daruma: Daruma) -> None:
     """MO-10: on every face of the command line; and it is a success."""
     said = planned(daruma, "--yes")

@@ -42,9 +42,9 @@ def test_a_scripted_name_is_a_script_file(tmp_path: Path) -> None:
     [
         ("a", {"a": "a"}, "llm.model_aliases go in a circle: a -> a"),
         ("a", {"a": "b", "b": "c", "c": "b"}, "go in a circle: a -> b -> c -> b"),
-        ("gpt-9", {}, 'unknown model "gpt-9": write openai:NAME or scripted:FILE'),
-        ("x:y", {"fast": "z"}, 'unknown model "x:y": write openai:NAME or scripted:FILE or one of'),
-        ("fst", {"fast": "z"}, "llm.model_aliases: fast"),
+        ("llama", {}, 'unknown model "llama": write PROVIDER:NAME, with one of anthropic, '),
+        ("x:y", {"fast": "z"}, "llm.model_aliases: fast"),
+        ("fst", {"fast": "z"}, "did you mean fast?; llm.model_aliases: fast"),
         ("a", {"a": "openai:"}, 'unknown model "openai:"'),
         ("scripted:absent.yaml", {}, "cannot read the script absent.yaml: No such file"),
         ("openai:m", {}, "OPENAI_API_KEY is not set"),

@@ -409,8 +409,8 @@ def test_a_script_stands_in_like_any_model(tmp_path: Path) -> None:
     ("llm", "complaint"),
     [
         (
-            {"fallback_models": ["gpt-9"]},
-            'llm.fallback_models: unknown model "gpt-9": write openai',
+            {"fallback_models": ["llama"]},
+            'llm.fallback_models: unknown model "llama": write PROVIDER:NAME, with one of',
         ),
         (
             {"fallback_models": ["a"], "model_aliases": {"a": "b", "b": "a"}},
@@ -429,9 +429,11 @@ def test_a_fallback_that_means_nothing_is_said_when_the_graph_is_built(
     assert "\n" not in str(raised.value)
 
 
-def test_no_fallback_is_made_before_it_is_needed() -> None:
-    """A graph can be built without its key."""
-    given = settings(llm={"fallback_models": ["openai:n"]})
+def test_no_fallback_is_made_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a second: what its class would refuse is found out when it is."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    options = {"fallback": {"extra": {"unheard_of": 1}}}
+    given = settings(llm={"fallback_models": ["openai:n"], "options": options})
 
     out = build_graph(RecordingModel(script=[say()]), settings=given).invoke(REQUEST)
 
