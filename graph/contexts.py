@@ -280,6 +280,7 @@ class Contexts:
             outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
             exact_calls=self._exact,
             turns=run.turns,
+            servers=run.servers,
             store=store,
             own_auxiliary=asker.own_auxiliary,
             can_ask=saver is not None,

@@ -55,6 +55,7 @@ from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.messages import plain
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
+from daruma.tools.calls.mcp_servers import Servers
 from daruma.tools.calls.schema import checks_at_hand
 from daruma.tools.files.workspace import aworkspace_locked, workspace_locked
 from daruma.tools.snapshots.outcome import Conflicts, Restored
@@ -444,6 +445,16 @@ class FollowedMachine(SeenMachine):
 # --- The compiled machine: LangGraph's graph behind a door, with the defaults that make it durable.
 
 
+@contextmanager
+def _ended(turns: RunTurns) -> Iterator[None]:
+    """End the MCP servers of a run of synchronous nodes: they live on the background loop."""
+    try:
+        yield
+    finally:
+        if turns.servers and turns.servers.were_started:
+            run(turns.servers.__aexit__())
+
+
 class Machine(FollowedMachine):
     """Daruma's compiled graph.
 
@@ -518,8 +529,10 @@ class Machine(FollowedMachine):
                 admitted = once(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
             config = at_once(config, self._thread(config).get("max_concurrency"))
-            with run_traced(config, snapshot, self._bound) as config:
-                parts = super().stream(admitted, self._run(raised, handing, config), **options)
+            turns = RunTurns(servers=Servers())
+            with _ended(turns), run_traced(config, snapshot, self._bound) as config:
+                noted = self._run(raised, handing, turns, config)
+                parts = super().stream(admitted, noted, **options)
                 with handing.after():
                     with raised.noted_leaving():
                         yield from interruptible(parts)
@@ -557,14 +570,17 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
-            with run_traced(config, snapshot, self._bound) as config:
-                parts = super().astream(admitted, self._run(raised, handing, config), **options)
-                with handing.after():
-                    with raised.noted_leaving():
-                        async with closing(parts) as told:
-                            async for part in told:
-                                yield part
-                    raised.raise_end()
+            async with Servers() as servers:
+                turns = RunTurns(servers=servers)
+                with run_traced(config, snapshot, self._bound) as config:
+                    noted = self._run(raised, handing, turns, config)
+                    parts = super().astream(admitted, noted, **options)
+                    with handing.after():
+                        with raised.noted_leaving():
+                            async with closing(parts) as told:
+                                async for part in told:
+                                    yield part
+                        raised.raise_end()
 
     def _past_damage(self, config: RunnableConfig | None) -> tuple[Self, RunnableConfig | None]:
         """Return how to go on from the checkpoint that was asked for, where newer ones are damaged.
@@ -607,10 +623,14 @@ class Machine(FollowedMachine):
         return HandingOver(self.evolution.hand_over, remembered=self._remembers(config))
 
     def _run(
-        self, raised: Raised, handing: HandingOver, config: RunnableConfig | None
+        self,
+        raised: Raised,
+        handing: HandingOver,
+        turns: RunTurns,
+        config: RunnableConfig | None,
     ) -> RunnableConfig:
         """Return the config of a run, with the live things that are its own."""
-        noted = FirstLook().noted(RunTurns().noted(raised.noted(handing.noted(config))))
+        noted = FirstLook().noted(turns.noted(raised.noted(handing.noted(config))))
         return quickly(Members(self.member).noted(CommonGround().noted(noted)), self.store)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:

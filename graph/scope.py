@@ -18,6 +18,7 @@ from daruma.state.events import Event, PhaseCompleted, PhaseFailed, TaskComplete
 from daruma.state.savepoint import Drifted
 from daruma.state.settings import Settings
 from daruma.tools.calls.journal import Turns
+from daruma.tools.calls.mcp_servers import Servers
 from daruma.tools.context import Context
 from daruma.tools.rollback import drift
 
@@ -99,10 +100,14 @@ class FirstLook(OfARun):
 
 @dataclass(frozen=True)
 class RunTurns(OfARun):
-    """What is one run's own, from when it is started until it stops."""
+    """What is one run's own, from when it is started until it stops.
+
+    ``servers`` are the MCP servers that it calls, ended by who started the run (FA-11).
+    """
 
     run: str = field(default_factory=lambda: uuid4().hex)
     turns: Turns = field(default_factory=Turns)
+    servers: Servers | None = None
 
     @classmethod
     def of(cls, config: RunnableConfig) -> "RunTurns":

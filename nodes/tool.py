@@ -140,9 +140,10 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
         args = exact.args | ({known.idempotency_key: key} if known.idempotency_key else {})
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
         async with kept(known, exact.args, context.snapshots(workspace), key) as looks:
-            await check_permission(call, known, workspace, context)
-            limit = context.settings.tools.timeout
-            text = await run_within(limit, known, args, at)
+            with context.servers.in_use() if context.servers else nullcontext():
+                await check_permission(call, known, workspace, context)
+                limit = context.settings.tools.timeout
+                text = await run_within(limit, known, args, at)
         unchanged = looks is not None and looks.after is not None and not looks.after.changes
         return Outcome("done", text, unchanged=unchanged)
     except SnapshotUnavailable as error:

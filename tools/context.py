@@ -20,6 +20,7 @@ from daruma.state.steps import Overrun, Paying
 from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls.journal import Journal, NoJournal, Turns
+from daruma.tools.calls.mcp_servers import Servers
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs
 from daruma.tools.calls.running import ExactCalls
@@ -123,6 +124,7 @@ class Context:
     exact_calls: ExactCalls = field(default_factory=ExactCalls)
     journal: Journal = field(default_factory=NoJournal)
     turns: Turns = field(default_factory=Turns)
+    servers: Servers | None = None
     outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
     store: BaseStore | None = None
     tokens: Tokens = ESTIMATE

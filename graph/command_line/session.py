@@ -1,6 +1,7 @@
 """One thread of the command line, and what it keeps of the command that started it."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -20,7 +21,7 @@ from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.state.settings.sources import FILE
-from daruma.tools.calls.mcp import mcp_tools
+from daruma.tools.calls.mcp import open_mcp_tools
 from daruma.tools.checks import recognised_commands
 
 # --- What a thread keeps of the command that started it, so that another process can go on with it.
@@ -192,7 +193,8 @@ class Session:
         Storage is open only meanwhile: a person's wait costs nothing (DU-02). Before it is closed,
         what is learned of the task is waited for; ``tell`` is called before that (EV-01).
         """
-        async with aopen_postgres() as postgres:
+        async with AsyncExitStack() as stack:
+            postgres = await stack.enter_async_context(aopen_postgres())
             kept = await self.keepsake(postgres)
             settings, model = kept.settings(), self.model or kept.model
             settings = settings.with_a_person() if self.person else settings
@@ -205,7 +207,8 @@ class Session:
             if going:
                 kept = replace(kept, model=usable_model(model, settings))
                 here = Path(self.workspace or kept.folder)
-                tools = await mcp_tools(settings.tools.mcp_servers, here)
+                servers = open_mcp_tools(settings.tools.mcp_servers, here)
+                tools = await stack.enter_async_context(servers)
                 store = postgres.store_for(settings.llm)
                 graph = build_graph(model, tools, settings, postgres, store=store)
             if going and going.reopen:

@@ -9,11 +9,31 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
+from daruma.state.settings.tools import unpacked_servers
+
+_SERVERS: Final = ("tools", "mcp_servers")
 
 _MOVED: Final = {
-    "verification.max_reflections": "; the one limit on reflections is budgets.reflect"
+    "verification.max_reflections": "; the one limit on reflections is budgets.reflect",
+    "mcpServers": "; MCP servers stand in tools.mcp_servers, such a file can be put there whole",
 }
-"""What became of settings that were known once."""
+"""What became of settings that were known once, or are known elsewhere."""
+
+_OF_OTHERS: Final = {
+    **dict.fromkeys(
+        ("autoApprove", "alwaysAllow", "trust"),
+        "; what runs unasked is said by tools.policy: {mcp__SERVER__TOOL: allow}",
+    ),
+    **dict.fromkeys(("disabled", "enabled"), "; leave out a server that is not to be used"),
+    **dict.fromkeys(("timeout", "timeoutMs"), "; the limit of a call is tools.timeout"),
+    **dict.fromkeys(
+        ("disabledTools", "enabledTools", "includeTools", "excludeTools", "tools"),
+        "; which tools there are is said by tools.policy: {mcp__SERVER__TOOL: deny}",
+    ),
+    **dict.fromkeys(("serverUrl", "httpUrl"), "; write url"),
+    "envFile": "; name the variables in env, as ${NAME}",
+}
+"""Keys that other programs have for an MCP server."""
 
 
 class SettingsError(DarumaError):
@@ -26,11 +46,14 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
     problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
     paths = list(dict.fromkeys(_written(problem["loc"], given) for problem in problems))
     first, key = problems[0], ".".join(paths[0]) or "the settings"
+    of_server = first["loc"][:2] == _SERVERS
     if first["type"] == "extra_forbidden":
-        text = f"unknown setting {key!r}{_MOVED.get(key) or _nearest(paths[0], model)}"
+        known = _MOVED.get(key) or (_OF_OTHERS.get(paths[0][-1]) if of_server else None)
+        text = f"unknown setting {key!r}{known or _nearest(paths[0], model)}"
     else:
         wrong = first["msg"].removeprefix("Value error, ")
-        text = f"setting {key!r}: {wrong} (given: {first['input']!r}){_meant(first)}"
+        given_as = "" if of_server else f" (given: {first['input']!r})"  # it may hold keys (SE-08)
+        text = f"setting {key!r}: {wrong}{given_as}{_meant(first)}"
     return text if len(paths) == 1 else f"{text}; and {len(paths) - 1} more"
 
 
@@ -43,8 +66,10 @@ def _meant(problem: ErrorDetails) -> str:
 
 def _written(path: Sequence[int | str], given: object) -> tuple[str, ...]:
     """Return a path as the user wrote it, without the names of the types that were tried."""
-    keys = []
+    keys: list[str] = []
     for part in path:
+        if keys[-2:] == [*_SERVERS]:
+            given = unpacked_servers(given)
         if isinstance(given, Mapping) and part in given:
             given = given[part]
             keys.append(str(part))

@@ -1,14 +1,17 @@
 """The settings of the tool loop: what may be called, and how calls are read."""
 
+import json
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from daruma.state.settings.sections import Section
 
@@ -137,22 +140,97 @@ class PolicyRule(Section):
     )
 
 
-class McpServer(Section):
-    """Where an MCP server is: a program to start, or an address. Exactly one of the two."""
+def _as_text(value: Any) -> Any:
+    """Return what YAML reads as a number or as true, as the text that it was written as."""
+    return json.dumps(value) if isinstance(value, int | float) else value
 
-    command: tuple[str, ...] = Field(default=(), description="Program and arguments, over stdio.")
+
+Word = Annotated[str, BeforeValidator(_as_text)]
+"""A text; one that names a variable as ``${NAME}`` is not its value."""
+
+
+class McpServer(Section):
+    """An MCP server, as everybody writes one (FA-11): a program to start, or an address.
+
+    ``${NAME}`` in a text is an environment variable, looked up when the server is started, so that
+    no secret has to stand in the settings; ``${NAME:-TEXT}`` has a default.
+    """
+
+    type: Literal["stdio", "http", "sse"] | None = Field(
+        default=None,
+        description="How it is spoken to, also as transport; null: stdio to a command, "
+        "streamable HTTP to a url, SSE to one that ends in /sse.",
+    )
+    command: str | tuple[Word, ...] = Field(
+        default=(), description="Program, or program and arguments."
+    )
+    args: tuple[Word, ...] = Field(default=(), description="Arguments of the program.")
+    env: dict[str, Word] = Field(default={}, description="Environment variables of the program.")
     cwd: str | None = Field(
         default=None, description="Folder that the program runs in, as a whole path; null: /."
     )
-    url: str | None = Field(default=None, description="Address, over streamable HTTP.")
+    url: str | None = Field(default=None, description="Address of a server that runs already.")
+    headers: dict[str, Word] = Field(default={}, description="HTTP headers of every request.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_one_type(cls, given: Any) -> Any:
+        """Read the type by all names that it has elsewhere."""
+        if not isinstance(given, Mapping):
+            return given
+        known = {"type" if name == "transport" else name: each for name, each in given.items()}
+        if isinstance(kind := known.get("type"), str):
+            plain = kind.lower().replace("-", "").replace("_", "")
+            known["type"] = {"streamablehttp": "http"}.get(plain, plain)
+        return known
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if bool(self.command) == bool(self.url):
+        if bool(self.argv) == bool(self.url):
             raise ValueError("an MCP server needs a command or a url, one of them")
-        if self.cwd is not None and not self.cwd.startswith("/"):
+        if self.type and (self.type == "stdio") == bool(self.url):
+            raise ValueError(f"type {self.type} goes with a {'command' if self.url else 'url'}")
+        if self.url and (self.args or self.env or self.cwd):
+            raise ValueError("args, env and cwd go with a command, not with a url")
+        if self.argv and self.headers:
+            raise ValueError("headers go with a url, not with a command")
+        if self.cwd is not None and not self.cwd.startswith(("/", "${")):
             raise ValueError("cwd has to be a whole path")
         return self
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The program and its arguments; empty for an address."""
+        program = (self.command,) if isinstance(self.command, str) else self.command
+        return (*program, *self.args) if any(program) else ()
+
+    @property
+    def transport(self) -> Literal["stdio", "http", "sse"]:
+        """How it is spoken to."""
+        if self.type or not self.url:
+            return self.type or "stdio"
+        return "sse" if urlsplit(self.url).path.rstrip("/").endswith("/sse") else "http"
+
+
+ALL_SERVERS: Final = ("mcpServers", "servers")
+"""What other programs' files call their servers: one of those can be given whole."""
+
+
+def unpacked_servers(given: Any) -> Any:
+    """Return servers by name, also of a file as Claude Desktop, Cursor or VS Code have it whole.
+
+    What else such a file holds is not about servers.
+    """
+    for name in ALL_SERVERS if isinstance(given, Mapping) else ():
+        within = given.get(name)
+        if isinstance(within, Mapping) and not _is_server(within):
+            return {**within, **{each: it for each, it in given.items() if _is_server(it)}}
+    return given
+
+
+def _is_server(given: Any) -> bool:
+    values = (given.get("command"), given.get("url")) if isinstance(given, Mapping) else ()
+    return any(value and not isinstance(value, Mapping) for value in values)
 
 
 class Tools(Section):
@@ -207,7 +285,7 @@ class Tools(Section):
     profiles: dict[str, tuple[str, ...]] = Field(
         default={}, description="Own profiles: names or patterns of the tools they show."
     )
-    mcp_servers: dict[str, McpServer] = Field(
+    mcp_servers: Annotated[dict[str, McpServer], BeforeValidator(unpacked_servers)] = Field(
         default={}, description="MCP servers whose tools the command line offers."
     )
     toolsets: tuple[Literal["assistant", "knowledge"], ...] = Field(

@@ -1,17 +1,13 @@
-"""Tools of MCP servers, by the ecosystem's adapter (TL-22), which is an extra.
-
-Each call has a session of its own: a server over stdio is started for it, and ended after it."""
+"""Tools of MCP servers, by the ecosystem's adapter (TL-22), which is an extra."""
 
 import asyncio
-import os
 import re
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import redirect_stderr
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
@@ -21,20 +17,25 @@ from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
 from daruma.state.settings.tools import McpServer
 from daruma.tools.calls.langchain import KEPT
+from daruma.tools.calls.mcp_servers import (
+    START_SECONDS,
+    Server,
+    Servers,
+    StartFailed,
+    ask_server,
+    reason_of,
+)
 from daruma.tools.calls.tool import Effect, Surroundings, Tool
-from daruma.tools.commands.host_programs import find_program, search_path
 from daruma.tools.errors import OutcomeUnknown, ToolError
-from daruma.tools.files.own_files import add_own
-from daruma.tools.threads import to_thread
+from daruma.tools.text.secrets import masked
 
 if TYPE_CHECKING:
-    from langchain_mcp_adapters.sessions import Connection
+    from langchain_mcp_adapters.interceptors import MCPToolCallRequest
+    from mcp import ClientSession
+    from mcp.types import CallToolResult, ContentBlock
 
 
 Run = Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
-
-START_SECONDS = 30.0
-"""For a server to start and say which tools it has; `npx` may have to fetch it first."""
 
 _ADAPTER = "langchain_mcp_adapters"
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
@@ -51,17 +52,40 @@ async def mcp_tools(
 ) -> list[BaseTool]:
     """Ask each server for its tools, which are named ``mcp__SERVER__TOOL``.
 
-    Its program is none of the ``workspace`` (without one: of the current folder), where tasks work,
-    and runs in / unless the server has a folder by name; what it runs from can not be written by
-    tasks of this process from then on (SE-01, SE-05).
+    A server is ended then, and started again by each run that calls it, once for all its calls
+    (FA-11); within :func:`open_mcp_tools` it goes on running. Its program is none of the
+    ``workspace`` (without one: of the current folder), where tasks work, and runs in / unless the
+    server has a folder by name; what it runs from can not be written by tasks of this process from
+    then on (SE-01, SE-05).
 
-    A server is written as in the settings: ``{"command": [...]}`` or ``{"url": ...}``. Raises
+    Servers are written as in the settings: ``{"command": "npx", "args": [...], "env": {...}}`` or
+    ``{"url": ..., "headers": {...}}``, or as the ``mcpServers`` of a file. Raises
     :class:`~daruma.state.settings.errors.SettingsError` for one that is neither, and
     :class:`McpUnavailable` without the adapter, and for the first server that does not start or
     answer within ``START_SECONDS``.
     """
+    return await _tools(servers, workspace, None)
+
+
+@asynccontextmanager
+async def open_mcp_tools(
+    servers: Mapping[str, McpServer | Mapping[str, Any]], workspace: Path | None = None
+) -> AsyncIterator[list[BaseTool]]:
+    """Yield the tools of servers that go on running: one of each for all runs meanwhile.
+
+    That holds for runs on the same event loop. Raises what :func:`mcp_tools` does.
+    """
+    async with Servers() as kept:
+        yield await _tools(servers, workspace, kept)
+
+
+async def _tools(
+    servers: Mapping[str, McpServer | Mapping[str, Any]],
+    workspace: Path | None,
+    kept: Servers | None,
+) -> list[BaseTool]:
     known = Settings.model_validate({"tools": {"mcp_servers": dict(servers)}}).tools.mcp_servers
-    loads = (_load(name, server, workspace) for name, server in known.items())
+    loads = (_load(Server(name, each, workspace), kept) for name, each in known.items())
     found = await asyncio.gather(*loads, return_exceptions=True)
     tools: list[BaseTool] = []
     for each in found:
@@ -71,49 +95,49 @@ async def mcp_tools(
     return tools
 
 
-async def _load(name: str, server: McpServer, workspace: Path | None) -> list[BaseTool]:
+async def _load(server: Server, kept: Servers | None) -> list[BaseTool]:
     try:
-        # For its servers' errors the library keeps the stderr that it finds when it is imported: in
-        # a notebook or under a test that may be no file.
-        with redirect_stderr(sys.__stderr__ or sys.stderr):
-            from langchain_mcp_adapters.tools import load_mcp_tools
+        from langchain_mcp_adapters.tools import load_mcp_tools
     except ImportError as error:
         raise McpUnavailable(
             "tools.mcp_servers needs the MCP adapter: pip install 'daruma-agent[mcp]'"
         ) from error
+
+    async def through(request: "MCPToolCallRequest", handler: object) -> "CallToolResult":  # noqa: ARG001 - its name is the adapter's
+        return await ask_server(server, kept, partial(_call, request))
+
+    async def listed(session: "ClientSession") -> list[BaseTool]:
+        return await load_mcp_tools(session, server_name=server.name, tool_interceptors=[through])
+
     try:
         async with asyncio.timeout(START_SECONDS):
-            connection = await to_thread(_connection, name, server, workspace)
-            tools = await load_mcp_tools(None, connection=connection, server_name=name)
-    except Exception as error:
-        where = server.command[0] if server.command else urlsplit(server.url or "").hostname
+            tools = await (kept.ask(server, listed) if kept else ask_server(server, None, listed))
+    except Exception as error:  # noqa: BLE001 - whatever it was: it may quote keys, and is not chained
         raise McpUnavailable(
-            f"the MCP server {name!r} ({where}) can not be used: {_reason(error)}"
-            f"{_about_paths(server)}; correct or remove tools.mcp_servers.{name}"
-        ) from error
-    return [_Served.of(each, (name, server, workspace)) for each in tools]
-
-
-_Server = tuple[str, McpServer, Path | None]
-"""Its name, what it is in the settings, and the workspace that it is none of."""
+            f"the MCP server {server.name!r} ({server.where}) can not be used: "
+            f"{reason_of(error)}{_about_paths(server.setting)}; "
+            f"correct or remove tools.mcp_servers.{server.name}"
+        ) from None
+    return [_Served.of(each, server, kept) for each in tools]
 
 
 class _Served(StructuredTool):
     """A tool of the adapter's that knows its server, which no tracer is told."""
 
-    _server: _Server = PrivateAttr()
+    _server: Server = PrivateAttr()
+    _kept: Servers | None = PrivateAttr()
 
     @classmethod
-    def of(cls, tool: BaseTool, server: _Server) -> "_Served":
+    def of(cls, tool: BaseTool, server: Server, kept: Servers | None) -> "_Served":
         given = {field: getattr(tool, field) for field in type(tool).model_fields}
-        served = cls(**given | {"name": f"mcp__{server[0]}__{tool.name}"})
-        served._server = server
+        served = cls(**given | {"name": f"mcp__{server.name}__{tool.name}"})
+        served._server, served._kept = server, kept
         return served
 
     async def again(self) -> BaseTool:
         """Ask the server for the same tool. Raises ``ToolError`` where there is none any more."""
         try:
-            tools = await _load(*self._server)
+            tools = await _load(self._server, self._kept)
         except McpUnavailable as error:
             raise ToolError(str(error)) from error
         if now := next((each for each in tools if each.name == self.name), None):
@@ -121,72 +145,60 @@ class _Served(StructuredTool):
         raise ToolError(f"the MCP server has no tool {self.name!r} any more")
 
     @property
-    def command(self) -> tuple[str, ...]:
-        """What starts the server, or its address."""
-        _, server, _ = self._server
-        return server.command or (str(server.url),)
-
-
-def _connection(name: str, server: McpServer, workspace: Path | None) -> "Connection":
-    if server.url:
-        return {"transport": "streamable_http", "url": server.url}
-    here, folder = Path(os.path.realpath(workspace or Path.cwd())), Path(server.cwd or "/")
-    program = find_program(server.command[0], here)
-    if program is None:
-        raise FileNotFoundError("No such program outside of the workspace")
-    places = server_places([program, *server.command[1:]], folder)
-    if inside := [each for each in places if here.is_relative_to(each)]:
-        raise PermissionError(
-            f"it lies in the workspace's own folder {inside[0]}: move it to another"
-        )
-    env = {"PATH": os.pathsep.join(search_path(here))}
-    if here.is_relative_to(folder) and folder != Path("/"):
-        env["PYTHONSAFEPATH"] = "1"  # asked for by name: but no module is taken from there
-    elif server.cwd:
-        places.add(folder)
-    add_own(places | {Path(os.path.realpath(each)) for each in places}, f"the MCP server {name!r}")
-    args = [*server.command[1:]]
-    return {"transport": "stdio", "command": program, "args": args, "cwd": folder, "env": env}
-
-
-_PROGRAM_ENDS: Final = (
-    ".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".sh", ".rb", ".pl",
-    ".php", ".lua", ".jar", ".exs", ".dll", ".wasm",
-)  # fmt: skip
-_NAMES_FOLDER: Final = frozenset({
-    "--directory", "--project", "--prefix", "--cwd", "--package-dir", "-C",
-})  # fmt: skip
-"""Options of ``uv``, ``npm`` and their kin behind which the folder of a program stands."""
-
-
-def server_places(command: Sequence[str], folder: Path) -> set[Path]:
-    """Return what a server runs from: the folders of its program and scripts, as far as named.
-
-    What it works on, such as a database, is not among them.
-    """
-    found = set()
-    before = ""
-    for number, word in enumerate(command):
-        option, _, value = word.partition("=") if word.startswith("-") else ("", "", word)
-        path = folder / (value or word)
-        if (option or before) in _NAMES_FOLDER and value and os.path.isdir(path):  # noqa: PTH112 - no error for a long word
-            found.add(path)
-        elif os.path.isfile(path) and (  # noqa: PTH113 - as above
-            number == 0 or _is_program(path)
-        ):
-            found |= {path.parent, Path(os.path.realpath(path)).parent}
-        before = word
-    return found - {Path("/")}
-
-
-def _is_program(path: Path) -> bool:
-    return path.name.lower().endswith(_PROGRAM_ENDS) or os.access(path, os.X_OK)
+    def server(self) -> Server:
+        """What it comes from."""
+        return self._server
 
 
 def _about_paths(server: McpServer) -> str:
-    if server.cwd or not any(os.path.isfile(word) for word in server.command[1:]):  # noqa: PTH113
+    if server.cwd or not any(Path(word).is_file() for word in server.argv[1:] if len(word) < 256):
         return ""
     return " (it is started in /: write paths whole, or set cwd)"
+
+
+# --- What a server answers, as a model can read it.
+
+
+async def _call(request: "MCPToolCallRequest", session: "ClientSession") -> "CallToolResult":
+    """Call a tool; what it says is without keys from here on (SE-08)."""
+    result = await session.call_tool(request.name, request.args)
+    content = [_readable(each) for each in result.content]
+    return masked(result.model_copy(update={"content": content}))
+
+
+def _readable(block: "ContentBlock") -> "ContentBlock":
+    """Return a part of a result as a text or an image: no provider reads more of a tool's.
+
+    An address is not looked up: neither here nor by a provider that would be given it.
+    """
+    from mcp.types import (
+        AudioContent,
+        BlobResourceContents,
+        EmbeddedResource,
+        ImageContent,
+        ResourceLink,
+        TextContent,
+    )
+
+    if isinstance(block, AudioContent):
+        return TextContent(type="text", text=_left_out(block.mimeType, block.data))
+    if isinstance(block, ResourceLink):
+        about = [block.title or block.name, block.description, block.mimeType]
+        text = f"[resource {block.uri}: {', '.join(each for each in about if each)}]"
+        return TextContent(type="text", text=text)
+    if not isinstance(block, EmbeddedResource):
+        return block
+    held = block.resource
+    if not isinstance(held, BlobResourceContents):
+        return TextContent(type="text", text=f"[resource {held.uri}]\n{held.text}")
+    kind = held.mimeType or "data"
+    if kind.startswith("image/"):
+        return ImageContent(type="image", data=held.blob, mimeType=kind)
+    return TextContent(type="text", text=f"[resource {held.uri}: {_left_out(kind, held.blob)}]")
+
+
+def _left_out(kind: str, data: str) -> str:
+    return f"[{kind}, {len(data) * 3 // 4} bytes, left out: only text and images are shown]"
 
 
 def is_mcp_tool(tool: BaseTool) -> bool:
@@ -208,6 +220,7 @@ def mcp_tool(
     ``make`` makes one of ours of what the server says later.
     """
     hints = tool.metadata or {}
+    server = tool.server if isinstance(tool, _Served) else None
     effect: Effect = "none" if hints.get("readOnlyHint") is True else "external"
     name = usable_name(tool.name)
 
@@ -218,10 +231,10 @@ def mcp_tool(
             return await run(args, surroundings)
         except (ToolError, GraphBubbleUp):
             raise
-        except (FileNotFoundError, PermissionError) as error:
-            raise ToolError(f"the MCP server could not be started: {_reason(error)}") from error
+        except StartFailed as error:
+            raise ToolError(f"the MCP server could not be started: {reason_of(error)}") from None
         except Exception as error:
-            said = f"the MCP server broke off {name}: {_reason(error)}"
+            said = f"the MCP server broke off {name}: {reason_of(error)}"
             raise (ToolError if effect == "none" else OutcomeUnknown)(said) from error
 
     async def look_again() -> Tool:
@@ -236,7 +249,8 @@ def mcp_tool(
         origin="mcp",
         idempotent=hints.get("idempotentHint") is True,
         source=f"MCP tool {tool.name!r}",
-        server=tool.command if isinstance(tool, _Served) else (),
+        server=server.command if server else (),
+        server_rest=server.rest if server else (),
         look_again=look_again,
     )
 
@@ -250,13 +264,3 @@ def usable_name(name: str) -> str:
     if len(safe) <= _LONGEST:
         return safe
     return f"{safe[: _LONGEST - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
-
-
-def _reason(error: BaseException) -> str:
-    """Say in one line what is at the bottom of an error; task groups wrap it several times."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    text = " ".join(str(error).split())
-    if isinstance(error, TimeoutError) and not text:
-        return f"it did not answer in {START_SECONDS:g} s"
-    return f"{text or type(error).__name__}"[:300]

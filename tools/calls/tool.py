@@ -204,8 +204,9 @@ class Tool:
     be called again with the same arguments: the effect is that of one call. ``idempotency_key`` is
     the argument by which a service knows a call that is made again; the model is not shown it.
     ``blocking`` says that ``run`` only waits for a thread, and ends at once when it is cancelled.
-    ``server`` is the command or the address of the MCP server that it comes from, ``look_again``
-    asks that server for the tool as it is now (SE-06).
+    ``server`` is the command or the address of the MCP server that it comes from, ``server_rest``
+    what else of that is agreed to, without values; ``look_again`` asks that server for the tool as
+    it is now (SE-06).
     """
 
     name: str
@@ -221,6 +222,7 @@ class Tool:
     source: str = ""
     blocking: bool = False
     server: tuple[str, ...] = ()
+    server_rest: tuple[str, ...] = ()
     look_again: Callable[[], Awaitable["Tool"]] | None = None
 
     def __post_init__(self) -> None:
@@ -241,7 +243,8 @@ class Tool:
     def definition(self) -> str:
         """The digest of all that an MCP server says of its tool; empty for any other."""
         told = [self.name, self.description, self.parameters, self.effect, self.idempotent]
-        return digest([*told, self.server]) if self.origin == "mcp" else ""
+        server = [self.server, self.server_rest]
+        return digest([*told, *server]) if self.origin == "mcp" else ""
 
     def misfit(self, args: Mapping[str, Any]) -> str | None:
         """Say what of some arguments does not fit the schema, None if all does."""

@@ -28,8 +28,10 @@ OF_PROJECTS: Final = frozenset({".venv", "venv", ".env", "env", "node_modules", 
 """Folders that hold the programs of a project, by name."""
 
 
-def search_path(workspace: Path | None = None) -> list[str]:
+def search_path(workspace: Path | None = None, path: str | None = None) -> list[str]:
     """Return the places of ``PATH`` where programs of the host are looked for, the system's first.
+
+    A ``path`` that somebody set for a program goes in its place.
 
     Left out is what a command can write, or could at another time: what is relative or
     empty, the workspace and what lies in it, in the folders around it (up to the home folder) or in
@@ -37,7 +39,7 @@ def search_path(workspace: Path | None = None) -> list[str]:
     Without a ``workspace`` it is the current folder.
     """
     here = _here() if workspace is None else _real(workspace)
-    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    given = (path or os.environ.get("PATH", os.defpath)).split(os.pathsep)
     system = [place for place in SYSTEM if place in given]
     beside = [place for place in given if not _is_around(Path(place), here)]
     return [each for each in dict.fromkeys([*system, *beside]) if _is_safe(Path(each), here)]
@@ -53,7 +55,7 @@ def unsearched(workspace: Path | None = None) -> list[str]:
     return [each or "." for each in given if each not in searched and Path(each).is_dir()]
 
 
-def find_program(name: str, workspace: Path | None = None) -> str | None:
+def find_program(name: str, workspace: Path | None = None, path: str | None = None) -> str | None:
     """Return the whole path of a program that may be run outside of the sandbox, or None.
 
     A ``name`` with a slash has to be absolute. One that lies in the workspace, or leads there, is
@@ -61,7 +63,7 @@ def find_program(name: str, workspace: Path | None = None) -> str | None:
     wherever it lies, for no tool can write it (SE-05).
     """
     here = _here() if workspace is None else _real(workspace)
-    for found in _candidates(name, workspace):
+    for found in _candidates(name, workspace, path):
         if found == sys.executable or not _lies_in(Path(found), _writable(here)):
             return found
     return None
@@ -75,8 +77,8 @@ def find_in(path: str, name: str) -> str | None:
     return shutil.which(name, path=path)
 
 
-def _candidates(name: str, workspace: Path | None) -> Iterator[str]:
-    places = search_path(workspace) if "/" not in name else ["/"] * Path(name).is_absolute()
+def _candidates(name: str, workspace: Path | None, path: str | None) -> Iterator[str]:
+    places = search_path(workspace, path) if "/" not in name else ["/"] * Path(name).is_absolute()
     for place in places:
         if found := shutil.which(name, path=place):
             yield found

@@ -5,7 +5,10 @@ imports nothing of Daruma. Arguments: the descriptors of the lifeline, the rules
 folder of the command's own that is removed at the end, then the command.
 
 It is told to end by the end of its lifeline, whose other end Daruma holds: also when Daruma is
-killed. As a subreaper it becomes the parent of every orphan, and so loses none."""
+killed. As a subreaper it becomes the parent of every orphan, and so loses none.
+
+As ``serve`` and a command it starts a server that nobody confines, and whose lifeline is its input:
+so no server of a killed Daruma stays behind."""
 
 import ctypes
 import os
@@ -24,6 +27,8 @@ FILTER_MODE = 2  # linux/seccomp.h
 CAPABILITIES_VERSION = 0x20080522  # linux/capability.h
 LANDLOCK_RESTRICT_SELF = 446  # on every architecture
 END_SECONDS = 10.0
+LEAVE_SECONDS = 1.5
+"""For a server to end by itself, once its input has ended."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -46,9 +51,42 @@ def main(lifeline: int, ruleset: int, program: int, own: str, argv: list[str]) -
     for fd in (lifeline, ended):
         either.register(fd, select.POLLIN)
     either.poll()
+    code_of_child = end_of(child)
+    remove(own)
+    return code_of_child
+
+
+def serve(argv: list[str]) -> int:
+    """Run a server until its input or it ends, and return what `os.waitid` says of its end."""
+    must(libc.prctl(SET_SUBREAPER, 1, 0, 0, 0))
+    child = os.fork()
+    if child == 0:
+        start(argv)
+    ended = os.pidfd_open(child)
+    either, alone = select.poll(), select.poll()
+    either.register(0, 0)  # that nobody writes any more; what is written is the server's
+    for each in (either, alone):
+        each.register(ended, select.POLLIN)
+    either.poll()
+    alone.poll(LEAVE_SECONDS * 1000)
+    return end_of(child)
+
+
+def start(argv: list[str]) -> None:
+    """Turn into a server that ends with its supervisor."""
+    try:
+        must(libc.prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0))
+        os.execv(argv[0], argv)  # noqa: S606 - this is the server
+    except OSError as error:
+        os.write(2, f"{argv[0]} can not be started: {error.strerror}\n".encode(errors="replace"))
+    finally:
+        os._exit(127)
+
+
+def end_of(child: int) -> int:
+    """Kill the child and all that comes from it; return what `os.waitid` said of its end."""
     status = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     end_all()
-    remove(own)
     if status is None:
         return -signal.SIGKILL
     return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
@@ -147,6 +185,8 @@ def end_like(code: int) -> None:
     os._exit(code & 0xFF)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "serve":
+    end_like(serve(sys.argv[2:]))
+elif __name__ == "__main__":
     lifeline, ruleset, program = map(int, sys.argv[1:4])
     end_like(main(lifeline, ruleset, program, sys.argv[4], sys.argv[5:]))

@@ -128,10 +128,11 @@ def _of_file(path: Path, changed_at: int, size: int) -> tuple[str, ...]:  # noqa
     with path.open("rb") as file:
         text = file.read(size).decode("utf-8", "replace")
     found = ((name, value.strip("\"'")) for name, value in _ASSIGNED.findall(text))
-    return tuple(each for pair in found for each in _secrets_in(*pair, random=True))
+    return tuple(each for pair in found for each in secrets_in(*pair, random=True))
 
 
-def _secrets_in(name: str, value: str, *, random: bool = False) -> Iterator[str]:
+def secrets_in(name: str, value: str, *, random: bool = False) -> Iterator[str]:
+    """Yield what of a value is secret by its name, where it is one, or (``random``) by its look."""
     if names_secret(name) or (random and _RANDOM.fullmatch(value)):
         yield value
     elif "://" in value:
@@ -144,7 +145,7 @@ def read_live_values(keys: Iterable[str] = ()) -> tuple[str, ...]:
     :func:`masked` goes by those that were read last: by each run, as it begins.
     """
     named = [name for name in os.environ if names_secret(name) or name.upper().endswith("_URL")]
-    found = [each for name in named for each in _secrets_in(name, os.environ.get(name, ""))]
+    found = [each for name in named for each in secrets_in(name, os.environ.get(name, ""))]
     forms = _forms((*found, *_noted))
     _last_read[:] = [forms]
     return _forms((*found, *_noted, *keys)) if keys else forms

@@ -18,9 +18,9 @@ from daruma.tools.calls.mcp import (
     McpUnavailable,
     is_mcp_tool,
     mcp_tools,
-    server_places,
     usable_name,
 )
+from daruma.tools.calls.mcp_servers import server_places
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.running import run_within
 from daruma.tools.calls.tool import Surroundings, Tool
