@@ -1,23 +1,21 @@
 """Building the graph: the table as a StateGraph, and the error handler of its nodes."""
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
-from copy import copy
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeError
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
-from langgraph.types import Command, Send
+from langgraph.types import Checkpointer, Command, Send
 
 from daruma.graph.contexts import Contexts, emitter
 from daruma.graph.errors import Leaving, Node, Raised, end_with_first
@@ -35,10 +33,10 @@ from daruma.graph.machine import (
     of_a_member,
 )
 from daruma.graph.run import Machine
-from daruma.graph.storage.ledgers import files_id, journals_of, leases_of, outputs_of, replies_of
+from daruma.graph.storage.ledgers import strict
 from daruma.graph.sync import async_node
 from daruma.state.calls import Dispatch, moved
-from daruma.state.channels import KEPT_WHOLE, Input, Output, State, Update, refuse_misfits
+from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
 from daruma.state.errors import CutOff
 from daruma.state.events import (
@@ -52,10 +50,8 @@ from daruma.state.events import (
 from daruma.state.failure import Failure, bug_in
 from daruma.state.plan import Assignment, Report
 from daruma.state.result import TaskResult
-from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings
 from daruma.state.settings.sections import FallbackChain
-from daruma.state.stored import STORED_TYPES
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import tool_result
 from daruma.tools.text.secrets import masked
@@ -195,7 +191,7 @@ def build_graph(
     settings: Settings | None = None,
     persistence: "Postgres | None" = None,
     *,
-    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
 ) -> Machine:
     """Build the machine as a compiled LangGraph graph.
@@ -216,9 +212,9 @@ def build_graph(
     """
     settings = settings or Settings.load()
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
-    saver = None if given is None else strict(given)
+    saver = strict(given) if isinstance(given, BaseCheckpointSaver) else given
     store = persistence.store if persistence and store is None else store
-    contexts = Contexts(model, Registry(tools), settings)
+    contexts = Contexts(model, Registry(tools), settings, store)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))
@@ -229,34 +225,6 @@ def build_graph(
 def ask_under(contexts: Contexts, settings: Settings) -> AskText:
     """Return what evolution asks the auxiliary model with, under a run's settings."""
     return ask_with(contexts.asker(settings.llm), settings)
-
-
-@runtime_checkable
-class Expecting(Protocol):
-    """A checkpointer that can check what it reads."""
-
-    def expecting(
-        self, check: Callable[[Mapping[str, Any]], None], passing: Collection[str]
-    ) -> BaseCheckpointSaver[Any]:
-        """Return one over the same data that does, and knows which channels are kept whole."""
-
-
-def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return a checkpointer over the same data that reads back listed types only.
-
-    LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
-    Ours refuses what is no value of the machine's channels, too.
-    """
-    if isinstance(checkpointer, Expecting):
-        return checkpointer.expecting(refuse_misfits, KEPT_WHOLE)
-    for place_of in (replies_of, outputs_of, leases_of, journals_of):
-        place_of(checkpointer)  # made before the copy, which shares it
-    files_id(checkpointer, "")
-    if type(checkpointer.serde) is not JsonPlusSerializer:
-        return checkpointer
-    strictly = copy(checkpointer)
-    strictly.serde = StrictSerializer(STORED_TYPES)
-    return strictly
 
 
 def builder(contexts: Contexts) -> Builder:

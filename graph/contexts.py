@@ -48,6 +48,7 @@ from daruma.state.savepoint import reduce_drifted
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sections import LLM, ModelOptions, Team
+from daruma.state.text import digest
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import Outputs, ProcessOutputs
 from daruma.tools.calls.running import ExactCalls
@@ -149,12 +150,17 @@ class Contexts:
     """
 
     def __init__(
-        self, model: BaseChatModel | str | None, tools: Registry, settings: Settings
+        self,
+        model: BaseChatModel | str | None,
+        tools: Registry,
+        settings: Settings,
+        store: BaseStore | None = None,
     ) -> None:
         check_model(model)
         note_secrets(keys_of(model))
         self._model = model
         self._tools = tools
+        self._store = store
         self.settings = settings
         self._askers: dict[str, Asker] = {}
         self._newest: tuple[LLM | None, Asker | None] = None, None
@@ -246,7 +252,9 @@ class Contexts:
         saver, thread_id = given.get(CONFIG_KEY_CHECKPOINTER), str(given.get("thread_id", "local"))
         make = partial(self._in_common, config)
         ground = CommonGround.of(config)
-        common, journals = ground.made(make, settings, saver, runtime.store, thread_id)
+        # Within a graph that has no store LangGraph gives none, whatever this one was built with.
+        store = self._store if runtime.store is None else runtime.store
+        common, journals = ground.made(make, settings, saver, store, thread_id)
         emit = member.tell if member else emitter(runtime)
         context = copied(
             common,
@@ -277,6 +285,7 @@ class Contexts:
             open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=thread_id,
             files_id=files_id(saver, thread_id),
+            namespace=_namespace(config),
             outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
             exact_calls=self._exact,
             turns=run.turns,
@@ -301,6 +310,16 @@ class Contexts:
             self._askers.setdefault(key, Asker(Models.of(llm, self._main(llm))))
         self._newest = llm, self._askers[key]
         return self._askers[key]
+
+
+def _namespace(config: RunnableConfig) -> str:
+    """Return what a run within another graph is called there; empty for one of its own.
+
+    Whoever runs several on one thread, one after the other or at once, gets all their messages:
+    none may have the id of another's (FA-08).
+    """
+    own = str(config.get("configurable", {}).get("checkpoint_ns", "")).rpartition("|")[0]
+    return digest(own)[:8] if own else ""
 
 
 def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:

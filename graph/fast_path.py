@@ -24,8 +24,14 @@ from langchain_core.runnables.config import (
     get_callback_manager_for_config,
     var_child_runnable_config,
 )
+from langgraph._internal._config import ensure_config as ensure_run_config
 from langgraph._internal._config import patch_config
-from langgraph._internal._constants import CONFIG_KEY_RUNTIME
+from langgraph._internal._constants import (
+    CONFIG_KEY_CHECKPOINT_NS,
+    CONFIG_KEY_CHECKPOINTER,
+    CONFIG_KEY_DURABILITY,
+    CONFIG_KEY_RUNTIME,
+)
 from langgraph._internal._runnable import RunnableCallable, RunnableSeq
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph._branch import BranchSpec
@@ -35,6 +41,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 from typing_extensions import override
 
+from daruma.graph.storage.ledgers import strict
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.tracing.callbacks import is_heard
 from daruma.state.channels import State, applied, state_of
@@ -94,9 +101,6 @@ def at_once(config: RunnableConfig | None, asked: int | None) -> RunnableConfig:
 #
 # On LangGraph's own synchronous loop each node and each checkpoint would cross by itself.
 
-_WITHIN: Final = "__pregel_"
-"""What LangGraph's keys begin with, in the config of all that runs within a graph."""
-
 _ALONE: Final = threading.Lock()
 
 
@@ -120,7 +124,7 @@ def crosses(checkpointer: Any, config: RunnableConfig) -> bool:
     Only with checkpointers that are known to work there; others are bound to a loop, or have no
     asynchronous methods at all. A run within another graph's has to do with what that one has.
     """
-    if not _works_anywhere(checkpointer) or _is_within(config):
+    if not _works_anywhere(checkpointer) or is_within(config):
         return False
     told = get_callback_manager_for_config(ensure_config(config))
     return all(map(hears_anywhere, told.handlers + told.inheritable_handlers))
@@ -141,9 +145,39 @@ def _works_anywhere(checkpointer: Any) -> bool:
     return isinstance(checkpointer, PostgresSaver)
 
 
-def _is_within(config: RunnableConfig) -> bool:
-    given = (config, var_child_runnable_config.get() or {})
-    return any(key.startswith(_WITHIN) for each in given for key in each.get("configurable", {}))
+# --- A run as part of another graph's: a node of that one, or called in one (FA-08).
+#
+# LangGraph then takes the saver that the other graph lends, whatever the graph itself was built
+# with. A config that names a thread of its own begins a run of its own, wherever that is.
+
+
+def is_within(config: RunnableConfig | None) -> bool:
+    """Whether a config is that of a part of another graph's run, or of that part's state."""
+    given = _around(config)
+    return CONFIG_KEY_CHECKPOINTER in given and bool(given.get(CONFIG_KEY_CHECKPOINT_NS))
+
+
+def durability_within(config: RunnableConfig | None) -> Any:
+    """Return how durable a run within another graph's is: as that one asks, else each step.
+
+    None where nothing is kept.
+    """
+    given = _around(config)
+    return given.get(CONFIG_KEY_DURABILITY, "sync") if given.get(CONFIG_KEY_CHECKPOINTER) else None
+
+
+def reading_strictly(config: RunnableConfig | None) -> RunnableConfig:
+    """Return the config of a run within another graph's that reads back as one of its own would.
+
+    What the other graph lends reads its own values as ever.
+    """
+    given, lent = config or RunnableConfig(), _around(config).get(CONFIG_KEY_CHECKPOINTER)
+    own = {CONFIG_KEY_CHECKPOINTER: strict(lent)} if lent else {}
+    return RunnableConfig(**{**given, "configurable": {**given.get("configurable", {}), **own}})
+
+
+def _around(config: RunnableConfig | None) -> dict[str, Any]:
+    return ensure_run_config(config).get("configurable", {})
 
 
 # --- LangGraph's runtime, which it copies several times for each task, field by field.

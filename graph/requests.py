@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 from uuid import uuid4
 
 from langchain_core.messages import (
@@ -49,15 +49,31 @@ class NotNow(RequestRefused):
     """Raised for what does not fit how the thread stands: it waits, is unfinished, asks nothing."""
 
 
-def request(given: object, *, known: Sequence[AnyMessage] = ()) -> Input:
+def request(given: object, *, known: Sequence[AnyMessage] = (), within: bool = False) -> Input:
     """Check a new request: known keys, a known mode, a workspace that is there, a message.
 
     ``known`` are the messages of the thread: a new one does not take the place of one of them.
+    ``within`` says that it is the state of another graph: its own keys are left alone (FA-08).
     """
+    if not within:
+        return _request(given, known)
+    try:
+        return _request(_of_state(given), known, within=True)
+    except RequestRefused as refused:
+        raise RequestRefused(f"{refused}; {_OF_STATE}") from None
+
+
+_OF_STATE: Final = (
+    "in another graph its messages, mode, workspace and continuity are the request: leave out what "
+    "means something else there, by add_node(..., input_schema=...) or a node that calls this graph"
+)
+
+
+def _request(given: object, known: Sequence[AnyMessage], *, within: bool = False) -> Input:
     if not isinstance(given, Mapping):
         raise RequestRefused(f"a request is a dict with messages, not {type(given).__name__}")
     _check_keys(given)
-    checked = Input(messages=_messages(given.get("messages"), known))
+    checked = Input(messages=_messages(given.get("messages"), known, within=within))
     if (mode := given.get("mode")) is not None:
         checked["mode"] = _mode(mode)
     if (workspace := given.get("workspace")) is not None:
@@ -65,6 +81,15 @@ def request(given: object, *, known: Sequence[AnyMessage] = ()) -> Input:
     if (continuity := given.get("continuity")) is not None:
         checked["continuity"] = _continuity(continuity)
     return masked(checked)
+
+
+def _of_state(given: object) -> object:
+    """Return what a request is made of in the state of another graph, whatever form that has."""
+    if isinstance(given, Mapping):
+        return {key: given[key] for key in _keys() if given.get(key)}
+    if hasattr(given, "messages"):  # a dataclass, or a model of Pydantic's
+        return {key: value for key in _keys() if (value := getattr(given, key, None))}
+    return given
 
 
 def _continuity(given: object) -> dict[str, Any]:
@@ -90,7 +115,7 @@ def _keys() -> dict[str, Any]:
     return get_type_hints(Input)
 
 
-def _messages(given: Any, known: Sequence[AnyMessage]) -> list[AnyMessage]:
+def _messages(given: Any, known: Sequence[AnyMessage], *, within: bool) -> list[AnyMessage]:
     if not given:
         raise RequestRefused('a request needs messages, such as [("user", "Make the tests pass")]')
     try:
@@ -99,7 +124,10 @@ def _messages(given: Any, known: Sequence[AnyMessage]) -> list[AnyMessage]:
         raise RequestRefused(
             f"the messages can not be read: {str(error).splitlines()[0]}"
         ) from None
-    if not isinstance(messages[-1], HumanMessage):
+    if within:  # what others said since stands behind what the user asked for
+        if not any(isinstance(each, HumanMessage) for each in messages):
+            raise RequestRefused("one of the messages of a request has to be the user's")
+    elif not isinstance(messages[-1], HumanMessage):
         raise RequestRefused("the last message of a request has to be the user's")
     taken = {message.id for message in known}
     return [_stored(message, taken) for message in messages]
@@ -159,25 +187,27 @@ _TAKES_TIME = frozenset({"workspace", "continuity"})
 """What of a request is not read in less time than a thread takes to wake."""
 
 
-def admit(given: Any, snapshot: StateSnapshot | None) -> Any:
+def admit(given: Any, snapshot: StateSnapshot | None, *, within: bool = False) -> Any:
     """Check what a run is started with, and return it in the form that the machine stores.
 
-    ``snapshot`` is the thread as it stands, None where nothing is remembered. Raises
+    ``snapshot`` is the thread as it stands, None where nothing is remembered; ``within`` says that
+    the run is part of another graph's. Raises
     :class:`~daruma.graph.requests.RequestRefused`, or
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question.
     """
     _read_secrets(_folders_of(given, snapshot))
-    return _admitted(given, snapshot)
+    return _admitted(given, snapshot, within=within)
 
 
-def _admitted(given: Any, snapshot: StateSnapshot | None) -> Any:
+def _admitted(given: Any, snapshot: StateSnapshot | None, *, within: bool) -> Any:
     if given is None or isinstance(given, Command):
         if snapshot is not None and snapshot.created_at is None:
             raise NoSuchThread(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
         return given if given is None else _answered(given, snapshot)
     if snapshot is not None:
         _check_idle(snapshot)
-    return request(given, known=snapshot.values.get("messages", ()) if snapshot else ())
+    known = snapshot.values.get("messages", ()) if snapshot else ()
+    return request(given, known=known, within=within)
 
 
 def _folders_of(given: Any, snapshot: StateSnapshot | None) -> set[str]:
@@ -193,11 +223,12 @@ def _read_secrets(folders: Iterable[str]) -> None:
     read_live_values()
 
 
-async def aadmit(given: Any, snapshot: StateSnapshot | None) -> Any:
+async def aadmit(given: Any, snapshot: StateSnapshot | None, *, within: bool = False) -> Any:
     """Do the same, asynchronously: in a thread where a folder is looked at, or much is read."""
     await in_thread(_read_secrets, _folders_of(given, snapshot))
     looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
-    return await in_thread(_admitted, given, snapshot) if looks else _admitted(given, snapshot)
+    admitted = partial(_admitted, given, snapshot, within=within)
+    return await in_thread(admitted) if looks else admitted()
 
 
 def _check_idle(snapshot: StateSnapshot) -> None:

@@ -9,13 +9,22 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
 from daruma.graph.answers import aaddressed, addressed, aonce, once
 from daruma.graph.errors import Raised, closing
-from daruma.graph.fast_path import alone, at_once, crosses, quickly
+from daruma.graph.fast_path import (
+    alone,
+    at_once,
+    crosses,
+    durability_within,
+    is_within,
+    quickly,
+    reading_strictly,
+)
 from daruma.graph.follow import Following, stop_of
 from daruma.graph.history import (
     UndoRefused,
@@ -111,8 +120,10 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
             yield self.copy({"checkpointer": saver, "holds": True})
 
     def _remembers(self, config: RunnableConfig | None) -> bool:
-        configurable = self._thread(config).get("configurable", {})
-        return bool(self.checkpointer) and "thread_id" in configurable
+        """Whether the thread is this graph's to keep: within another graph it is that one's."""
+        thread = self._thread(config)
+        kept = isinstance(self.checkpointer, BaseCheckpointSaver) and not is_within(thread)
+        return kept and "thread_id" in thread.get("configurable", {})
 
     def _thread_id(self, config: RunnableConfig | None) -> str:
         return str(self._thread(config)["configurable"]["thread_id"])
@@ -509,7 +520,7 @@ class Machine(FollowedMachine):
         **options: Any,
     ) -> Iterator[Any]:
         refuse_own(background_loop())
-        options = self._checked(options)
+        options = self._checked(options, config)
         with self._held(config) as holder:
             own, config = holder._past_damage(config)
             yield from own._parts(input, config, options)
@@ -523,7 +534,7 @@ class Machine(FollowedMachine):
             config = (config or RunnableConfig()) | self.reopen(self._thread(config))
             snapshot = self.get_state(config)
         given = addressed(self.checkpointer, given, snapshot) if snapshot else given
-        admitted = admit(given, snapshot)
+        admitted = admit(given, snapshot, within=is_within(config))
         with workspace_locked(workspace_of(admitted, snapshot)):
             if snapshot:
                 admitted = once(self.checkpointer, admitted, snapshot)
@@ -546,9 +557,9 @@ class Machine(FollowedMachine):
         **options: Any,
     ) -> AsyncIterator[Any]:
         if options.get("context"):  # a model's client, an expert's file may be looked at
-            options = await in_thread(self._checked, options)
+            options = await in_thread(self._checked, options, config)
         else:
-            options = self._checked(options)
+            options = self._checked(options, config)
         async with self._aheld(config) as holder:
             own, config = await holder._apast_damage(config)
             async with closing(own._aparts(input, config, options)) as told:
@@ -565,7 +576,7 @@ class Machine(FollowedMachine):
             config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
             snapshot = await self.aget_state(config)
         given = await aaddressed(self.checkpointer, given, snapshot) if snapshot else given
-        admitted = await aadmit(given, snapshot)
+        admitted = await aadmit(given, snapshot, within=is_within(config))
         async with aworkspace_locked(workspace_of(admitted, snapshot)):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
@@ -630,15 +641,18 @@ class Machine(FollowedMachine):
         config: RunnableConfig | None,
     ) -> RunnableConfig:
         """Return the config of a run, with the live things that are its own."""
+        config = reading_strictly(config) if is_within(config) else config
         noted = FirstLook().noted(turns.noted(raised.noted(handing.noted(config))))
         return quickly(Members(self.member).noted(CommonGround().noted(noted)), self.store)
 
-    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, options: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
         """Return the options with our defaults, once the settings among them were checked."""
         if options.get("context"):
             self.check(Settings.model_validate(options["context"]))
         defaults: dict[str, Any] = {"context": self.settings}
-        if self.checkpointer:
+        if self.checkpointer is not False and is_within(config):
+            defaults["durability"] = durability_within(config)
+        elif self.checkpointer:
             defaults["durability"] = "sync"
         return options | {key: options.get(key) or value for key, value in defaults.items()}
 

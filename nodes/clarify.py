@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage
 from daruma.state.channels import State, Update
 from daruma.state.conversation import with_status
 from daruma.state.events import ClarificationResolved
-from daruma.state.interrupts import Answer, Question, read_reply
+from daruma.state.interrupts import Answer, Question
 from daruma.tools.calls.approvals import asked_of_people
 from daruma.tools.calls.visible import local_time
 from daruma.tools.context import Context
@@ -34,7 +34,7 @@ async def clarify(state: State, context: Context) -> Update:
         ),
         deadline=None,
     )
-    reply: Answer = read_reply(question, asked_of_people(question, context.now()))
+    reply: Answer = asked_of_people(question, context.now())
     now = local_time(context.now(), context.settings.tools.time_zone)
     past = calls_off(reply.answer)
     how: Literal["stale", "resumed"] = "stale" if past else "resumed"

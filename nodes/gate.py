@@ -58,7 +58,7 @@ async def gate(state: State, context: Context) -> Update:
 
 def _asked(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
     question = approval_request(tuple(each.approval for each in opened), None, told)
-    reply = Decisions.model_validate(asked_of_people(question, at))
+    reply: Decisions = asked_of_people(question, at)
     return {decision.approval_id: decision for decision in reply.decisions}
 
 

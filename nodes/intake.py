@@ -1,15 +1,17 @@
 """Read the new request: its mode, its goal, its workspace, and the limits it runs under."""
 
 import asyncio
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 
 from daruma.state.channels import Recalled, State, Update
 from daruma.state.events import task_started
 from daruma.state.failure import Failure
 from daruma.state.lessons import Lessons
+from daruma.state.messages import is_request
 from daruma.state.mode import split_prefix
 from daruma.state.settings import Settings
 from daruma.state.spending import limits_of, only_if_changed, verifies
@@ -28,9 +30,10 @@ from daruma.tools.threads import in_thread
 
 async def intake(state: State, context: Context) -> Update:
     """Begin a task; what the one before it left on the thread is cleared, but for the history."""
-    said = _last_request(state)
+    asked = _request(state, context.thread_id)
+    said = asked.text if asked else ""
     spoken, template, goal = split_prefix(said)
-    task_id = _next_task_id(state, context.thread_id)
+    task_id = _next_task_id(state, context)
     taken = await taken_up(state, context, task_id, said, state.mode or spoken)
     mode = TAKEN_UP_IN if taken.resumed else state.mode or spoken or context.settings.mode
     if taken.resumed and taken.clarification:
@@ -51,11 +54,11 @@ async def intake(state: State, context: Context) -> Update:
         only_if_changed=if_changed and workspace is not None,
         review=context.settings.spec_review.enabled,
         started_at=context.now(),
-        request=(state.messages[-1].id or "") if state.messages else "",
+        request=(asked.id or "") if asked else "",
     )
     task = await _with_what_helps(task, context.settings)
     context.emit(task_started(task))
-    refusal = _refusal(task, state) or unknown
+    refusal = _refusal(task, asked) or unknown
     helped = await _helped(task, context) if refusal is None else _Helped()
     return {
         "task": task,
@@ -128,18 +131,26 @@ async def _kept(task: Task, context: Context) -> Written:
     return written
 
 
-def _last_request(state: State) -> str:
-    last = state.messages[-1] if state.messages else None
-    return last.text if isinstance(last, HumanMessage) else ""
+def _request(state: State, thread_id: str) -> AnyMessage | None:
+    """Return what a person asked for last; in another graph, others may have spoken since."""
+    newest = reversed(state.messages)
+    last = next(newest, None)
+    if isinstance(last, HumanMessage):
+        return last
+    return next((each for each in newest if is_request(each, thread_id)), None)
 
 
-def _next_task_id(state: State, thread_id: str) -> str:
-    number = int(state.task.id.rpartition("/")[2]) + 1 if state.task else 1
-    return f"{thread_id}/{number}"
+def _next_task_id(state: State, context: Context) -> str:
+    """Number the task on its thread; where nothing is kept, past those whose messages came back."""
+    name = "/".join(each for each in (context.thread_id, context.namespace) if each)
+    known = [state.task.id] if state.task else [str(each.id) for each in state.messages]
+    numbered = re.compile(rf"{re.escape(name)}/(\d{{1,9}})(?![^/:])")
+    numbers = [int(each[1]) for each in map(numbered.match, known) if each]
+    return f"{name}/{max(numbers, default=0) + 1}"
 
 
-def _refusal(task: Task, state: State) -> Failure | None:
-    if not task.goal and not _shows_something(state):
+def _refusal(task: Task, asked: AnyMessage | None) -> Failure | None:
+    if not task.goal and not _shows_something(asked):
         return _bad("the message is empty: say what is to be done")
     return None
 
@@ -153,9 +164,9 @@ async def _unknown(template: str, settings: Settings, workspace: str | None) -> 
     return None
 
 
-def _shows_something(state: State) -> bool:
+def _shows_something(asked: AnyMessage | None) -> bool:
     """Whether the request has parts that are not text, such as an image."""
-    content = state.messages[-1].content if state.messages else ""
+    content = asked.content if asked else ""
     return any(isinstance(part, dict) and part.get("type") != "text" for part in content)
 
 

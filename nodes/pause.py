@@ -9,7 +9,7 @@ from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSettled
 from daruma.state.failure import Failure
-from daruma.state.interrupts import Answer, Question, read_reply
+from daruma.state.interrupts import Answer, Question
 from daruma.state.spending import AGAIN, STOP, granted, in_words, stopped, told, unchecked
 from daruma.state.steps import Grant, Overrun
 from daruma.state.task import Amounts
@@ -155,5 +155,5 @@ async def pause(state: State, context: Context) -> Update:
     if not asks(state, context):
         return apply_decision(state, STOP, context)
     question = question_of(state)
-    reply: Answer = read_reply(question, asked_of_people(question, context.now()))
+    reply: Answer = asked_of_people(question, context.now())
     return apply_decision(state, reply.answer, context)

@@ -14,7 +14,6 @@ from daruma.state.interrupts import (
     Park,
     SpecReviewRequest,
     edited_plan,
-    read_reply,
 )
 from daruma.state.outcome import result_of
 from daruma.state.plan import Plan
@@ -30,7 +29,7 @@ async def spec_review(state: State, context: Context) -> Update:
     """
     experts = await _experts(state, context)
     question = review_request(state, context.settings.spec_review.timeout, experts)
-    reply = read_reply(question, asked_of_people(question, context.now()))
+    reply = asked_of_people(question, context.now())
     review_id, plan = question["spec_review_id"], proposed(state)
     decision = "timeout" if isinstance(reply, Park) else reply.decision
     if plan.parked and state.task:

@@ -14,7 +14,7 @@ from daruma.state.errors import CutOff
 from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.steps import Step
-from daruma.tools.calls.approvals import asked_of_people, check_permission, voided
+from daruma.tools.calls.approvals import check_permission, once_asked, voided
 from daruma.tools.calls.journal import Outcome, kept
 from daruma.tools.calls.once import UNKNOWN, effect_of, once, without_tool
 from daruma.tools.calls.path_advice import advised
@@ -78,7 +78,7 @@ def _asked(context: Context, question: Question) -> str:
 
     LangGraph tells answers by their order alone; then the model is told that nobody knows.
     """
-    given = asked_of_people(question, context.now())
+    given = once_asked(question, context.now())
     try:
         reply: Answer = read_reply(question, given)
     except ReplyRefused:

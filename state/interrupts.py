@@ -178,10 +178,12 @@ def is_question(value: object) -> bool:
     return isinstance(value, Mapping) and value.get("type") in _REPLIES
 
 
-def read_reply(value: Mapping[str, Any], reply: object) -> Any:
+def read_reply(value: Mapping[str, Any], reply: object, *, shown: bool = True) -> Any:
     """Return a reply in its typed form.
 
-    Raises :class:`ReplyRefused` when it does not fit the question ``value``.
+    Raises :class:`ReplyRefused` when it does not fit the question ``value``. Where that is not what
+    was ``shown``, but what would be now, the digests of a reply are not compared: they are the
+    asking node's to look at.
     """
     adapter, form = _REPLIES[value["type"]]
     try:
@@ -189,7 +191,7 @@ def read_reply(value: Mapping[str, Any], reply: object) -> Any:
     except ValidationError:
         raise ReplyRefused(f"a reply to a {value['type']} has the form {form}") from None
     if isinstance(typed, Decisions):
-        _check_decisions(value, typed)
+        _check_decisions(value, typed, shown=shown)
     elif isinstance(typed, Confirm | Reject | Edit):
         _check_review(value, typed)
     elif isinstance(typed, Park) and value.get("parked"):
@@ -232,7 +234,7 @@ def edited_plan(value: Mapping[str, Any], reply: Edit, plan_id: str) -> Plan:
     return plan_from(reply.plan, plan_id=plan_id, goal=value["goal"], experts=experts, strict=True)
 
 
-def _check_decisions(value: Mapping[str, Any], reply: Decisions) -> None:
+def _check_decisions(value: Mapping[str, Any], reply: Decisions, *, shown: bool) -> None:
     open_ones = {approval["approval_id"]: approval["digest"] for approval in value["approvals"]}
     if len({decision.approval_id for decision in reply.decisions}) < len(reply.decisions):
         raise ReplyRefused("an approval is decided twice in one reply: decide each of them once")
@@ -241,7 +243,7 @@ def _check_decisions(value: Mapping[str, Any], reply: Decisions) -> None:
             raise ReplyRefused(
                 f"no approval {decision.approval_id!r} is open; open: {', '.join(open_ones)}"
             )
-        if decision.digest != open_ones[decision.approval_id]:
+        if shown and decision.digest != open_ones[decision.approval_id]:
             raise ReplyRefused(
                 f"the digest given for {decision.approval_id!r} is not that of what would run"
             )

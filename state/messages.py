@@ -4,7 +4,13 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
-from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from langchain_core.messages import (
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    convert_to_messages,
+)
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import GraphOutput
 
@@ -174,3 +180,12 @@ def _ids(known: Gathered[str | None], messages: Sequence[BaseMessage]) -> Gather
 
 def _key(message: BaseMessage) -> object:
     return message.id or object()
+
+
+# --- Which messages of a thread are a person's.
+
+
+def is_request(message: AnyMessage, thread: str) -> bool:
+    """Whether a person said it to begin a task: notes of the machine have its task in their id."""
+    own = str(message.id or "").startswith(f"{thread}/")
+    return isinstance(message, HumanMessage) and not own

@@ -124,7 +124,8 @@ def last_answer(state: State) -> str:
     for message in reversed(state.messages):
         if message.id and message.id in began:
             break
-        said = isinstance(message, AIMessage) and not message.tool_calls
+        own = str(message.id).startswith(f"{state.task_id}:")  # not another agent's on the thread
+        said = isinstance(message, AIMessage) and not message.tool_calls and own
         planned = str(message.id).startswith(f"{state.task_id}:plan:")
         if said and not planned and not str(message.id).endswith(END) and message.text.strip():
             return message.text.strip()

@@ -80,6 +80,7 @@ def _told(value: Any, fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 # --- Rebuilds one stored value out of msgpack, calling only constructors that are agreed on.
 
 Records = Mapping[tuple[str, ...], type]
+Others = frozenset[tuple[str, ...]]
 
 _SAFE = SAFE_MSGPACK_TYPES | SAFE_MSGPACK_METHODS
 _APPLY: dict[int, Callable[[Callable[..., Any], Any], Any]] = {
@@ -97,8 +98,9 @@ class Unpacking:
     It is kept here, because ormsgpack turns whatever its hook raises into "ext_hook failed".
     """
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, others: Others = frozenset()) -> None:
         self._records = records
+        self._safe = _SAFE | others
         self._refusal: DamagedState | None = None
 
     def read(self, packed: bytes) -> Any:
@@ -131,8 +133,11 @@ class Unpacking:
         known = (module, name, method) if code == jsonplus.EXT_METHOD_SINGLE_ARG else (module, name)
         shown = repr(".".join(known))
         record = self._records.get(known)
-        if not record and known not in _SAFE:
-            raise DamagedState(f"{shown} is no type that is stored")
+        if not record and known not in self._safe:
+            raise DamagedState(
+                f"{shown} is no type that is stored; a graph of your own that keeps such values "
+                f"names them: checkpointer.with_allowlist([{known!r}])"
+            )
         try:
             if record:
                 return record(**up_to_date(record, payload))
@@ -194,8 +199,9 @@ class StrictSerializer(JsonPlusSerializer):
     and for one that a newer version of its class wrote.
     """
 
-    def __init__(self, types: Iterable[type]) -> None:
-        self._records: Records = {(each.__module__, each.__name__): each for each in types}
+    def __init__(self, types: Iterable[type], others: Others = frozenset()) -> None:
+        self._types, self._others = (*types,), others
+        self._records: Records = {(each.__module__, each.__name__): each for each in self._types}
         for record in self._records.values():
             if not is_pydantic_dataclass(record):
                 raise TypeError(f"{record.__name__} is no pydantic dataclass: nothing validates it")
@@ -214,9 +220,14 @@ class StrictSerializer(JsonPlusSerializer):
         if kind not in _READABLE:
             raise DamagedState(f"a value stored as {kind!r} is never read")
         if kind == "msgpack":
-            return Unpacking(self._records).read(payload)
+            return Unpacking(self._records, self._others).read(payload)
         return super().loads_typed(data)
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[Any]) -> "StrictSerializer":  # noqa: ARG002 - LangGraph's signature
         """Return the serializer itself: what it may read is settled when it is made."""
         return self
+
+    def reading(self, others: Iterable[type | tuple[str, ...]]) -> "StrictSerializer":
+        """Return one that reads values of other classes, too, each named by its module and name."""
+        named = ((e.__module__, e.__name__) if isinstance(e, type) else (*e,) for e in others)
+        return StrictSerializer(self._types, self._others | frozenset(named))

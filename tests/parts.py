@@ -214,3 +214,8 @@ async def asked(
     question = waiting["__interrupt__"][0]
     after = await compiled.ainvoke(Command(resume={question.id: reply}), config)
     return question.value, after
+
+
+def refusal(after: dict[str, Any]) -> str:
+    """Why a reply was refused, after which the question is open as before."""
+    return str(after["__interrupt__"][0].value["refused"])

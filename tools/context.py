@@ -107,7 +107,8 @@ class Context:
     main
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
     that a question to a person can be kept until it is answered. ``files_id`` is another name than
-    the thread's for what is kept of its files.
+    the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
+    other graphs have made it for.
     """
 
     settings: Settings
@@ -116,6 +117,7 @@ class Context:
     open_sandbox: Callable[[], Awaitable[Sandbox]]
     thread_id: str = "local"
     files_id: str = ""
+    namespace: str = ""
     emit: Callable[[Event], None] = unheard
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
@@ -15,11 +16,16 @@ from langgraph._internal._constants import (
     CONFIG_KEY_CHECKPOINT_NS,
     NS_SEP,
 )
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import StateSnapshot
 
+from daruma.state.channels import KEPT_WHOLE, refuse_misfits
 from daruma.state.errors import ThreadBusy
 from daruma.state.mode import split_prefix
+from daruma.state.serializer import StrictSerializer
+from daruma.state.stored import STORED_TYPES
 from daruma.state.text import digest
 from daruma.tools.calls.journal import Effect, Entry, Journal, NoJournal, Outcome
 from daruma.tools.calls.results import OutputStore, ProcessOutputs
@@ -325,6 +331,37 @@ def outputs_of(checkpointer: Any) -> OutputStore:
         return own
     made: OutputStore = checkpointer.__dict__.setdefault("outputs", ProcessOutputs())
     return made
+
+
+# --- A checkpointer as the machine reads with it (DU-05).
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """A checkpointer that can check what it reads."""
+
+    def expecting(
+        self, check: Callable[[Mapping[str, Any]], None], passing: Collection[str]
+    ) -> BaseCheckpointSaver[Any]:
+        """Return one over the same data that does, and knows which channels are kept whole."""
+
+
+def strict(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return a checkpointer over the same data that reads back listed types only.
+
+    LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
+    Ours refuses what is no value of the machine's channels, too.
+    """
+    if isinstance(checkpointer, Expecting):
+        return checkpointer.expecting(refuse_misfits, KEPT_WHOLE)
+    for place_of in (replies_of, outputs_of, leases_of, journals_of):
+        place_of(checkpointer)  # made before the copy, which shares it
+    files_id(checkpointer, "")
+    if type(checkpointer.serde) is not JsonPlusSerializer:
+        return checkpointer
+    strictly = copy(checkpointer)
+    strictly.serde = StrictSerializer(STORED_TYPES)
+    return strictly
 
 
 # --- A run's hold on what it works with: its thread, anywhere, and its workspace, on this host.

@@ -31,6 +31,7 @@ from daruma.graph.storage.rows import FLEETING, VALUES, is_small, values_within
 from daruma.graph.storage.saving import Saved
 from daruma.graph.storage.sealing import Sealing, typed
 from daruma.state.errors import ThreadIdRefused
+from daruma.state.serializer import StrictSerializer
 from daruma.state.text import unkept_id
 from daruma.tools.threads import to_thread
 
@@ -134,6 +135,16 @@ class SoundSaver(AsyncPostgresSaver):
         """
         own = copy(self)
         own._check, own._passing = check, passing
+        return own
+
+    def with_allowlist(self, extra_allowlist: Collection[Any]) -> Self:
+        """Return a saver over the same data that reads values of these classes, too.
+
+        Another graph may keep its own with it; what is read of the machine is settled (DU-05).
+        """
+        own = copy(self)
+        if self._check is None and isinstance(self.serde, StrictSerializer):
+            own.serde = self.serde.reading(extra_allowlist)
         return own
 
     def get_next_version(self, current: str | None, channel: None) -> str:

@@ -10,7 +10,7 @@ from html import escape
 from itertools import islice
 from typing import Any, Final, Literal, get_args
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.recovery import Recovered
 from daruma.state.spending import shown, usages_of
@@ -189,12 +189,6 @@ Results = Mapping[str, ToolMessage]
 def results_in(messages: Sequence[AnyMessage]) -> Results:
     """Return the results of calls by the id of their message."""
     return {str(m.id): m for m in messages if isinstance(m, ToolMessage)}
-
-
-def is_request(message: AnyMessage, thread: str) -> bool:
-    """Whether a person said it to begin a task: notes of the machine have its task in their id."""
-    own = str(message.id or "").startswith(f"{thread}/")
-    return isinstance(message, HumanMessage) and not own
 
 
 def request_moment(message: AnyMessage, tasks: Mapping[str, Task]) -> Moment:

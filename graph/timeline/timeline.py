@@ -17,7 +17,6 @@ from daruma.graph.timeline.moments import (
     call_moments,
     duration_if_any,
     first_line,
-    is_request,
     message_ids,
     plain_line,
     request_moment,
@@ -37,6 +36,7 @@ from daruma.graph.timeline.record import (
 )
 from daruma.graph.timeline.walk import Visit
 from daruma.state.channels import State
+from daruma.state.messages import is_request
 from daruma.state.plan import Plan
 from daruma.state.result import TaskResult, headline_of
 from daruma.state.savepoint import Savepoint

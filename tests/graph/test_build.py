@@ -27,11 +27,12 @@ from tests.parts import (
 )
 from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 
-from daruma.graph.build import build_graph, error_handler, strict
+from daruma.graph.build import build_graph, error_handler
 from daruma.graph.errors import Leaving, Raised
 from daruma.graph.machine import ON_BUG, TABLE, node_of
 from daruma.graph.models.faults import ModelUnavailable
 from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.storage.ledgers import strict
 from daruma.nodes.emergency import emergency
 from daruma.state.calls import Dispatch
 from daruma.state.channels import State

@@ -298,7 +298,7 @@ def test_a_run_within_another_graphs_stays_with_that() -> None:
     seen: list[bool] = []
     chained: Any = RunnableLambda(lambda _: seen.append(crosses(None, {})))
     chained.invoke("")
-    within: Any = {"configurable": {"__pregel_task_id": "1"}}
+    within: Any = {"configurable": {"__pregel_checkpointer": None, "checkpoint_ns": "daruma:1"}}
 
     assert seen == [True]
     assert not crosses(None, within)

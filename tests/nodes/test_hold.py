@@ -14,13 +14,13 @@ from tests.parts import (
     a_state,
     a_task,
     asked,
+    refusal,
     taken,
 )
 
 from daruma.nodes.hold import WAYS, _apply_decision, hold, question_of
 from daruma.state.channels import State
 from daruma.state.events import Event
-from daruma.state.interrupts import ReplyRefused
 
 VALUES: dict[str, Any] = {
     "task": a_task(),
@@ -51,9 +51,10 @@ async def test_the_failure_stays_for_a_retry() -> None:
 
 
 async def test_an_answer_that_is_none_is_refused() -> None:
-    """Also where no door stood before it."""
-    with pytest.raises(ReplyRefused, match="retry, keep"):
-        await asked(hold, VALUES, {"answer": "restore"})
+    """Where no door stood before it, the question says why, and stays open."""
+    _, after = await asked(hold, VALUES, {"answer": "restore"})
+
+    assert refusal(after) == "the answer has to be one of: retry, keep"
 
 
 # --- What becomes of a thread whose rollback failed: a question, and an effect for each answer.

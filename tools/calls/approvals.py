@@ -17,8 +17,10 @@ from daruma.state.events import ApprovalCompleted
 from daruma.state.interrupts import (
     Decision,
     Decisions,
+    ReplyRefused,
     approval_request,
     inbox_of,
+    read_reply,
     reply_schema,
 )
 from daruma.state.settings.tools import Tools
@@ -39,7 +41,22 @@ from daruma.tools.threads import in_thread
 
 
 def asked_of_people(question: Mapping[str, Any], at: float) -> Any:
-    """Ask, and return the reply once there is one; a node begins anew with it.
+    """Ask, and return the reply in its typed form once there is one; a node begins anew with it.
+
+    The graph's own door refuses a reply that does not fit before anything runs. In another graph it
+    comes past no door: the question stays open, and says why as ``refused`` (FA-08).
+    """
+    told = question
+    while True:
+        given = once_asked(told, at)
+        try:
+            return read_reply(question, given, shown=False)
+        except ReplyRefused as refused:
+            told = {**question, "refused": str(refused)}
+
+
+def once_asked(question: Mapping[str, Any], at: float) -> Any:
+    """Ask, and return the reply as it came.
 
     The schema of a reply goes with the question, for clients that make a form of it, and so do the
     form of chat clients and when it was ``asked_at`` (Unix seconds): a reply that was sent before
@@ -295,7 +312,7 @@ async def refusal_of_commands(
     grounds = Grounds(sandbox.level, sandbox.not_covered, _environment(Path(here or "")), tree)
     asked = OpenApproval(call, task.workspace, grounds)
     question = approval_request((asked.approval,), None)
-    reply = Decisions.model_validate(asked_of_people(question, context.now()))
+    reply: Decisions = asked_of_people(question, context.now())
     decision = reply.decisions[0]
     runs = decision.decision == "approve" and asked.holds(decision)
     told = decision.decision if runs or decision.decision == "deny" else "void"

@@ -16,7 +16,7 @@ from langgraph.types import StateSnapshot
 from tests.parts import a_task, memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
 
-from daruma.graph.build import build_graph, strict
+from daruma.graph.build import build_graph
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.storage.ledgers import (
     Leases,
@@ -27,6 +27,7 @@ from daruma.graph.storage.ledgers import (
     leases_of,
     outputs_of,
     replies_of,
+    strict,
     workspace_of,
 )
 from daruma.graph.storage.postgres import aopen_postgres, open_postgres
