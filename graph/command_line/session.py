@@ -224,7 +224,7 @@ class Session:
         if self.folder:
             return Keepsake(None, str(self.folder))
         if found is None:
-            raise no_such(self.thread, self.start)
+            raise await no_such(postgres, self.thread, self.start)
         return Keepsake.of(found.metadata)
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
