@@ -1,6 +1,7 @@
 """What may enter the machine, checked before anything runs."""
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,6 +9,7 @@ from difflib import get_close_matches
 from functools import cache, partial
 from math import isfinite
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Final, get_type_hints
 from uuid import uuid4
 
@@ -161,19 +163,28 @@ def _mode(given: object) -> Mode:
 
 
 def _workspace(given: object) -> str:
-    path = Path(str(given)).expanduser()
-    try:
-        there = str(given).strip() and path.is_dir()
-    except (OSError, ValueError):
-        there = False
-    if not there:
-        raise RequestRefused(f"the workspace {str(given)!r} is not a folder that is there")
+    path = Path(os.path.expanduser(str(given)))  # noqa: PTH111 - Path.expanduser raises without a home
+    if why := _no_folder(path) if str(given).strip() else "it is empty":
+        raise RequestRefused(
+            f"the workspace {str(given)!r} is not a folder that is there ({why}): "
+            "name a folder, or make it first"
+        )
     if data_dir().resolve().is_relative_to(path.resolve()):
         raise RequestRefused(
             f"the workspace {str(given)!r} holds Daruma's own data ({data_dir()}): "
             "choose a folder below, or set DARUMA_DATA_DIR to another place"
         )
     return str(path.absolute())
+
+
+def _no_folder(path: Path) -> str | None:
+    """Say why nobody can work in a path, None if one can."""
+    try:
+        if not S_ISDIR(path.stat().st_mode):
+            return "it is a file"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return None if os.access(path, os.R_OK | os.X_OK) else "it may not be entered"
 
 
 # --- What may enter the machine: a new request, an answer to an open question, or going on.

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import platformdirs
 
+from daruma.state.errors import DarumaError
+
 
 def data_dir() -> Path:
     """Return ``DARUMA_DATA_DIR``, else the user's data folder for Daruma; it may not exist yet.
@@ -12,6 +14,12 @@ def data_dir() -> Path:
     Postgres refuses to run as root, and the account it then runs as can not enter root's home: for
     root it is a folder of the system.
     """
-    if given := os.environ.get("DARUMA_DATA_DIR"):
-        return Path(given).expanduser().absolute()
-    return Path("/var/lib/daruma") if os.geteuid() == 0 else platformdirs.user_data_path("daruma")
+    try:
+        if given := os.environ.get("DARUMA_DATA_DIR"):
+            return Path(given).expanduser().absolute()
+        own = None if os.geteuid() == 0 else platformdirs.user_data_path("daruma")
+    except RuntimeError:  # an account without a home, as in a container
+        raise DarumaError(
+            "there is no home folder to keep data in: set DARUMA_DATA_DIR to a folder, or HOME"
+        ) from None
+    return own or Path("/var/lib/daruma")

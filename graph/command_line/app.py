@@ -7,6 +7,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Final
 
 import typer
@@ -56,10 +57,15 @@ def complaint(error: Exception) -> str | None:
 
         reason = " ".join(without_keys(str(error)).split())
         return f"{type(error).__name__}: {reason}; `daruma show THREAD` says where it stands"
-    if isinstance(error, OSError) and error.strerror:
-        where = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror}{where}; `daruma threads` shows what can be resumed"
-    return None
+    return _of_the_system(error) if isinstance(error, OSError) else None
+
+
+def _of_the_system(error: OSError) -> str | None:
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "the folder that this terminal is in is gone: `cd` to one that is there"
+    where = f": {error.filename}" if error.filename else ""
+    again = "; `daruma threads` shows what can be resumed"
+    return f"{error.strerror}{where}{again}" if error.strerror else None
 
 
 def kept(error: Exception) -> str:
@@ -96,10 +102,51 @@ def completion_asked(args: Sequence[str]) -> bool:
         raise typer.BadParameter(f"there is no completion for {shell!r}: {', '.join(SHELLS)}")
     if what == _SHOW:
         typer.echo(get_completion_script(prog_name=_NAME, complete_var=_VARIABLE, shell=shell))
-    else:
+        return True
+    try:
         _, file = install(shell, _NAME, _VARIABLE)
-        typer.echo(f"{shell} completion is in {file}: it takes effect in a new terminal")
+    except (OSError, RuntimeError) as error:  # without a home
+        raise DarumaError(
+            f"completion can not be installed ({error}): `daruma {_SHOW} {shell}` prints it, for "
+            "any file that your shell reads"
+        ) from None
+    typer.echo(f"{shell} completion is in {file}: it takes effect in a new terminal")
     return True
+
+
+def _complete(args: Sequence[str] | None) -> int:
+    """Offer what Tab asks for. What goes wrong is not told: a person is typing."""
+    with suppress(Exception):
+        app(args, prog_name=_NAME, standalone_mode=False)
+    return 0
+
+
+# --- What is said of a command line that can not be read.
+
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What Typer raises for a command line that it can not read; it has no public name of its own."""
+
+_MOST: Final = 300
+"""Characters of such a line that may quote what was typed."""
+
+
+def usage_line(error: Exception) -> str:
+    """Say what of a command line can not be read, and where it is explained."""
+    said: str = getattr(error, "format_message", error.__str__)()
+    said, context = one_line(said, _MOST).rstrip("."), getattr(error, "ctx", None)
+    if context is None:
+        return said
+    names = getattr(context.command, "commands", None)
+    if said == "Missing command" and names:
+        said += f" of `{context.command_path}`: {', '.join(names)}"
+    return f"{said}; `{context.command_path} --help` explains it"
+
+
+def refuse_bytes(args: Sequence[str]) -> None:
+    """Refuse what is no text: it could neither be stored nor looked for. Raises DarumaError."""
+    for each in args:
+        if any("\ud800" <= character <= "\udfff" for character in each):
+            raise DarumaError(f"{each!r} is no text in this terminal's encoding: type it anew")
 
 
 # --- The ``daruma`` command. Its modules import the machine when they need it: ``--help`` is quick.
@@ -130,9 +177,6 @@ app.add_typer(memory_app)
 app.add_typer(pitfalls_app)
 app.add_typer(knowledge_app)
 
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""What Typer raises for a command line that it can not read; it has no public name of its own."""
-
 
 @app.callback(invoke_without_command=True)
 def daruma(
@@ -159,12 +203,14 @@ def main(args: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):  # a replaced stream may lack it
             stream.reconfigure(errors="replace")
     logging.basicConfig(handlers=[logging.NullHandler()])  # libraries log what we say in one line
-    sys.exit(_exit_code(args))
+    sys.exit(_complete(args) if os.environ.get(_VARIABLE) else _exit_code(args))
 
 
 def _exit_code(args: Sequence[str] | None) -> int:
     try:
-        if completion_asked(sys.argv[1:] if args is None else args):
+        typed = sys.argv[1:] if args is None else args
+        refuse_bytes(typed)
+        if completion_asked(typed):
             return 0
         return _run(args)
     except typer.Abort:
@@ -174,7 +220,7 @@ def _exit_code(args: Sequence[str] | None) -> int:
         _complain("the output was closed; `daruma threads` shows what can be resumed")
         return 128 + signal.SIGPIPE
     except _UsageError as error:
-        return _complain(getattr(error, "format_message", error.__str__)())
+        return _complain(usage_line(error))
     except Exception as error:  # noqa: BLE001  # a bug is told in one line too, and kept
         return _complain(complaint(error) or kept(error), FAILED if failed(error) else USAGE)
 
@@ -185,16 +231,17 @@ def _run(args: Sequence[str] | None) -> int:
     Settings are read before anything is done, so nothing is done twice.
     """
     try:
-        return app(args, prog_name="daruma", standalone_mode=False) or 0
+        return app(args, prog_name=_NAME, standalone_mode=False) or 0
     except DarumaError as error:
         from daruma.state.settings.trust import UntrustedSettings
 
         typed = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
         if not (isinstance(error, UntrustedSettings) and typed and agreed(error.path)):
             raise
-    return app(args, prog_name="daruma", standalone_mode=False) or 0
+    return app(args, prog_name=_NAME, standalone_mode=False) or 0
 
 
 def _complain(text: str, code: int = USAGE) -> int:
-    typer.echo(f"daruma: {one_line(text, 1000)}", err=True)
+    with suppress(OSError):  # closed, or on a full disk: the exit code is left
+        typer.echo(f"daruma: {one_line(text, 1000)}", err=True)
     return code

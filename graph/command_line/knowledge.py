@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 knowledge_app = typer.Typer(
     name="knowledge",
     help="Take documents in, that tasks can search; list, search and forget them.",
-    no_args_is_help=True,
 )
 
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.")]

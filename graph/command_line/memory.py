@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 memory_app = typer.Typer(
     name="memory",
     help="List, search, add or forget what is remembered; of the current folder, if not told else.",
-    no_args_is_help=True,
 )
 
 Workspace = Annotated[

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, LiteralString
 
@@ -18,6 +19,7 @@ from daruma.state.errors import DarumaError
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
+    from daruma.graph.storage.postgres import Postgres
     from daruma.state.settings.sections import Evolution
 
 
@@ -34,15 +36,22 @@ _ANIMALS = (
 _CHARACTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 
 
+_COMPARED: Final = 1000
+"""Threads that a name that none has is compared with."""
+
+
 class ThreadRefused(DarumaError):
     """Raised for a thread's name that can not be used, or that names no thread."""
 
 
-def no_such(name: str, checkpoint: str | None = None) -> ThreadRefused:
+async def no_such(postgres: "Postgres", name: str, checkpoint: str | None = None) -> ThreadRefused:
     """Return the error for a name that no thread has, or a checkpoint that this one has not."""
     if checkpoint:
         return ThreadRefused(f"thread {name!r} has no checkpoint {checkpoint!r}")
-    return ThreadRefused(f"there is no thread {name!r}: see `daruma threads`")
+    names = [each.thread_id for each in await postgres.athreads(_COMPARED)]
+    close = get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "see `daruma threads`"
+    return ThreadRefused(f"there is no thread {name!r}: {hint}")
 
 
 def new_thread_name() -> str:
@@ -166,19 +175,11 @@ COMMANDS: Final = "daruma-commands"
 """The queue of the command line, whose workers make the graph that the command named."""
 
 
-def _stored(name: str) -> str:
-    """A name whose bytes are no text can not even be looked for."""
-    if any("\ud800" <= each <= "\udfff" for each in name):
-        raise typer.BadParameter(f"{name!r} is no thread's name: see `daruma threads`")
-    return name
-
-
 ThreadName = Annotated[
     str,
     typer.Argument(
         metavar="THREAD",
         help="Name of the thread.",
-        callback=_stored,
         autocompletion=threads,
     ),
 ]

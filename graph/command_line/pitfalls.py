@@ -146,7 +146,6 @@ pitfalls_app = typer.Typer(
     name="pitfalls",
     help="What went wrong before, and what is learned from it; of the current folder, if not told"
     " else.",
-    no_args_is_help=True,
 )
 
 Id = Annotated[

@@ -3,7 +3,9 @@
 import logging
 import time
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +23,7 @@ from daruma.graph.command_line.options import (
     new_thread_name,
 )
 from daruma.graph.command_line.printable import one_line
+from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES
 
 if TYPE_CHECKING:
@@ -145,7 +148,7 @@ class BareDecisions(TyperCommand):
 
 def with_all(args: Sequence[str]) -> list[str]:
     """Give ``--approve`` and ``--deny`` the value ``*`` where none follows."""
-    followed = zip(args, [*args[1:], "-"], strict=True)
+    followed = zip_longest(args, args[1:], fillvalue="-")
     return [
         f"{arg}={_ALL}" if arg in _BARE and following.startswith("-") else arg
         for arg, following in followed
@@ -249,7 +252,12 @@ def demo(
     talk.automatic = reviewer(talk.paper)
     session = Session(f"demo-{new_thread_name()}", model=chosen.model, folder=repository)
     talk.paper.put(*beginning(chosen, repository))
-    code = talk.hold(session, lambda _: Go(chosen.request(repository)))
+    try:
+        code = talk.hold(session, lambda _: Go(chosen.request(repository)))
+    except DarumaError:
+        if not session.reached:  # nothing was done there
+            rmtree(repository.parent, ignore_errors=True)
+        raise
     talk.paper.put(*ending(session.thread, chosen, code))
     raise typer.Exit(code)
 

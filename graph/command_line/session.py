@@ -227,7 +227,7 @@ class Session:
         found = await sound.aget_tuple(self._config())
         self.reached = found is not None
         if found is None and not self.folder:
-            raise no_such(self.thread, self.start)
+            raise await no_such(postgres, self.thread, self.start)
         kept = Keepsake.of(found.metadata if found else {})
         return replace(kept, folder=str(self.folder)) if self.folder else kept
 

@@ -85,7 +85,7 @@ def _found(wanted: str | None) -> "list[Key]":
     found = [each for each in every if f"{each.path}.".startswith(f"{wanted}.")]
     if not found:
         paths = {part for each in every for part in (each.path, each.path.rpartition(".")[0])}
-        close = get_close_matches(wanted, paths, n=1, cutoff=0.5)
+        close = get_close_matches(wanted, paths - {""}, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]!r}?" if close else "; `daruma settings` lists them all"
         raise SettingsError(f"unknown setting {wanted!r}{hint}")
     return found
@@ -157,7 +157,7 @@ def trust(
         return
     if forget:
         if not trusting.forget(Path(path)):
-            raise DarumaError(f"nothing at {path} was agreed to: see `daruma trust --list`")
+            raise DarumaError(f"nothing at {path!r} was agreed to: see `daruma trust --list`")
         return
     if not agreed(Path(path), yes=yes):
         raise DarumaError(f"{path} is not trusted: nobody agreed to it")

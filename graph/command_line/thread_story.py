@@ -18,6 +18,7 @@ from rich.text import Text
 
 from daruma.graph.command_line.asking import follow_command, resume_command
 from daruma.graph.command_line.event_lines import change_lines, cost_line, failover_text
+from daruma.graph.command_line.options import no_such
 from daruma.graph.command_line.output import Line, Mark, Paper
 from daruma.graph.command_line.printable import beginning, one_line
 from daruma.graph.command_line.progress import print_summary
@@ -29,6 +30,7 @@ from daruma.graph.command_line.questions import (
 )
 from daruma.graph.command_line.session import Stop
 from daruma.graph.command_line.thread_view import ThreadView, savepoint_lines, thread_view
+from daruma.graph.run import NothingToSee
 from daruma.graph.storage.postgres import Postgres
 from daruma.graph.timeline.moments import Moment, ago, call_title, duration, duration_if_any
 from daruma.graph.timeline.timeline import Timeline
@@ -373,7 +375,7 @@ def _is_ours(path: Path) -> bool:
 async def page_of_thread(thread: str) -> str:
     """Return the page of a thread.
 
-    Raises :class:`~daruma.graph.run.NothingToSee` where there is no such thread.
+    Raises :class:`~daruma.graph.command_line.options.ThreadRefused` where there is no such thread.
     """
     from daruma.graph.build import build_graph
     from daruma.graph.storage.postgres import aopen_postgres
@@ -382,4 +384,7 @@ async def page_of_thread(thread: str) -> str:
     async with aopen_postgres() as postgres:
         graph = build_graph(settings=Settings(), persistence=postgres)
         config = RunnableConfig(configurable={"thread_id": thread})
-        return (await graph.atimeline(config)).page()
+        try:
+            return (await graph.atimeline(config)).page()
+        except NothingToSee:
+            raise await no_such(postgres, thread) from None

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line.options import ThreadRefused, no_such
+from daruma.graph.command_line.options import no_such
 from daruma.graph.command_line.output import Line
 from daruma.graph.command_line.printable import one_line
 from daruma.graph.command_line.questions import is_held
@@ -218,14 +218,14 @@ async def newest_threads(postgres: Postgres) -> list[ThreadView]:
     """Return the threads that were written last; one that is damaged does not hide the others."""
     graph = build_graph(settings=Settings(), persistence=postgres)
     known = await standings(postgres.checkpointer.database)
-    views = []
+    views = list[ThreadView]()
     for row in await postgres.athreads():
         standing = known.pop(row.thread_id, None)
         try:
             view = await _seen(graph, row.thread_id)
         except DamagedState as error:
             view = ThreadView(row.thread_id, row.updated_at, damage=str(error))
-        views.append(replace(view, standing=standing))
+        views += [replace(view, standing=standing)] if view else []  # pruned meanwhile
     return [*(_submitted(each) for each in known.values()), *views]
 
 
@@ -233,12 +233,12 @@ async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
     """Read one thread, without its timeline. Raises ``ThreadRefused`` for a name that none has."""
     graph = build_graph(settings=Settings(), persistence=postgres)
     standing = (await standings(postgres.checkpointer.database, thread)).get(thread)
-    try:
-        view = replace(await _seen(graph, thread), standing=standing)
-    except ThreadRefused:
+    seen = await _seen(graph, thread)
+    if seen is None:
         if standing is None:
-            raise
+            raise await no_such(postgres, thread)
         return _submitted(standing)
+    view = replace(seen, standing=standing)
     return replace(view, titles=await titles_on(graph, thread, view.savepoints))
 
 
@@ -262,10 +262,10 @@ def _submitted(standing: Standing) -> ThreadView:
     return ThreadView(standing.thread_id, standing.since.astimezone(), standing=standing)
 
 
-async def _seen(graph: Machine, thread: str) -> ThreadView:
+async def _seen(graph: Machine, thread: str) -> ThreadView | None:
     snapshot = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
     if snapshot.created_at is None:
-        raise no_such(thread)
+        return None
     return _view(thread, snapshot, datetime.fromisoformat(snapshot.created_at))
 
 

@@ -297,6 +297,7 @@ def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTa
     from daruma.graph.history import place_of
     from daruma.graph.storage.ledgers import thread_held
     from daruma.graph.storage.postgres import open_postgres
+    from daruma.graph.sync import run
     from daruma.state.settings import Settings
     from daruma.tools.files.workspace import workspace_locked
 
@@ -304,7 +305,7 @@ def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTa
     with open_postgres() as postgres:
         graph = build_graph(settings=Settings(), persistence=postgres)
         if graph.get_state(config).created_at is None:
-            raise no_such(thread)
+            raise run(no_such(postgres, thread), loop=postgres.checkpointer.loop)
         with thread_held(postgres.checkpointer, thread):
             place = place_of(graph.get_state(config), to)
             with workspace_locked(place.workspace):

@@ -1,6 +1,7 @@
 """Connecting to Postgres: a pool, its connections, and what its errors mean."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -277,12 +278,12 @@ def display_url(url: str) -> str:
     try:
         parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     except psycopg.ProgrammingError:
-        raise _unreadable() from None
+        raise _unreadable(url) from None
     user, host = parts.get("user"), parts.get("host") or parts.get("hostaddr", "")
     port, name = parts.get("port", ""), parts.get("dbname", "")
     # A / or @ in a password that is not percent-encoded makes libpq find pieces of it in these.
     if "@" in host + name or port.strip("0123456789,"):
-        raise _unreadable()
+        raise _unreadable(url)
     place = f"{f'{user}@' if user else ''}{host}{f':{port}' if port else ''}"
     return f"postgresql://{place}/{name}"
 
@@ -325,8 +326,12 @@ def _unavailable(shown: str, reason: str) -> StorageUnavailable:
     )
 
 
-def _unreadable() -> StorageUnavailable:
+def _unreadable(url: str) -> StorageUnavailable:
+    scheme = re.match(r"([a-z][a-z0-9+:]{0,30})://", url)
+    other = scheme is not None and scheme[1] not in ("postgresql", "postgres")
+    begins = f" (it begins with {scheme[0]})" if scheme and other else ""
     return StorageUnavailable(
-        "the Postgres URL can not be read: it must be postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
-        " with special characters percent-encoded"
+        f"the Postgres URL can not be read{begins}: it must be "
+        "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters percent-encoded; "
+        "set DARUMA_POSTGRES_URL to such a one"
     )

@@ -141,7 +141,7 @@ def files_in(path: Path) -> Iterator[Path | Skipped]:
 
 def absolute(path: Path) -> Path:
     """Return the name that a file is cited by, wherever the program is run."""
-    return path.expanduser().absolute()
+    return Path(os.path.expanduser(path)).absolute()  # noqa: PTH111 - Path.expanduser raises without a home
 
 
 def _is_document(file: Path) -> bool:

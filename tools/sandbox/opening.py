@@ -310,7 +310,7 @@ def _laid_out() -> Iterator[Trap]:
         temporary = Path(tempfile.gettempdir())
         try:
             outside = _folder(Path.home(), f".{_PREFIX}", stack)
-        except OSError:
+        except (OSError, RuntimeError):  # one that can not be written, or none
             outside = _folder(temporary, _PREFIX, stack)
         workspace = _folder(temporary, _PREFIX, stack)
         yield Trap(outside, workspace.resolve(), stack)

@@ -85,7 +85,10 @@ BAD_INPUT: dict[str, tuple[list[str], str]] = {
     "no answer": (["answer", "t"], "give an answer: one of --confirm"),
     "two answers": (["answer", "t", "--confirm", "--text", "x"], "give one of --confirm, --text"),
     "no such scenario": (["demo", "cook"], "there are: fix, gives-up"),
-    "no such command": (["dance"], "dance"),
+    "no such command": (["dance"], "No such command 'dance'; `daruma --help` explains it"),
+    "a command misspelt": (["rseume", "t"], "Did you mean 'resume'?"),
+    "a group alone": (["memory"], "Missing command of `daruma memory`: list, search, add, forget"),
+    "nothing to answer": (["answer"], "'THREAD'; `daruma answer --help` explains it"),
 }
 
 
@@ -340,7 +343,7 @@ def test_a_role_that_may_not_write_is_no_lost_database(daruma: Daruma) -> None:
 @pytest.mark.parametrize("name", ["show", "resume", "undo", "retry"])
 def test_a_name_that_is_no_text_is_one_line(daruma: Daruma, name: str) -> None:
     """Bytes of another encoding on the command line are a mistake, not a bug."""
-    assert "is no thread's name" in daruma(name, "\udcff").complaint
+    assert "is no text in this terminal's encoding" in daruma(name, "\udcff").complaint
 
 
 def test_a_key_that_a_provider_quotes_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

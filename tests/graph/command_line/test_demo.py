@@ -112,6 +112,20 @@ def test_a_mess_is_put_back_and_the_others_go_on(daruma: Daruma) -> None:
     assert f"daruma undo {said.json['thread']} --list" in said.err
 
 
+def test_a_demo_without_a_database_leaves_nothing_behind(daruma: Daruma) -> None:
+    """Its repository goes again with the one line that says why."""
+    folder = daruma.folder / "tmp"
+    folder.mkdir()
+    daruma.setenv("TMPDIR", str(folder))
+    daruma.setenv("DARUMA_POSTGRES_URL", "postgresql://nobody@127.0.0.1:1/nothing")
+    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
+
+    said = daruma.run("demo")
+
+    assert (said.code, [*folder.iterdir()]) == (2, [])
+    assert "set DARUMA_POSTGRES_URL" in said.err
+
+
 def test_the_scenarios_are_listed(daruma: Daruma) -> None:
     """Each by its name and a line that says what will be seen."""
     lines = daruma("demo", "--list").out.splitlines()
