@@ -140,7 +140,8 @@ def _bounded_validator() -> Any:
             yield from usual["uniqueItems"](validator, wanted, value, schema) or ()
 
     references = {keyword: reference(keyword) for keyword in ("$ref", "$dynamicRef")}
-    return extend(Draft202012Validator, {**references, "pattern": pattern, "uniqueItems": unique})
+    bounded: Any = extend  # it has no types
+    return bounded(Draft202012Validator, {**references, "pattern": pattern, "uniqueItems": unique})
 
 
 def _is_quick(pattern: str, length: int = 100) -> bool:
