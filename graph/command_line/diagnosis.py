@@ -218,10 +218,10 @@ def _paths() -> Iterator[Finding]:
         risk = "Daruma runs nothing from there, your shell does: take it out, or put it last"
         yield Finding("PATH", "note", f"{place!r} can be written by tasks. {risk}")
     env, here = _environment(Path.cwd()), Path.cwd()
-    for place in shown_by_path(env):
-        if not place.is_relative_to(here):
+    for folder in shown_by_path(env):
+        if not folder.is_relative_to(here):
             why = "for PATH names it or its bin: put programs where nothing else lies"
-            yield Finding("PATH", "note", f"commands can read {place}, {why}")
+            yield Finding("PATH", "note", f"commands can read {folder}, {why}")
 
 
 def program_path(workspace: Path) -> str:

@@ -448,7 +448,7 @@ _READ: Final = {
 }  # fmt: skip
 """What is looked for by its name, by Daruma or by what it runs."""
 
-_KINDS: Final[dict[str, Callable[[Path, Bait], None]]] = {
+_KINDS: Final[dict[str, Callable[[Path, Bait], object]]] = {
     "pipe": lambda path, _: os.mkfifo(path),
     "folder": lambda path, _: path.mkdir(),
     "endless": lambda path, _: path.symlink_to("/dev/zero"),

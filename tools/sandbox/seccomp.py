@@ -178,9 +178,8 @@ def _test(
 ) -> list[Instruction]:
     """Jump over the failure that follows when the argument is harmless."""
     if isinstance(rule, DenyBoth):
-        other, mask = rule.with_
-        last = [_half(rule.argument, 0), (ANY_OF, 0, 1, rule.mask)]
-        return [_half(other, 0), (ANY_OF, 0, 3, mask), *last]
+        (other, mask), own = rule.with_, [_half(rule.argument, 0), (ANY_OF, 0, 1, rule.mask)]
+        return [_half(other, 0), (ANY_OF, 0, 3, mask), *own]
     if isinstance(rule, Ignore):
         left = [(2 * (len(rule.values) - at) - 1, at) for at in range(len(rule.values))]
         return [
