@@ -415,7 +415,18 @@ def _odd_name(name: bytes) -> Lay:
     return lay
 
 
+def _keep_pytest_out(folder: Path) -> None:
+    """Have pytest, which follows links and is slow in deep folders, look at one file only."""
+    _write(folder / "pytest.ini", "[pytest]\ntestpaths = test_calc.py\n")
+
+
+def _deep(folder: Path, _: Bait) -> None:
+    _keep_pytest_out(folder)
+    (folder / "/".join(["d"] * 900)).mkdir(parents=True)
+
+
 def _links(folder: Path, bait: Bait) -> None:
+    _keep_pytest_out(folder)
     for name, target in {
         "out": bait.canary.parent,
         "canary": bait.canary,
@@ -489,7 +500,7 @@ def _names() -> Iterator[tuple[str, Lay]]:
         yield f"{kind} for {what}", _odd_kind(kind, _READ[what])
     yield "links", _links
     yield "special files", _special
-    yield "deep", lambda folder, _: (folder / "/".join(["d"] * 900)).mkdir(parents=True)
+    yield "deep", _deep
     yield "locked", _locked
     yield "huge", _huge
 
