@@ -201,10 +201,17 @@ def _telling_files(workspace: Path) -> dict[str, str]:
     read = {manifest for manifest, _, _ in _BY_MANIFEST} | {"Rakefile"}
     with os.scandir(workspace) as listed:
         entries = sorted(listed, key=lambda each: each.name)
-    folders = [f"{each.name}/" for each in entries if each.is_dir()]
-    names = [each.name for each in entries if each.is_file()]
+    folders = [f"{each.name}/" for each in entries if _leads_to(each.is_dir)]
+    names = [each.name for each in entries if _leads_to(each.is_file)]
     files = {name: _text(workspace / name) if name in read else "" for name in names}
     return files | dict.fromkeys([*folders, *_first_python_file(workspace)], "")
+
+
+def _leads_to(kind: Callable[[], bool]) -> bool:
+    try:
+        return kind()
+    except OSError:  # a link that leads to itself, or to where nobody may look
+        return False
 
 
 def _text(path: Path) -> str:

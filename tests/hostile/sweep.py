@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -73,7 +74,11 @@ def _call(name: str, **args: Any) -> dict[str, Any]:
 
 WORK: Final = (
     _call("str_replace_editor", command="view", path="."),
-    _call("run_command", command="git status --short; git diff; ls -la; cat AGENTS.md README.md"),
+    _call(
+        "run_command",
+        command="git status --short; git diff; ls -la; cat AGENTS.md README.md",
+        timeout=20,  # it waits for a pipe, and what has no end is read for as long
+    ),
     _call("str_replace_editor", command="create", path="notes.md", file_text="notes\n"),
     _call("run_command", command="python -m pytest -q"),
 )
@@ -123,8 +128,8 @@ def _carry_out(place: Place, thread: str, *first: dict[str, Any]) -> Iterator[st
         name, said = each["args"][0], each["out"] + each["err"]
         if each["code"] not in CODES or "Traceback" in said or "this is a bug" in said:
             yield f"{thread}: {name} ended with {each['code']}: {said[-2000:]}"
-        if KEY in said:
-            yield f"{thread}: {name} shows the key"
+        if KEY in said or HOME_SECRET in said:
+            yield f"{thread}: {name} shows the key, or a secret of the home folder"
 
 
 def _look(place: Place, after: str) -> Iterator[str]:
@@ -150,5 +155,9 @@ def carry_out(trap: str, way: str, place: Place) -> list[str]:
     pack(model, place.workspace / "trap.tar")
     found = [*_carry_out(place, "one", PLANT), *_look(place, "one")]
     found += [*_carry_out(place, "two"), *_look(place, "two")]
-    subprocess.run(["git", "status"], cwd=place.workspace, check=False, capture_output=True)
+    with suppress(subprocess.TimeoutExpired):  # git itself waits for pipes
+        command = ["git", "status"]
+        subprocess.run(
+            command, cwd=place.workspace, check=False, capture_output=True, timeout=SECONDS / 4
+        )
     return [*found, *_look(place, "a person's git status")]

@@ -8,7 +8,7 @@ import itertools
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -415,7 +415,18 @@ def _odd_name(name: bytes) -> Lay:
     return lay
 
 
+def _keep_pytest_out(folder: Path) -> None:
+    """Have pytest, which follows links and is slow in deep folders, look at one file only."""
+    _write(folder / "pytest.ini", "[pytest]\ntestpaths = test_calc.py\n")
+
+
+def _deep(folder: Path, _: Bait) -> None:
+    _keep_pytest_out(folder)
+    (folder / "/".join(["d"] * 900)).mkdir(parents=True)
+
+
 def _links(folder: Path, bait: Bait) -> None:
+    _keep_pytest_out(folder)
     for name, target in {
         "out": bait.canary.parent,
         "canary": bait.canary,
@@ -431,6 +442,42 @@ def _special(folder: Path, _: Bait) -> None:
     os.mkfifo(folder / "pipe.py")
     os.mkfifo(folder / "CLAUDE.md")
     os.mknod(folder / "socket", stat.S_IFSOCK | 0o600)
+
+
+_READ: Final = {
+    "settings": ("daruma.yaml", "daruma.yml", ".env", "langgraph.json"),
+    "files": (
+        ".gitignore", ".gitattributes", "AGENTS.md", "CLAUDE.md", "pyproject.toml", "pytest.ini",
+        "setup.cfg", "tox.ini", "ruff.toml", "package.json", "Makefile", "conftest.py",
+        "skills/evil/SKILL.md", "teams/evil.yaml", "Cargo.toml", "go.mod", ".venv/pyvenv.cfg",
+    ),
+    "git's files": (
+        ".git/config", ".git/index", ".git/HEAD", ".git/info/exclude", ".git/info/attributes",
+        ".git/packed-refs", ".git/commondir", ".git/objects/info/alternates", "vendor/.git",
+        "vendor/lib/.git/config", "vendor/lib/.git/index", "vendor/lib/.git/HEAD",
+    ),
+}  # fmt: skip
+"""What is looked for by its name, by Daruma or by what it runs."""
+
+_KINDS: Final[dict[str, Callable[[Path, Bait], object]]] = {
+    "pipe": lambda path, _: os.mkfifo(path),
+    "folder": lambda path, _: path.mkdir(),
+    "endless": lambda path, _: path.symlink_to("/dev/zero"),
+    "terminal": lambda path, _: path.symlink_to("/dev/tty"),
+    "secret": lambda path, bait: path.symlink_to(bait.canary.parents[1] / "home/.ssh/id_rsa"),
+    "large": lambda path, _: path.write_bytes(b"x: [\n" * 400_000),
+}
+
+
+def _odd_kind(kind: str, names: Sequence[str]) -> Lay:
+    def lay(folder: Path, bait: Bait) -> None:
+        for name in names:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            _KINDS[kind](path, bait)
+
+    return lay
 
 
 def _locked(folder: Path, _: Bait) -> None:
@@ -449,9 +496,11 @@ def _names() -> Iterator[tuple[str, Lay]]:
         yield f"ignore {what}", _ignore_file(text)
     for what, name in _ODD_NAMES.items():
         yield f"name {what}", _odd_name(name)
+    for kind, what in itertools.product(_KINDS, _READ):
+        yield f"{kind} for {what}", _odd_kind(kind, _READ[what])
     yield "links", _links
     yield "special files", _special
-    yield "deep", lambda folder, _: (folder / "/".join(["d"] * 900)).mkdir(parents=True)
+    yield "deep", _deep
     yield "locked", _locked
     yield "huge", _huge
 

@@ -102,6 +102,16 @@ async def test_a_python_file_at_any_depth_counts(tmp_path: Path) -> None:
     assert await recognised_commands(tmp_path) == PYTHON
 
 
+async def test_links_that_lead_nowhere_are_no_files(tmp_path: Path) -> None:
+    """VE-02, SE-07: one that leads to itself is no reason to check nothing."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "Cargo.toml").symlink_to("Cargo.toml")
+    (tmp_path / "long").symlink_to("x" * 300)
+    (tmp_path / "a.py").touch()
+
+    assert await recognised_commands(tmp_path) == PYTHON
+
+
 @pytest.mark.parametrize("folder", ["node_modules/x", "venv/lib", ".venv/lib", ".git", "x/.tox"])
 async def test_files_of_others_do_not_count(tmp_path: Path, folder: str) -> None:
     """What is installed or hidden says nothing about the workspace itself."""
