@@ -15,6 +15,7 @@ from typing import Final, Literal, Protocol
 from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
 from daruma.tools.files.own_files import refuse_own
 from daruma.tools.files.paths import Parts, explained, parts_beneath, refuse_git, shown
+from daruma.tools.files.repository import REPOSITORY, is_repository
 
 # --- Two ways to open a path so that it can not leave a directory, also while others rename in it.
 #
@@ -324,12 +325,10 @@ class FilesBeneath:
                 os.fsync(parent)
 
 
-_REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
-"""What git takes a folder with these for: it reads settings and hooks there, whatever its name."""
-
-
 def _would_be_repository(folder: Path, name: str) -> bool:
-    return all(each == name or os.path.lexists(folder / each) for each in _REPOSITORY)
+    return is_repository(
+        {each for each in REPOSITORY if each == name or os.path.lexists(folder / each)}
+    )
 
 
 def _refuse_oversized(path: str, size: int) -> None:

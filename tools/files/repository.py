@@ -3,8 +3,8 @@
 import os
 import stat
 import struct
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -50,17 +50,34 @@ def is_there(path: Path) -> bool:
     return True
 
 
+REPOSITORY: Final = frozenset({"HEAD", "commondir", "objects", "refs"})
+"""By these names git knows a repository."""
+
+
+def is_repository(names: Collection[str]) -> bool:
+    """Whether git takes a folder with these names for a repository, whatever its own name is.
+
+    Then it reads settings and hooks there. What belongs to ``HEAD`` may lie in another folder.
+    """
+    return "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= {*names})
+
+
 def own_folder(git: Path) -> Path:
     """Return where the repository is that a ``.git``, which may be a file, stands for."""
-    pointer = content_of(git).strip()
+    pointer = _pointer(git)
     return git.parent / os.fsdecode(pointer[8:]) if pointer.startswith(b"gitdir: ") else git
 
 
 def common_folder(git: Path) -> Path:
     """Return where a worktree's or submodule's repository keeps what all its worktrees share."""
     own = own_folder(git)
-    common = content_of(own / "commondir").strip()
+    common = _pointer(own / "commondir")
     return own / os.fsdecode(common) if common else own
+
+
+def _pointer(path: Path) -> bytes:
+    """Return what git reads there: blanks count, and it is a string of C's."""
+    return content_of(path).rstrip(b"\r\n").partition(b"\0")[0]
 
 
 # --- The index: which files git tracks, and which repositories it takes for parts of this one.
@@ -78,10 +95,15 @@ _BEFORE_HASH: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Paths relative to the repository's work. ``repositories`` are those of submodules."""
+    """Paths relative to the repository's work. ``repositories`` are those of submodules.
+
+    One that is not ``whole`` could not be read to its end as git would, or holds what git never
+    writes: it may name more.
+    """
 
     files: frozenset[str] = frozenset()
     repositories: frozenset[str] = frozenset()
+    whole: bool = True
 
 
 def read_index(git: Path) -> Index:
@@ -91,36 +113,53 @@ def read_index(git: Path) -> Index:
     either. Of a split index both parts count.
     """
     own = own_folder(git)
+    hashed = _hash_size(content_of(common_folder(git) / "config"))
     try:
-        entries, shared = _parse(content_of(own / "index", most=LARGEST_INDEX))
+        if not is_there(own / "index"):
+            return Index()
+        entries, shared = _parse(content_of(own / "index", most=LARGEST_INDEX), hashed)
         if shared:
-            entries += _parse(content_of(own / shared, most=LARGEST_INDEX))[0]
+            entries += _parse(content_of(own / shared, most=LARGEST_INDEX), hashed)[0]
     except (ValueError, IndexError, struct.error):
-        return Index()
+        return Index(whole=False)
     paths = [(mode & 0o170000, os.fsdecode(name)) for mode, name in entries if name]
+    plain = [(kind, path) for kind, path in paths if _is_plain(path, folder=kind == _FOLDER)]
     return Index(
-        frozenset(path for kind, path in paths if kind not in (_FOLDER, _REPOSITORY)),
-        frozenset(path for kind, path in paths if kind == _REPOSITORY and _is_inside(path)),
+        frozenset(path for kind, path in plain if kind not in (_FOLDER, _REPOSITORY)),
+        frozenset(path for kind, path in plain if kind == _REPOSITORY),
+        whole=len(plain) == len(paths),
     )
 
 
-def _is_inside(path: str) -> bool:
-    return not {"", ".", "..", ".git"} & {*path.split("/")}
+def _hash_size(settings: bytes) -> int:
+    """Return how long digests are. The file's own digest says nothing: git does not look at it."""
+    section = b""
+    for line in settings.lower().splitlines():
+        plain = b"".join(line.split())
+        if plain.startswith(b"["):
+            section = plain
+        elif section == b"[extensions]" and plain == b"objectformat=sha256":
+            return 32
+    return 20
 
 
-def _parse(data: bytes) -> tuple[list[tuple[int, bytes]], str]:
+def _is_plain(path: str, *, folder: bool) -> bool:
+    parts = (path.removesuffix("/") if folder else path).split("/")
+    return not {"", ".", "..", ".git"} & {part.casefold() for part in parts}
+
+
+def _parse(data: bytes, hashed: int) -> tuple[list[tuple[int, bytes]], str]:
     """Return modes and names, and the file of the shared part of a split index, if it is one."""
-    if not data:
-        return [], ""
     magic, version, count = struct.unpack_from(">4sII", data)
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("it is no index")
-    hashed = 32 if sha256(data[:-32]).digest() == data[-32:] else 20
     found: list[tuple[int, bytes]] = []
+    starts = list[int]()
     at, name, left = 12, b"", MOST_EXPANDED * len(data)
     for _ in range(count):
         if at >= len(data) or left < 0:
             raise ValueError("it ends too early, or its names do not end")
+        starts.append(at)
         mode = int.from_bytes(data[at + 24 : at + 28], "big")
         flags = int.from_bytes(
             data[at + _BEFORE_HASH + hashed : at + _BEFORE_HASH + hashed + 2], "big"
@@ -136,7 +175,7 @@ def _parse(data: bytes) -> tuple[list[tuple[int, bytes]], str]:
             name, at = data[start:end], at + (end - at + 8) // 8 * 8
         found.append((mode, name))
         left -= len(name)
-    return found, _shared_part(data[at:-hashed], hashed)
+    return found, _shared_part(data, at, hashed, starts)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
@@ -148,12 +187,22 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _shared_part(extensions: bytes, hashed: int) -> str:
-    at = 0
-    while at + 8 <= len(extensions):
-        name, size = struct.unpack_from(">4sI", extensions, at)
-        if name == b"link":
-            base = extensions[at + 8 : at + 8 + hashed]
-            return f"sharedindex.{base.hex()}" if any(base) else ""
+def _shared_part(data: bytes, at: int, hashed: int, starts: list[int]) -> str:
+    """Return the file of the shared part. Tables of where things begin have to say what is so."""
+    found = [*_extensions(data, at, hashed)]
+    if len({name for name, _ in found}) < len(found):
+        raise ValueError("an extension is there twice")
+    known = dict(found)
+    entries_end = int.from_bytes(known.get(b"EOIE", b"")[:4], "big")
+    blocks = struct.iter_unpack(">II", known.get(b"IEOT", b"")[4:])
+    if entries_end not in (0, at) or not {where for where, _ in blocks} <= {*starts}:
+        raise ValueError("a table of it leads elsewhere")
+    base = known.get(b"link", b"")[:hashed]
+    return f"sharedindex.{base.hex()}" if any(base) else ""
+
+
+def _extensions(data: bytes, at: int, hashed: int) -> Iterator[tuple[bytes, bytes]]:
+    while at + 8 <= len(data) - hashed:
+        name, size = struct.unpack_from(">4sI", data, at)
+        yield name, data[at + 8 : at + 8 + size]
         at += 8 + size
-    return ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from daruma.tools.errors import CommandRefused
+from daruma.tools.files.repository import is_repository
 from daruma.tools.sandbox.mounts import Pinned, Pins
 
 # --- Files that keep a name taken, while commands run, by which git would read another
@@ -151,7 +152,6 @@ MOST: Final = 32
 """How many repositories are protected at most: with so many a command starts in 0.2 s."""
 
 _NOT_LOOKED_INTO: Final = frozenset({".git", "node_modules", "__pycache__"})
-_BARE: Final = frozenset({"HEAD", "config", "objects", "refs"})
 
 
 class Repositories:
@@ -177,7 +177,7 @@ def find_repositories(workspace: Path, most: int) -> Iterator[Path]:
     They are folders, or files that name one; the nearest come first.
     """
     for at, names in _folders(workspace, "", most):
-        if "HEAD" in names and names.keys() >= _BARE:
+        if is_repository(names):
             yield Path(at)
         if ".git" in names:
             yield Path(at, ".git")
@@ -188,7 +188,7 @@ def find_repositories(workspace: Path, most: int) -> Iterator[Path]:
 def _inner(workspace: Path, at: str) -> Iterator[Path]:
     """Yield the repositories of submodules: they lie in that of the one around them."""
     for inner, names in _folders(workspace, f"{at}/.git/modules".lstrip("/"), LOOKED_AT):
-        if names.keys() >= _BARE:
+        if is_repository(names):
             yield Path(inner)
 
 

@@ -98,6 +98,8 @@ Control = Mapping[str, Entry]
 _FILES: Final = ("config", "config.worktree", "commondir", "info/attributes", "hooks")
 _OF_WORKTREES: Final = ("commondir", "gitdir", "config.worktree")
 _MOST_HOOKS: Final = 200
+_UNREAD: Final[Entry] = (0, 0, b"")
+"""What stands for each hook beyond so many: it is known by its name alone."""
 
 
 @contextmanager
@@ -143,11 +145,12 @@ def control_of(workspace: Path, at: Path) -> Control:
     with _opened(workspace, at) as git:
         if git is None:
             return _pointer(workspace, at)
-        hooks = [f"hooks/{each}" for each in _names(git, "hooks")[:_MOST_HOOKS]]
+        hooks = [f"hooks/{each}" for each in _names(git, "hooks") if not each.endswith(".sample")]
         worktrees = _names(git, "worktrees")
         of_worktrees = [f"worktrees/{each}/{name}" for each in worktrees for name in _OF_WORKTREES]
-        names = (*_FILES, *(each for each in hooks if not each.endswith(".sample")), *of_worktrees)
-        found = {name: _entry(git, name) for name in names}
+        names = (*_FILES, *hooks[:_MOST_HOOKS], *of_worktrees)
+        unread = dict.fromkeys(hooks[_MOST_HOOKS:], _UNREAD)
+        found = {**unread, **{name: _entry(git, name) for name in names}}
     kept = CONTENT.items()
     return {
         name: entry
@@ -216,6 +219,9 @@ def make_harmless(workspace: Path, at: Path) -> list[str]:
             if kept != data or len(data) != size:  # what is too large, or a link, was not read
                 put_entry(git, name, kept, 0o644)
                 left_out += names or [name]
+        if (entry := _entry(git, "commondir")) and entry[1] > len(entry[2]):
+            os.unlink("commondir", dir_fd=git)  # too long to be read: who knows where it leads
+            left_out.append("commondir")
         return left_out + _hooks(git)
 
 
@@ -257,6 +263,7 @@ class Sweep:
     """What is known of the repositories in workspaces; commands may run side by side in one."""
 
     _known: dict[Path, dict[Path, Control]] = field(default_factory=dict)
+    _unread: dict[Path, set[Path]] = field(default_factory=dict)
     _running: dict[Path, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -268,8 +275,10 @@ class Sweep:
                 first = workspace not in self._known
                 known = self._known.get(workspace, {})
                 found = {*_all(workspace, FIRST_LOOK if first else LOOKED_AT), *known}
-                there = (at for at in found if os.path.lexists(workspace / at))
+                found |= {place for at in found for place in _places(workspace, at, ())}
+                there = [at for at in found if os.path.lexists(workspace / at)]
                 self._known[workspace] = {at: control_of(workspace, at) for at in there}
+                self._unread[workspace] = {at for at in there if not _index(workspace / at).whole}
             self._running[workspace] = self._running.get(workspace, 0) + 1
         try:
             yield
@@ -293,9 +302,28 @@ class Sweep:
                 out = f" (taken out: {', '.join(left_out[:5])})" if left_out else ""
                 new.append(f"{place}{out}")
             known.setdefault(at, control_of(workspace, at))
-        return _lines("git's control files were changed, which commands may not", told) + _lines(
-            "the command left repositories behind; look before you run git in them", new
-        )
+        odd = [at for at in {**known} if at not in self._unread[workspace]]
+        aside = [str(at) for at in odd if _set_aside(workspace, at)]
+        return [
+            *_lines("git's control files were changed, which commands may not", told),
+            *_lines("the command left repositories behind; look before you run git in them", new),
+            *_lines(f"the command left an index that git never writes: it is now {_ASIDE}", aside),
+        ]
+
+
+_ASIDE: Final = "index.unread"
+
+
+def _set_aside(workspace: Path, at: Path) -> bool:
+    """Rename an index that may name more than what was read of it, so that git reads none of it."""
+    own = Path(os.path.realpath(own_folder(workspace / at)))
+    if not own.is_relative_to(workspace) or _index(workspace / at).whole:
+        return False
+    with _opened(workspace, own.relative_to(workspace)) as git, suppress(OSError):
+        if git is not None:
+            os.rename("index", _ASIDE, src_dir_fd=git, dst_dir_fd=git)
+            return True
+    return False
 
 
 def _lines(what: str, found: list[str]) -> list[str]:

@@ -155,11 +155,17 @@ async def test_files_of_servers_are_kept_too(tmp_path: Path) -> None:
 # --- A repository by another name.
 
 
-@pytest.mark.parametrize("last", ["HEAD", "objects/x", "refs/heads/main"])
-def test_the_editor_makes_no_repository(last: str, tmp_path: Path) -> None:
+WHOLE = ("HEAD", "objects/x", "refs/heads/main")
+SHARED = ("HEAD", "commondir")
+"""The rest lies in the folder that is named, where settings are read, too."""
+
+
+@pytest.mark.parametrize(
+    ("parts", "last"), [(parts, last) for parts in (WHOLE, SHARED) for last in parts]
+)
+def test_the_editor_makes_no_repository(parts: tuple[str, ...], last: str, tmp_path: Path) -> None:
     """SE-05: git takes a folder with these for one, and runs what its settings name."""
     files = FilesBeneath(tmp_path)
-    parts = ["HEAD", "objects/x", "refs/heads/main"]
     for part in parts:
         if part != last:
             files.create(f"evil/{part}", b"x")

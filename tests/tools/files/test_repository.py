@@ -34,15 +34,39 @@ def made(work: Path, *how: str) -> Path:
 
 @pytest.mark.parametrize("how", [(), ("--object-format=sha256",)])
 @pytest.mark.parametrize("version", ["2", "3", "4"])
-def test_it_says_what_git_says(version: str, how: tuple[str, ...], tmp_path: Path) -> None:
-    """In all versions, for both kinds of digests."""
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_it_says_what_git_says(
+    threads: str, version: str, how: tuple[str, ...], tmp_path: Path
+) -> None:
+    """In all versions, for both kinds of digests, and with tables of where its blocks begin."""
     work = made(tmp_path / "work", *how)
     git(work, "config", "index.version", version)
+    git(work, "config", "index.threads", threads)
     git(work, "add", "-A")
     git(work, "add", "-N", "a") if version == "3" else None
-    told = git(work, "ls-files", "-z")
+    told = {os.fsdecode(each) for each in git(work, "ls-files", "-z").split(b"\0") if each}
 
-    assert read_index(work / ".git").files == {os.fsdecode(e) for e in told.split(b"\0") if e}
+    assert (b"IEOT" in (work / ".git/index").read_bytes()) == (threads == "4")
+    assert read_index(work / ".git") == Index(frozenset(told))
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    [
+        [(b"EOIE", (100).to_bytes(4, "big") + bytes(20))],
+        [(b"IEOT", (1).to_bytes(4, "big") + (100).to_bytes(4, "big") + bytes(4))],
+        [(b"link", bytes(20)), (b"link", b"1" * 20)],
+    ],
+)
+def test_tables_that_lead_elsewhere_are_told(
+    extensions: list[tuple[bytes, bytes]], tmp_path: Path
+) -> None:
+    """SE-05: git goes by them, and would find other entries than those that stand in a row."""
+    parts = [name + len(data).to_bytes(4, "big") + data for name, data in extensions]
+    head = b"DIRC" + (2).to_bytes(4, "big") + bytes(4)
+    for more, whole in ((b"", True), (b"".join(parts), False)):
+        (tmp_path / "index").write_bytes(head + more + bytes(20))
+        assert read_index(tmp_path) == Index(whole=whole)
 
 
 def test_both_parts_of_a_split_index_count(tmp_path: Path) -> None:
@@ -93,7 +117,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "index")
 
     assert content_of(tmp_path / "index") == b""
-    assert read_index(tmp_path) == Index()
+    assert read_index(tmp_path) == Index(whole=False)
 
 
 @pytest.fixture(scope="module")
@@ -128,4 +152,4 @@ def test_names_do_not_grow_without_end(tmp_path: Path) -> None:
         b"DIRC" + (4).to_bytes(4, "big") + (1 << 31).to_bytes(4, "big") + entry * 40_000
     )
 
-    assert read_index(tmp_path) == Index()
+    assert read_index(tmp_path) == Index(whole=False)

@@ -1,5 +1,6 @@
 """What a command leaves in repositories is told, and runs nothing when a person's git walks in."""
 
+from hashlib import sha256
 from pathlib import Path
 from subprocess import CalledProcessError
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.git_ground import git, repository
-from tests.sandboxes import CONFINED, sandbox_at
+from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
 from daruma.tools.commands.command import CommandResult
 from daruma.tools.sandbox.git_sweep import harmless_settings
@@ -19,6 +20,18 @@ NESTED = (
 )
 LINKED = "git add nested 2>/dev/null"
 """The repository around takes it for a part of its own: its `git status` walks in."""
+APART = (
+    "mkdir ../a && mv .git/HEAD .git/index ../a && mv .git ../shared && echo gitdir: ../a > .git"
+)
+
+
+def hidden(how: str, add: str = "git add -f node_modules/nested 2>/dev/null") -> str:
+    """Plant a nested repository where no repositories are looked for, and do more to it."""
+    return (
+        f"mkdir node_modules && cd node_modules && ({NESTED}"
+        f" && git config core.fsmonitor $PWD/../../evil) && cd .. && {add};"
+        f" cd node_modules/nested && {how}"
+    )
 
 
 @pytest.fixture
@@ -101,6 +114,22 @@ PLANTED = {
         "git init -q --bare bare && cd bare && git config core.bare false"
         " && git config core.worktree .. && git config core.fsmonitor $PWD/../evil"
     ),
+    "settings in another folder than its head": (
+        "git init -q --bare shared && git -C shared config core.fsmonitor $PWD/evil"
+        " && git -C shared config extensions.worktreeConfig true && git -C shared config"
+        " core.repositoryFormatVersion 1 && git -C shared config --unset core.bare"
+        " && mkdir docs && mv shared/HEAD docs && echo ../shared > docs/commondir"
+        " && printf '[core]\nbare = false\nworktree = .\n' > docs/config.worktree"
+    ),
+    "a folder that ends in a blank": hidden("mv .git '../a ' && printf 'gitdir: ../a ' > .git"),
+    "a name that C ends": hidden(r"mv .git ../a && printf 'gitdir: ../a\0/b' > .git"),
+    "a shared folder that ends in a blank": hidden(
+        f"{APART} && mv ../shared '../shared ' && printf '../shared ' > ../a/commondir"
+    ),
+    "a shared folder that ends by C": hidden(rf"{APART} && printf '../shared\0b' > ../a/commondir"),
+    "a shared folder by a long way": hidden(
+        f"{APART} && (yes ./ | head -n 600000 | tr -d '\\n'; echo ../shared) > ../a/commondir"
+    ),
     "on the line of the section": (
         f"({NESTED} && printf '[core]fsmonitor = %s/../evil\\n' $PWD >> .git/config); {LINKED}"
     ),
@@ -129,6 +158,58 @@ async def test_the_attack_works_where_nothing_is_swept(planted: str, work: Path)
     assert walk_in(work)
 
 
+def entry(name: str, *, mode: int = 0o160000) -> bytes:
+    """Return an entry of an index, by default a submodule's."""
+    data = bytes(24) + mode.to_bytes(4, "big") + bytes(12) + b"1" * 20
+    data += len(name).to_bytes(2, "big") + name.encode()
+    return data + bytes(8 - len(data) % 8)
+
+
+def index(*entries: bytes, more: bytes = b"", version: int = 2) -> bytes:
+    head = b"DIRC" + version.to_bytes(4, "big") + len(entries).to_bytes(4, "big")
+    return head + b"".join(entries) + more + bytes(20)
+
+
+def _shared_names(last: str) -> list[bytes]:
+    """Return entries of version 4, which say of a long name only what is another's."""
+    long = b"/".join([b"x" * 100] * 38)
+    files = [long, *(b"%03d" % number for number in range(100))]
+    dropped = [b"\0", b"\0", *[b"\3"] * 99]
+    of_file = bytes(24) + 0o100644.to_bytes(4, "big") + bytes(32) + b"\x0f\xff"
+    found = [of_file + back + end + b"\0" for back, end in zip(dropped, files, strict=True)]
+    all_of_it = len(long) + 3 - 128  # written as a number of variable length
+    back = bytes([0x80 | (all_of_it >> 7), all_of_it & 0x7F])
+    return [*found, entry(last)[:60] + len(last).to_bytes(2, "big") + back + last.encode() + b"\0"]
+
+
+PLACE = "node_modules/nested"
+_PADDING = index(entry(PLACE), more=b"ZZZZ" + (32).to_bytes(4, "big") + bytes(20))[:-20]
+ODD = {
+    "two slashes": index(entry("node_modules//nested")),
+    "a dot": index(entry(f"./{PLACE}")),
+    "the folder above": index(entry(f"../work/{PLACE}")),
+    "a slash at the end": index(entry(f"{PLACE}/")),
+    "a digest of another kind": _PADDING + sha256(_PADDING).digest(),
+    "names that share": index(*_shared_names(PLACE), version=4),
+    "too long": index(entry(PLACE), more=b"ZZZZ" + (300 << 20).to_bytes(4, "big"))[:-20],
+}
+"""Indexes that git reads, and in which a submodule stands."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("odd", ODD)
+async def test_an_index_hides_no_repository(odd: str, level: Level, work: Path) -> None:
+    """SE-05: git checks neither its digest nor its names, and walks into what it names."""
+    (work / "odd").write_bytes(ODD[odd])
+    longer = "truncate -s +314572820 odd;" if odd == "too long" else ""
+    result = await run(level, f"{longer} {hidden('mv ../../odd ../../.git/index', 'true')}", work)
+
+    git(work, "status")
+
+    assert (work.parent / "canary").exists() == (level == "none")
+    assert level == "none" or result.notes
+
+
 def settings_of(work: Path) -> bytes:
     """Return the repository's settings; none where it is another one now."""
     return (work / ".git/config").read_bytes() if not (work / "old").exists() else b""
@@ -137,6 +218,10 @@ def settings_of(work: Path) -> bytes:
 CHANGED = {
     "settings": "git config core.fsmonitor $PWD/evil",
     "a hook": "cp evil .git/hooks/post-checkout",
+    "a hook behind many": (
+        "cp evil .git/hooks/post-checkout;"
+        " for n in $(seq -f %04g 700); do : > .git/hooks/a$n || break; done"
+    ),
     "hooks that are a link": (
         "rm -rf .git/hooks; mkdir h; cp evil h/post-checkout; ln -s ../h .git/hooks"
     ),
