@@ -95,12 +95,18 @@ EN = Words(
             "Take a model that calls tools (llm.model), or name one in llm.fallback_models.",
         ),
         "connection": (
-            "Check the address, and that a server runs there: `daruma doctor --online`.",
+            (
+                "Check the address (OPENAI_BASE_URL, or base_url in llm.options) and that a "
+                "server runs there: `daruma doctor --online`."
+            ),
             "Try again with `daruma retry`.",
         ),
     },
     refused=(
-        "Set the key to one that the provider accepts for this model.",
+        (
+            "Set the key of the model's provider, such as OPENAI_API_KEY, to one that it accepts "
+            "for this model."
+        ),
         "Check the model's name and address with `daruma doctor --online`.",
         "If the request was too long: set llm.context_window_tokens, or show fewer tools.",
     ),
@@ -171,12 +177,15 @@ ZH = Words(
             "换用支持工具的模型（llm.model），或在 llm.fallback_models 中设置一个。",
         ),
         "connection": (
-            "检查地址以及服务器是否在运行：`daruma doctor --online`。",
+            (
+                "检查地址（OPENAI_BASE_URL 或 llm.options 中的 base_url）以及服务器是否在运行："
+                "`daruma doctor --online`。"
+            ),
             "运行 `daruma retry` 重试。",
         ),
     },
     refused=(
-        "把密钥设为服务商对该模型接受的密钥。",
+        "把服务商的密钥（如 OPENAI_API_KEY）设为对该模型有效的密钥。",
         "用 `daruma doctor --online` 检查模型的名称和地址。",
         "若请求过长：设置 llm.context_window_tokens，或减少展示的工具。",
     ),

@@ -89,7 +89,7 @@ def as_events(answer: Json) -> Iterator[tuple[str, Json]]:
     yield "message_start", {"message": {**answer, "content": [], "stop_reason": None}}
     for index, part in enumerate(answer["content"]):
         whole = {k: v for k, v in part.items() if k not in ("text", "input")}
-        empty = {"text": ""} if part["type"] == "text" else {"input": {}}
+        empty: dict[str, Any] = {"text": ""} if part["type"] == "text" else {"input": {}}
         yield "content_block_start", {"index": index, "content_block": whole | empty}
         told = (
             {"type": "text_delta", "text": part["text"]}

@@ -40,7 +40,7 @@ class LoopBoundModel(BaseChatModel):
     def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         said = self._generate(messages).generations[0].text
         for part in (said[:2], said[2:]):
-            yield ChatGenerationChunk(message=AIMessageChunk(part))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=part))
 
     @override
     async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:

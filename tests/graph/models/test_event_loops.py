@@ -11,6 +11,7 @@ import openai
 import pytest
 from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 from tests.graph.models.loop_bound_model import LoopBoundModel
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, OpenAIServer, openai_server
@@ -19,7 +20,9 @@ from tests.parts import settings
 from daruma import ClientPerLoop, Settings, build_graph
 from daruma.graph.run import Machine
 
-KEY = "sk-for-a-test"
+KEY = SecretStr("sk-for-a-test")
+Openai: Any = ChatOpenAI
+Anthropic: Any = ChatAnthropic
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +33,11 @@ def server() -> Iterator[OpenAIServer]:
 
 
 OBJECTS: dict[str, Callable[[str], Any]] = {
-    "openai": lambda url: ChatOpenAI(model="m", base_url=url, api_key=KEY),
-    "its own HTTP client": lambda url: ChatOpenAI(
+    "openai": lambda url: Openai(model="m", base_url=url, api_key=KEY),
+    "its own HTTP client": lambda url: Openai(
         model="m", base_url=url, api_key=KEY, http_async_client=ClientPerLoop(trust_env=False)
     ),
-    "anthropic": lambda url: ChatAnthropic(
+    "anthropic": lambda url: Anthropic(
         model_name="m", base_url=url.removesuffix("/v1"), api_key=KEY
     ),
     "another provider": lambda url: LoopBoundModel(url=url),
@@ -50,10 +53,10 @@ def graph(
     if make := OBJECTS.get(request.param):
         return build_graph(make(server.url), settings=Settings())
     provider = request.param.partition(":")[0].upper()
-    monkeypatch.setenv(f"{provider}_API_KEY", KEY)
+    monkeypatch.setenv(f"{provider}_API_KEY", KEY.get_secret_value())
     url = server.url.removesuffix("/v1") + NAMES[request.param]
     options = {"main": {"base_url": url}}
-    return build_graph(request.param, settings=Settings(llm={"options": options}))
+    return build_graph(request.param, settings=settings(llm={"options": options}))
 
 
 def said(out: Any) -> tuple[str, str]:
