@@ -21,9 +21,10 @@ from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
 from tests.spans_seen import spans_seen
 
-from daruma.graph.build import build_graph, builder, strict
+from daruma.graph.build import build_graph, builder
 from daruma.graph.contexts import Contexts
 from daruma.graph.run import Machine
+from daruma.graph.storage.ledgers import strict
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.sealing import inflated
 from daruma.state.errors import DamagedState
