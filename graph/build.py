@@ -201,6 +201,8 @@ def build_graph(
     ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` None
     reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what ``open_postgres`` yields, with
     its checkpointer and its store; a checkpointer and a store of one's own go in their place.
+    As a node of another graph it takes that one's; ``checkpointer=True`` then keeps a thread of its
+    own there from turn to turn (FA-08).
 
     Raises :class:`~daruma.state.settings.errors.SettingsError` for settings that can not be used,
     :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none, and for a name

@@ -72,3 +72,22 @@ def test_the_embedding_example_runs(
     exec(example.replace("path/to/repo", str(tmp_path)), {})  # noqa: S102  # it is our own README
 
     assert capsys.readouterr().out == "completed Looked.\n"
+
+
+def test_the_example_in_another_graph_runs(
+    tmp_path: Path,
+    postgres_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As pasted, but for the model's name and the path of the repository (FA-08)."""
+    script = tmp_path / "script.yaml"
+    script.write_text("plan: [{json: {phases: [{title: Look}]}}]\nmain: [{say: Looked.}]\n")
+    (example,) = (block for block in blocks("python") if "StateGraph(Ticket)" in block)
+    example = example.replace("openai:NAME", f"scripted:{script}")
+    monkeypatch.setenv("DARUMA_POSTGRES_URL", postgres_url)
+    monkeypatch.chdir(tmp_path)
+
+    exec(example.replace("path/to/repo", str(tmp_path)), {})  # noqa: S102  # it is our own README
+
+    assert capsys.readouterr().out == "Ann: completed\n"

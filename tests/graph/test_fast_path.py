@@ -38,6 +38,8 @@ from daruma.graph.fast_path import (
     add_branch,
     alone,
     crosses,
+    durability_within,
+    is_within,
     quickly,
     run_quietly,
 )
@@ -303,6 +305,30 @@ def test_a_run_within_another_graphs_stays_with_that() -> None:
     assert seen == [True]
     assert not crosses(None, within)
     assert not crosses(True, {})
+
+
+WITHIN: Any = {"__pregel_checkpointer": memory(), "checkpoint_ns": "daruma:1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "within", "durability"),
+    [
+        (WITHIN, True, "sync"),
+        (WITHIN | {"__pregel_durability": "exit"}, True, "exit"),
+        (WITHIN | {"__pregel_checkpointer": None}, True, None),
+        ({"checkpoint_ns": "member:1", "thread_id": "t"}, False, None),
+        ({"__pregel_checkpointer": memory(), "checkpoint_ns": "", "thread_id": "t"}, False, "sync"),
+        ({}, False, None),
+    ],
+)
+def test_what_another_graph_says_of_a_run(
+    given: Any,
+    within: bool,
+    durability: str | None,
+) -> None:
+    """FA-08: each step is kept before the next, unless that graph's own run asks for less."""
+    assert is_within({"configurable": given}) == within
+    assert durability_within({"configurable": given}) == durability
 
 
 def test_a_graph_of_langgraphs_keeps_ours_on_its_own_loop_and_checkpointer() -> None:

@@ -684,6 +684,8 @@ def test_values_of_another_graphs_own_classes(postgres_url: str) -> None:
         unnamed = around(daruma(), WithTicket, pg.checkpointer)
         with pytest.raises(DamagedState, match=r"Ticket.*with_allowlist"):
             unnamed.get_state(NAMED)
+        machine = daruma(checkpointer=pg.checkpointer).checkpointer
+        assert machine.with_allowlist([Ticket]).serde is machine.serde
 
     assert out["ticket"] == Ticket(7)
     assert isinstance(out["result"], TaskResult)
