@@ -1,6 +1,11 @@
 """One MCP server a run, however it is called and however it ends (FA-11)."""
 
 import asyncio
+import json
+import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +167,33 @@ def test_openai_is_sent_images_of_tools_as_the_users(
     assert PICTURE not in str(result)
     assert shown["role"] == "user"
     assert shown["content"][-1]["image_url"]["url"] == f"data:image/png;base64,{PICTURE}"
+
+
+KILLED = """
+import asyncio, json, sys
+from daruma.tools.calls.application_tool import from_application
+from daruma.tools.calls.mcp import open_mcp_tools
+from daruma.tools.calls.tool import Surroundings
+
+async def main():
+    async with open_mcp_tools({"s": json.loads(sys.argv[1])}) as tools:
+        (hang,) = (each for each in tools if each.name == "mcp__s__hang")
+        await from_application(hang).run({"seconds": 600}, Surroundings())
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_process_leaves_no_server(server: McpServerOfOurs) -> None:
+    """Not even one that is at work, and so does not hear that its input has ended."""
+    argv = [sys.executable, "-c", KILLED, json.dumps(server.setting())]
+    with subprocess.Popen(argv) as process:
+        server.hear_of_hang()
+        (pid,) = server.started
+        served = os.pidfd_open(pid)
+        process.kill()
+
+    ended = select.poll()
+    ended.register(served, select.POLLIN)
+    assert ended.poll(30_000)
+    os.close(served)

@@ -117,16 +117,17 @@ async def _load(server: Server, kept: Servers | None) -> list[BaseTool]:
         return {"server_name": server.name, "tool_interceptors": [through]}
 
     async def listed(session: "ClientSession") -> list[BaseTool]:
-        tools = await load_mcp_tools(session, **asking(_call))
-        offers = session.get_server_capabilities()
-        if offers and offers.resources and RESOURCES not in {each.name for each in tools}:
+        async with asyncio.timeout(START_SECONDS):
+            tools = await load_mcp_tools(session, **asking(_call))
+            offers = session.get_server_capabilities()
+            known = await _listed(session) if offers and offers.resources else []
+        if known and RESOURCES not in {each.name for each in tools}:
             how = asking(_read)
             tools.append(convert_mcp_tool_to_langchain_tool(session, _resource_tool(), **how))
         return tools
 
     try:
-        async with asyncio.timeout(START_SECONDS):
-            tools = await ask_server(server, kept, listed)
+        tools = await ask_server(server, kept, listed)
     except Exception as error:  # noqa: BLE001 - it may quote keys, and is not chained
         raise McpUnavailable(
             f"the MCP server {server.name!r} ({server.where}) can not be used: "
@@ -199,7 +200,6 @@ async def _call(request: "MCPToolCallRequest", session: "ClientSession") -> "Cal
 
 
 async def _read(request: "MCPToolCallRequest", session: "ClientSession") -> "CallToolResult":
-    from mcp import McpError
     from mcp.types import CallToolResult, EmbeddedResource, TextContent
     from pydantic import AnyUrl
 
@@ -207,12 +207,19 @@ async def _read(request: "MCPToolCallRequest", session: "ClientSession") -> "Cal
         parts = (await session.read_resource(AnyUrl(uri))).contents
         blocks = [EmbeddedResource(type="resource", resource=each) for each in parts]
         return masked(CallToolResult(content=[_readable(each) for each in blocks]))
+    text = "\n".join(await _listed(session)) or "This server has no resources."
+    return masked(CallToolResult(content=[TextContent(type="text", text=text)]))
+
+
+async def _listed(session: "ClientSession") -> list[str]:
+    """Return a line for each resource that a server has, and for each kind of them."""
+    from mcp import McpError
+
     lines = [_about(each.uri, each) async for each in _resources(session)]
     with suppress(McpError):  # not every server has them
         known = (await session.list_resource_templates()).resourceTemplates
         lines += [_about(each.uriTemplate, each) for each in known]
-    said = TextContent(type="text", text="\n".join(lines) or "This server has no resources.")
-    return masked(CallToolResult(content=[said]))
+    return lines
 
 
 async def _resources(session: "ClientSession") -> "AsyncIterator[Resource]":

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-START_SECONDS = 30.0
-"""For a server to start and say which tools it has; `npx` may have to fetch it first."""
+START_SECONDS = 120.0
+"""For a server to start, and to say which tools it has; `npx` may have to fetch it first."""
 
 # --- What a server is given: variables of the environment, looked up as late as can be (SE-08).
 
@@ -320,6 +320,7 @@ class Running:
         self._left = False
         self._stderr = Stderr()
         self.life = self.loop.create_task(self._live(server))
+        self.life.add_done_callback(lambda life: life.cancelled() or life.exception())  # seen
 
     async def _live(self, server: Server) -> None:
         """Hold the session in a task of its own: who opens it has to close it."""
