@@ -18,7 +18,7 @@ from daruma.tools.calls.approvals import check_permission, once_asked, voided
 from daruma.tools.calls.journal import Outcome, kept
 from daruma.tools.calls.once import UNKNOWN, effect_of, once, without_tool
 from daruma.tools.calls.path_advice import advised
-from daruma.tools.calls.results import shown, tool_result
+from daruma.tools.calls.results import Illustrated, shown, tool_result
 from daruma.tools.calls.running import run_within
 from daruma.tools.calls.tool import Tool
 from daruma.tools.calls.visible import offer_of
@@ -95,6 +95,7 @@ def _answered(call: ToolTask, outcome: Outcome, known: Tool | None = None) -> Up
                 call,
                 outcome.text,
                 ok=done,
+                images=outcome.images,
                 reference=outcome.reference,
                 unchanged=outcome.unchanged,
                 definition=ran.definition if ran else "",
@@ -145,7 +146,8 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
                 limit = context.settings.tools.timeout
                 text = await run_within(limit, known, args, at)
         unchanged = looks is not None and looks.after is not None and not looks.after.changes
-        return Outcome("done", text, unchanged=unchanged)
+        images = text.images if isinstance(text, Illustrated) else ()
+        return Outcome("done", str(text), unchanged=unchanged, images=images)
     except SnapshotUnavailable as error:
         return Outcome("failed", f"Error: not run, as it could not be undone: {error}")
     except OutcomeUnknown as error:

@@ -16,6 +16,7 @@ from langgraph.types import Command, interrupt
 from psycopg import sql
 from pydantic import TypeAdapter, ValidationError
 from tests.daruma_command import Daruma
+from tests.mcp_servers import McpServerOfOurs
 from tests.openai_server import Fault, openai_server
 from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
@@ -394,3 +395,51 @@ def test_questions_of_tools_replies_and_callbacks_hold_none(tmp_path: Path) -> N
     assert "[key]" in asked_for
     assert not found_in(asked_for + repr(heard.told[:2]))
     assert not nothing_of(run)
+
+
+def test_a_servers_keys_are_nowhere(
+    postgres_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """FA-11: those of an MCP server's env, headers and arguments, when it fails and quotes them."""
+    daruma = Daruma(postgres_url, tmp_path, monkeypatch, capsys)
+    kept = {"env": "canary-of-env-7", "args": "canary-of-args-7", "header": "canary-of-header-7"}
+    monkeypatch.setenv("OF_ENV", kept["env"])
+    server = McpServerOfOurs(tmp_path / "server")
+    script = {
+        "main": [
+            calls(call("mcp__s__fail", words="no")),
+            calls(call("mcp__h__fail", words=kept["header"])),
+            calls(call("mcp__s__die", words=f"{kept}")),
+            say(f"It is done with {kept}"),
+        ]
+    }
+    with server.listening("http", f"Bearer {kept['header']}") as url:
+        stdio = server.setting(env={"NOTES": "${OF_ENV}"})
+        stdio["args"] += ["--api-key", kept["args"]]
+        http = {"url": url, "headers": {"Authorization": f"Bearer {kept['header']}"}}
+        policy = {"mcp__*": "allow"}
+        tools = {"mcp_servers": {"mcpServers": {"s": stdio, "h": http}}, "policy": policy}
+        daruma.configure(json.dumps({"tools": tools}))
+        said = daruma("run", "Do it", "--model", daruma.script(**script), "--json")
+        thread = said.json["thread"]
+        shown = [
+            daruma(*args)
+            for args in (
+                ("show", thread),
+                ("show", thread, "--json"),
+                ("settings", "tools.mcp_servers", "--effective"),
+            )
+        ]
+
+    def leaked(text: str) -> list[str]:
+        return [name for name, each in kept.items() if each in text]
+
+    told = "\n".join(each.out + each.err for each in (said, *shown))
+    assert (said.code, told.count("[key]") > 5) == (0, True)
+    assert len(server.started) == 2
+    assert not [(n, x) for x in told.splitlines() for n in leaked(x)]
+    assert not leaked("\n".join(stored_in(postgres_url)))
+    assert not [hit for text in kept_in(tmp_path / "data") for hit in leaked(text)]

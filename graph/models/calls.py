@@ -7,7 +7,7 @@ from typing import Any, Final, Self, TypeGuard, cast
 
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
@@ -17,6 +17,7 @@ from langgraph.constants import TAG_NOSTREAM
 from daruma.graph.models.faults import Fault, ModelUnavailable
 from daruma.graph.models.scripted import AnsweringModel, with_metadata
 from daruma.tools.calls.langchain import Own
+from daruma.tools.calls.results import images_in
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Sampling
 from daruma.tools.window.provider_messages import Sendable, sendable
@@ -61,6 +62,8 @@ async def called(
         run = _unheard(model, whole)
         if run:
             return await _answered(model, messages, run, whole, options)
+    if not plain:
+        messages = with_images(model, messages)
     return await model.ainvoke(_prompt(model, messages), config, **options)
 
 
@@ -129,6 +132,35 @@ def _prompt(
     return ChatPromptValue.model_construct(messages=messages) if known else list(messages)
 
 
+# --- Images of tools: each provider has its place for them, and some models see none (FA-11).
+
+
+def with_images(asked: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages with the images of tools where the model's provider takes them.
+
+    OpenAI's chat interface, and all that is like it, takes them from the user alone: there they
+    follow the results. A model that is known to see none is told of them in words.
+    """
+    model = asked
+    while isinstance(model, RunnableBinding):
+        model = model.bound
+    sees = (getattr(model, "profile", None) or {}).get("image_inputs") is not False
+    apart = any(each.__module__.startswith("langchain_openai") for each in type(model).__mro__)
+    done: list[BaseMessage] = []
+    waiting: list[Any] = []
+    for message in messages:
+        if waiting and not isinstance(message, ToolMessage):
+            done.append(HumanMessage(waiting))
+            waiting = []
+        images = [] if not isinstance(message, ToolMessage) else images_in(message)
+        if images and (apart or not sees):
+            message = message.model_copy(update={"content": message.text})  # noqa: PLW2901
+            said = f"Images of the result of {message.name}:"
+            waiting += [{"type": "text", "text": said}, *images] if sees else []
+        done.append(message)
+    return [*done, HumanMessage(waiting)] if waiting else done
+
+
 # --- Offering tools to a model: bound once for as long as both are the same, and asked directly.
 
 Bound = Runnable[LanguageModelInput, AIMessage]
@@ -150,7 +182,8 @@ class Offered:
         """Ask the model once. Raises :class:`ModelUnavailable` for one that takes no tools."""
         bound = self._bound(model, tuple(tools))
         if not _is_plain(bound):
-            return await bound.ainvoke(list(messages), RunnableConfig(metadata=metadata))
+            shown = with_images(model, messages)
+            return await bound.ainvoke(shown, RunnableConfig(metadata=metadata))
         # A binding that adds nothing to a config merges that of the node with itself, which comes
         # to the node's own again, and takes longer than all that is ours of a request.
         config = RunnableConfig(metadata=_of_the_node() | metadata)

@@ -46,7 +46,7 @@ class UntrustedSettings(SettingsError):
 
 @dataclass(frozen=True)
 class Record:
-    """One agreement: ``content`` is the text of a settings file, ``at`` the time, in ISO format."""
+    """One agreement: ``content`` is what a settings file says, ``at`` the time, in ISO format."""
 
     path: str
     digest: str
@@ -266,9 +266,21 @@ def propose(path: Path | str = ".") -> Proposal:
     changes = {each.key: each for each in loosened(Settings(), settings)}
     if record := _record_of(file):  # what was agreed to may have been stricter
         changes |= {each.key: each for each in loosened(_agreed(record, {}), settings)}
-    own = Record(_place(file), read.digest, _now(), tuple(changes), read.text)
+    own = Record(_place(file), read.digest, _now(), tuple(changes), _kept_of(read))
     parts = [part for _, folder in _folders(read, file.parent) for part in _parts(folder)]
     return _proposal(file, changes.values(), (own,), parts)
+
+
+def _kept_of(file: SettingsFile) -> str:
+    """Return what is kept of a file that is agreed to: no MCP servers, which may hold keys (SE-08).
+
+    So these are asked about again, once the file has another content.
+    """
+    values, tools = file.values, file.values.get("tools")
+    if not isinstance(tools, Mapping) or "mcp_servers" not in tools:
+        return file.text
+    rest = {name: each for name, each in tools.items() if name != "mcp_servers"}
+    return json.dumps({**values, "tools": rest}, default=str)
 
 
 def _alone(file: SettingsFile, environment: Mapping[str, Any]) -> Settings:

@@ -1,18 +1,26 @@
 """One MCP server a run, however it is called and however it ends (FA-11)."""
 
 import asyncio
+import json
+import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mcp_servers import McpServerOfOurs
-from tests.parts import settings
+from tests.mcp_servers import PICTURE, McpServerOfOurs
+from tests.openai_answers import Reply
+from tests.openai_server import openai_server
+from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, phases, say
 
 from daruma.graph.build import build_graph
 from daruma.tools.calls.mcp import mcp_tools, open_mcp_tools
 
-PID, HANG = {"name": "mcp__s__pid", "args": {}}, call("mcp__s__hang", seconds=60)
+PID, PICTURE_OF = ({"name": f"mcp__s__{name}", "args": {}} for name in ("pid", "picture"))
+HANG = call("mcp__s__hang", seconds=60)
 ALLOWED = settings(tools={"policy": {"mcp__*": "allow"}}, spec_review={"enabled": False})
 
 
@@ -126,3 +134,66 @@ def test_an_approved_call_is_looked_at_on_the_same_server(
     assert run.result.status == "completed"
     assert answers(run) == {server.started[1]}
     assert len(server.started) == 2
+
+
+def test_images_of_a_tool_reach_the_model(tools: list[Any]) -> None:
+    """FA-11: in the message that answers the call, as LangChain has them; on record too."""
+    model = RecordingModel(script={"main": [calls(PICTURE_OF), say("Done.")]})
+    saver = memory()
+    graph = build_graph(model, tools, ALLOWED, checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": [("user", "Do it")]}, config)
+    image = {"type": "image", "mime_type": "image/png", "base64": PICTURE}
+
+    for messages in (model.requests[-1], graph.get_state(config).values["messages"]):
+        (answer,) = (each for each in messages if each.type == "tool")
+        text = "drawn\n[image 1: image/png]"
+        assert answer.content == [{"type": "text", "text": text}, image]
+
+
+def test_openai_is_sent_images_of_tools_as_the_users(
+    tools: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chat interface takes them from nobody else."""
+    wanted = {"name": "mcp__s__picture", "arguments": {}}
+    with openai_server([Reply(calls=[wanted]), Reply("Done.")]) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "x")
+        state = build_graph("openai:m", tools, ALLOWED).invoke({"messages": [("user", "Do it")]})
+        *_, result, shown = model.requests[-1]["messages"]
+
+    assert state["result"].status == "completed"
+    assert result["role"] == "tool"
+    assert PICTURE not in str(result)
+    assert shown["role"] == "user"
+    assert shown["content"][-1]["image_url"]["url"] == f"data:image/png;base64,{PICTURE}"
+
+
+KILLED = """
+import asyncio, json, sys
+from daruma.tools.calls.application_tool import from_application
+from daruma.tools.calls.mcp import open_mcp_tools
+from daruma.tools.calls.tool import Surroundings
+
+async def main():
+    async with open_mcp_tools({"s": json.loads(sys.argv[1])}) as tools:
+        (hang,) = (each for each in tools if each.name == "mcp__s__hang")
+        await from_application(hang).run({"seconds": 600}, Surroundings())
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_process_leaves_no_server(server: McpServerOfOurs) -> None:
+    """Not even one that is at work, and so does not hear that its input has ended."""
+    argv = [sys.executable, "-c", KILLED, json.dumps(server.setting())]
+    with subprocess.Popen(argv) as process:
+        server.hear_of_hang()
+        (pid,) = server.started
+        served = os.pidfd_open(pid)
+        process.kill()
+
+    ended = select.poll()
+    ended.register(served, select.POLLIN)
+    assert ended.poll(30_000)
+    os.close(served)

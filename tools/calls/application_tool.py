@@ -21,6 +21,7 @@ from daruma.tools.calls.langchain import (
     plain_function,
 )
 from daruma.tools.calls.mcp import is_mcp_tool, mcp_tool
+from daruma.tools.calls.results import Illustrated
 from daruma.tools.calls.tool import Canonical, DateKind, Effect, Surroundings, Tool
 from daruma.tools.errors import ToolError
 
@@ -190,15 +191,10 @@ async def _called(tool: BaseTool, plain: Function | None, args: Mapping[str, Any
 
 
 def _text(message: ToolMessage) -> str:
-    """Return a result's text, and a word for every part that is none."""
+    """Return a result's text, with its images, and a word for every part that is neither."""
     if isinstance(message.content, str):
         return str(message.content)
-    blocks = message.content
-    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
-    return "\n".join(
-        [message.text] * bool(message.text)
-        + [f"[{kind} left out: only text is shown]" for kind in kinds if kind != "text"]
-    )
+    return Illustrated.of(message.content)
 
 
 def _source(tool: BaseTool) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from daruma.state.calls import ToolTaskStatus
+from daruma.tools.calls.results import Image
 from daruma.tools.calls.tool import Tool
 from daruma.tools.snapshots.outcome import (
     By,
@@ -45,6 +46,7 @@ class Outcome:
 
     ``unchanged`` says that snapshots around it were the same: it changed nothing in the workspace;
     ``seconds`` is how long the call was at work, so that a killed run's time is not lost.
+    ``images`` belong to the text.
     """
 
     status: ToolTaskStatus
@@ -52,6 +54,7 @@ class Outcome:
     reference: str = ""
     unchanged: bool = False
     seconds: float = 0.0
+    images: Sequence[Image] = ()
 
 
 @dataclass(frozen=True)

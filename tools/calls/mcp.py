@@ -3,11 +3,11 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphBubbleUp
@@ -23,6 +23,7 @@ from daruma.tools.calls.mcp_servers import (
     Servers,
     StartFailed,
     ask_server,
+    is_refusal,
     reason_of,
 )
 from daruma.tools.calls.tool import Effect, Surroundings, Tool
@@ -32,7 +33,10 @@ from daruma.tools.text.secrets import masked
 if TYPE_CHECKING:
     from langchain_mcp_adapters.interceptors import MCPToolCallRequest
     from mcp import ClientSession
-    from mcp.types import CallToolResult, ContentBlock
+    from mcp.types import CallToolResult, ContentBlock, Resource, ResourceLink, ResourceTemplate
+    from mcp.types import Tool as McpTool
+
+    Answer = Callable[[MCPToolCallRequest, ClientSession], Awaitable[CallToolResult]]
 
 
 Run = Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
@@ -85,8 +89,11 @@ async def _tools(
     kept: Servers | None,
 ) -> list[BaseTool]:
     known = Settings.model_validate({"tools": {"mcp_servers": dict(servers)}}).tools.mcp_servers
-    loads = (_load(Server(name, each, workspace), kept) for name, each in known.items())
-    found = await asyncio.gather(*loads, return_exceptions=True)
+    named = [Server(name, each, workspace) for name, each in known.items()]
+    if kept:
+        for server in named:
+            kept.start(server)
+    found = await asyncio.gather(*(_load(each, kept) for each in named), return_exceptions=True)
     tools: list[BaseTool] = []
     for each in found:
         if isinstance(each, BaseException):
@@ -97,22 +104,31 @@ async def _tools(
 
 async def _load(server: Server, kept: Servers | None) -> list[BaseTool]:
     try:
-        from langchain_mcp_adapters.tools import load_mcp_tools
+        from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool, load_mcp_tools
     except ImportError as error:
         raise McpUnavailable(
             "tools.mcp_servers needs the MCP adapter: pip install 'daruma-agent[mcp]'"
         ) from error
 
-    async def through(request: "MCPToolCallRequest", handler: object) -> "CallToolResult":  # noqa: ARG001 - its name is the adapter's
-        return await ask_server(server, kept, partial(_call, request))
+    def asking(answer: "Answer") -> Any:
+        async def through(request: "MCPToolCallRequest", _: object) -> "CallToolResult":
+            return await ask_server(server, kept, partial(answer, request))
+
+        return {"server_name": server.name, "tool_interceptors": [through]}
 
     async def listed(session: "ClientSession") -> list[BaseTool]:
-        return await load_mcp_tools(session, server_name=server.name, tool_interceptors=[through])
+        async with asyncio.timeout(START_SECONDS):
+            tools = await load_mcp_tools(session, **asking(_call))
+            offers = session.get_server_capabilities()
+            known = await _listed(session) if offers and offers.resources else []
+        if known and RESOURCES not in {each.name for each in tools}:
+            how = asking(_read)
+            tools.append(convert_mcp_tool_to_langchain_tool(session, _resource_tool(), **how))
+        return tools
 
     try:
-        async with asyncio.timeout(START_SECONDS):
-            tools = await (kept.ask(server, listed) if kept else ask_server(server, None, listed))
-    except Exception as error:  # noqa: BLE001 - whatever it was: it may quote keys, and is not chained
+        tools = await ask_server(server, kept, listed)
+    except Exception as error:  # noqa: BLE001 - it may quote keys, and is not chained
         raise McpUnavailable(
             f"the MCP server {server.name!r} ({server.where}) can not be used: "
             f"{reason_of(error)}{_about_paths(server.setting)}; "
@@ -158,12 +174,69 @@ def _about_paths(server: McpServer) -> str:
 
 # --- What a server answers, as a model can read it.
 
+RESOURCES: Final = "read_resource"
+"""The tool for what a server has beside its tools: they often give the address of it alone."""
+
+_PAGES: Final = 10
+
+
+def _resource_tool() -> "McpTool":
+    from mcp.types import Tool as Listed
+    from mcp.types import ToolAnnotations
+
+    return Listed(
+        name=RESOURCES,
+        description="Read a resource of this server by its URI; without one, list them.",
+        inputSchema={"type": "object", "properties": {"uri": {"type": "string"}}},
+        annotations=ToolAnnotations(readOnlyHint=True),
+    )
+
 
 async def _call(request: "MCPToolCallRequest", session: "ClientSession") -> "CallToolResult":
     """Call a tool; what it says is without keys from here on (SE-08)."""
     result = await session.call_tool(request.name, request.args)
     content = [_readable(each) for each in result.content]
     return masked(result.model_copy(update={"content": content}))
+
+
+async def _read(request: "MCPToolCallRequest", session: "ClientSession") -> "CallToolResult":
+    from mcp.types import CallToolResult, EmbeddedResource, TextContent
+    from pydantic import AnyUrl
+
+    if uri := str(request.args.get("uri") or ""):
+        parts = (await session.read_resource(AnyUrl(uri))).contents
+        blocks = [EmbeddedResource(type="resource", resource=each) for each in parts]
+        return masked(CallToolResult(content=[_readable(each) for each in blocks]))
+    text = "\n".join(await _listed(session)) or "This server has no resources."
+    return masked(CallToolResult(content=[TextContent(type="text", text=text)]))
+
+
+async def _listed(session: "ClientSession") -> list[str]:
+    """Return a line for each resource that a server has, and for each kind of them."""
+    from mcp import McpError
+
+    lines = [_about(each.uri, each) async for each in _resources(session)]
+    with suppress(McpError):  # not every server has them
+        known = (await session.list_resource_templates()).resourceTemplates
+        lines += [_about(each.uriTemplate, each) for each in known]
+    return lines
+
+
+async def _resources(session: "ClientSession") -> "AsyncIterator[Resource]":
+    from mcp.types import PaginatedRequestParams
+
+    cursor = None
+    for _ in range(_PAGES):
+        page = await session.list_resources(params=PaginatedRequestParams(cursor=cursor))
+        for each in page.resources:
+            yield each
+        if not (cursor := page.nextCursor):
+            return
+
+
+def _about(uri: object, each: "Resource | ResourceTemplate | ResourceLink") -> str:
+    about = [each.title or each.name, each.description, each.mimeType]
+    return f"{uri}: {', '.join(part for part in about if part)}"
 
 
 def _readable(block: "ContentBlock") -> "ContentBlock":
@@ -183,9 +256,7 @@ def _readable(block: "ContentBlock") -> "ContentBlock":
     if isinstance(block, AudioContent):
         return TextContent(type="text", text=_left_out(block.mimeType, block.data))
     if isinstance(block, ResourceLink):
-        about = [block.title or block.name, block.description, block.mimeType]
-        text = f"[resource {block.uri}: {', '.join(each for each in about if each)}]"
-        return TextContent(type="text", text=text)
+        return TextContent(type="text", text=f"[resource {_about(block.uri, block)}]")
     if not isinstance(block, EmbeddedResource):
         return block
     held = block.resource
@@ -194,7 +265,8 @@ def _readable(block: "ContentBlock") -> "ContentBlock":
     kind = held.mimeType or "data"
     if kind.startswith("image/"):
         return ImageContent(type="image", data=held.blob, mimeType=kind)
-    return TextContent(type="text", text=f"[resource {held.uri}: {_left_out(kind, held.blob)}]")
+    text = f"[resource {held.uri}]\n{_left_out(kind, held.blob)}"
+    return TextContent(type="text", text=text)
 
 
 def _left_out(kind: str, data: str) -> str:
@@ -234,6 +306,8 @@ def mcp_tool(
         except StartFailed as error:
             raise ToolError(f"the MCP server could not be started: {reason_of(error)}") from None
         except Exception as error:
+            if is_refusal(error):
+                raise ToolError(reason_of(error)) from None
             said = f"the MCP server broke off {name}: {reason_of(error)}"
             raise (ToolError if effect == "none" else OutcomeUnknown)(said) from error
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-START_SECONDS = 30.0
-"""For a server to start and say which tools it has; `npx` may have to fetch it first."""
+START_SECONDS = 120.0
+"""For a server to start, and to say which tools it has; `npx` may have to fetch it first."""
 
 # --- What a server is given: variables of the environment, looked up as late as can be (SE-08).
 
@@ -61,7 +61,7 @@ def expanded(text: str, where: str) -> str:
         named = _NAME.fullmatch(found[1])
         if named is None:
             raise VariableUnset(
-                f"{where} has {found[0]}, and only ${{NAME}} of a variable is known"
+                f"its {where} has {found[0]}: only ${{NAME}} of a variable is known"
             )
         name, default = named.groups()
         held = os.environ.get(name, "") or default
@@ -159,8 +159,8 @@ class Server:
     @property
     def where(self) -> str:
         """Its program or its host, for people."""
-        argv = self.setting.argv
-        return argv[0] if argv else str(urlsplit(self.setting.url or "").hostname)
+        host = re.match(r"[^/]*//(?:[^/@]*@)?([^/:?#]+)", self.setting.url or "")
+        return host[1] if host else without_keys((*self.setting.argv, "url")[0])
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -215,6 +215,8 @@ class Server:
         env = {name: expanded(value, f"env {name}") for name, value in given.env.items()}
         here = Path(os.path.realpath(self.workspace or Path.cwd()))
         folder = Path(expanded(given.cwd or "/", "cwd"))
+        if not folder.is_absolute():
+            raise ValueError(f"its cwd has to be a whole path, and is {folder}")
         paths = env.get("PATH")
         program = find_program(command, here, paths)
         if program is None:
@@ -267,15 +269,15 @@ class Stderr:
 
     def text(self) -> str:
         """Return its last lines as one, without keys."""
-        while self._take():
+        while not self.file.closed and self._take():
             continue
-        text = without_keys(
-            re.sub(r"\x1b\[[\d;]*[a-zA-Z]", "", self._end.decode("utf-8", "replace"))
-        )
+        plain = re.sub(r"\x1b\[[\d;]*[a-zA-Z]", "", self._end.decode("utf-8", "replace"))
+        text = without_keys(plain)
         return printable_line(" ".join(text.split())[-300:], 300)
 
     def close(self) -> None:
-        """Read no more."""
+        """Read what there is, and no more."""
+        self.text()
         self._loop.remove_reader(self._read)
         self.file.close()
         os.close(self._read)
@@ -316,21 +318,21 @@ class Running:
         self._end = asyncio.Event()
         self._asking = 0
         self._left = False
-        self._stderr = ""
+        self._stderr = Stderr()
         self.life = self.loop.create_task(self._live(server))
+        self.life.add_done_callback(lambda life: life.cancelled() or life.exception())  # seen
 
     async def _live(self, server: Server) -> None:
         """Hold the session in a task of its own: who opens it has to close it."""
-        stderr = Stderr()
+        connected = server.connected(self._stderr)
         try:
-            async with asyncio.timeout(START_SECONDS) as limit, server.connected(stderr) as session:
+            async with asyncio.timeout(START_SECONDS) as limit, connected as session:
                 await session.initialize()
                 limit.reschedule(None)
                 self._session.set_result(session)
                 await self._end.wait()
         finally:
-            self._stderr = stderr.text()
-            stderr.close()
+            self._stderr.close()
 
     async def ask(self, work: "Callable[[ClientSession], Awaitable[T]]") -> T:
         """Ask it. Raises :class:`StartFailed` where it does not start, and what ``work`` does."""
@@ -362,8 +364,13 @@ class Running:
 
     def reason(self, error: BaseException) -> str:
         """Say in one line why it failed, with its own last words."""
-        said = f" (it said: {self._stderr})" if self._stderr else ""
-        return reason_of(error) + said
+        said = self._stderr.text()
+        return reason_of(error) + (f" (it said: {said})" if said else "")
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody can ask it any more, or should."""
+        return self._left or self.life.done()
 
     def leave(self) -> None:
         """Ask nothing more of it: it ends with the last of those who do now."""
@@ -392,23 +399,29 @@ class Servers:
         Raises :class:`StartFailed` where it does not start, and what ``work`` does.
         """
         from anyio import ClosedResourceError
+        from mcp import McpError
 
-        key = server, asyncio.get_running_loop()
-        if key not in self._running or self._running[key].life.done():
-            self._running[key] = Running(server)
-            self._all = [each for each in self._all if not each.life.done()]
-            self._all.append(self._running[key])
-        running = self._running[key]
+        running = self.start(server)
         try:
             return await running.ask(work)
         except BaseException as error:
-            if not _is_answer(error):
+            # what does not fit the server's own schema is no sign that it is gone
+            if not (is_refusal(error) or isinstance(error, RuntimeError | ValueError)):
                 running.leave()
-                if self._running.get(key) is running:
-                    del self._running[key]
             if again and isinstance(error, ClosedResourceError):  # it ended before, unseen
                 return await self.ask(server, work, again=False)
+            if isinstance(error, McpError) and not is_refusal(error):
+                raise ConnectionError(running.reason(error)) from None
             raise
+
+    def start(self, server: Server) -> Running:
+        """Return the server as it runs here, from now on if it did not, or is to be left."""
+        key = server, asyncio.get_running_loop()
+        if key not in self._running or self._running[key].over:
+            self._running[key] = Running(server)
+            self._all = [each for each in self._all if not each.life.done()]
+            self._all.append(self._running[key])
+        return self._running[key]
 
     @property
     def were_started(self) -> bool:
@@ -456,14 +469,12 @@ async def ask_server(
         return await servers.ask(server, work)
 
 
-def _is_answer(error: BaseException) -> bool:
-    """Whether a server said it: an error, or an answer that does not fit its own schema."""
+def is_refusal(error: BaseException) -> bool:
+    """Whether a server said so itself, and goes on."""
     from mcp import McpError
     from mcp.types import CONNECTION_CLOSED
 
-    if isinstance(error, McpError):
-        return error.error.code != CONNECTION_CLOSED
-    return isinstance(error, RuntimeError | ValueError)
+    return isinstance(error, McpError) and error.error.code != CONNECTION_CLOSED
 
 
 def reason_of(error: BaseException) -> str:

@@ -1,9 +1,12 @@
 """The one answer that every tool call gets (TL-03), and large outputs beside the state (DU-08)."""
 
 import hashlib
+import re
+from base64 import b64decode
+from binascii import Error as BadBase64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 from unicodedata import category
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
@@ -18,6 +21,70 @@ from daruma.state.text import REFERENCE, left_out
 LIMIT = 30_000
 """Characters of a result that the model is shown: about 8,000 tokens."""
 
+IMAGES: Final = 4_000_000
+"""Characters of all images of one result, in base64: a provider takes about so much of one."""
+
+_KINDS: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_DATA: Final = re.compile(r"data:([\w/+.-]+);base64,(.*)", re.DOTALL)
+
+Image = dict[str, Any]
+"""A content block of LangChain's: ``type``, ``mime_type`` and ``base64``."""
+
+
+class Illustrated(str):
+    """A tool's text, and the images that belong to it."""
+
+    __slots__ = ("images",)
+    images: tuple[Image, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[object]) -> "Illustrated":
+        """Read a result's parts; what can not be shown is named in the text, at its place."""
+        lines: list[str] = []
+        images: list[Image] = []
+        room = IMAGES
+        for part in parts:
+            if isinstance(part, str) or not isinstance(part, dict):
+                lines.append(str(part))
+            elif part.get("type") == "text":
+                lines.append(str(part.get("text", "")))
+            elif (image := _image(part)) and len(image["base64"]) <= room:
+                room -= len(image["base64"])
+                images.append(image)
+                lines.append(f"[image {len(images)}: {image['mime_type']}]")
+            else:
+                why = "it is too large" if image else "only text and images are shown"
+                lines.append(f"[{part.get('type')} left out: {why}]")
+        read = cls("\n".join(line for line in lines if line))
+        read.images = tuple(images)
+        return read
+
+
+def images_in(message: ToolMessage) -> list[Image]:
+    """Return the images of a result."""
+    parts = message.content if isinstance(message.content, list) else ()
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == "image"]
+
+
+def _image(part: dict[Any, Any]) -> Image | None:
+    """Return an image in LangChain's own form, whichever it came in; one by its address is none.
+
+    Nobody is to fetch what a tool names: neither this process nor a provider.
+    """
+    url = part.get("image_url")
+    address = url.get("url") if isinstance(url, dict) else url
+    source = part["source"] if isinstance(part.get("source"), dict) else part
+    found = _DATA.fullmatch(address) if isinstance(address, str) else None
+    kind = found[1] if found else source.get("mime_type") or source.get("media_type")
+    data = found[2] if found else source.get("base64") or source.get("data")
+    if kind not in _KINDS or not isinstance(data, str):
+        return None
+    try:
+        b64decode(data, validate=True)
+    except (ValueError, BadBase64):
+        return None
+    return {"type": "image", "mime_type": kind, "base64": data} if data else None
+
 
 DEFINITION: Final = "definition"
 """Where the result of an MCP tool says what the tool was when it ran."""
@@ -28,20 +95,22 @@ def tool_result(
     text: str,
     *,
     ok: bool = True,
+    images: Sequence[Image] = (),
     reference: str = "",
     unchanged: bool = False,
     definition: str = "",
 ) -> ToolMessage:
     """Return the result message of a call, its text safe to store and cut to ``LIMIT``.
 
-    ``reference`` is the id that the whole text is kept under, if the text is but its ends;
-    ``unchanged`` marks what is known to have changed nothing in the workspace. ``definition`` is
-    that of an MCP tool which ran.
+    ``images`` stand beside it as LangChain has them (FA-11). ``reference`` is the id that the whole
+    text is kept under, if the text is but its ends; ``unchanged`` marks what is known to have
+    changed nothing in the workspace. ``definition`` is that of an MCP tool which ran.
     """
     noted: dict[str, object] = {REFERENCE: reference} if reference else {}
     noted |= {DEFINITION: definition} if definition else {}
+    said: Any = storable(text)
     return ToolMessage(
-        storable(text),
+        [{"type": "text", "text": said}, *images] if images else said,
         tool_call_id=call.id,
         name=call.name or call.requested_name or "unknown",
         id=call.result_id,

@@ -47,6 +47,10 @@ def pruned(message: M) -> M:
     if not isinstance(message, ToolMessage):
         return message
     whole = message.content if isinstance(message.content, str) else message.text
+    if len(whole) <= PRUNED and isinstance(message.content, list):
+        images = sum(not _is_text(part) for part in message.content)
+        note = f"{whole}\n[images left out to save room: {images}]"
+        return message.model_copy(update={"content": note}) if images else message
     if len(whole) <= PRUNED:  # of a string LangChain's ``text`` would be a copy
         return message
     size, reference = len(whole), message.additional_kwargs.get(REFERENCE)

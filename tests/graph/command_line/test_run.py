@@ -1,6 +1,7 @@
 """``run``, ``resume``, ``answer``, ``threads`` and ``show``: one thread, from call to call."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said, command
+from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answerer, openai_server
 from tests.parts import a_task
@@ -547,6 +549,21 @@ def test_a_run_may_call_a_servers_tools(daruma: Daruma) -> None:
     said = daruma.run("run", "Do it", "--model", model, "--json")
 
     assert (said.code, said.json["status"]) == (0, "completed"), said.err
+
+
+def test_ctrl_c_ends_a_server(daruma: Daruma) -> None:
+    """FA-11: it ran for this run alone, and was at work."""
+    server = McpServerOfOurs(daruma.folder / "server")
+    settings = {"mcp_servers": {"s": server.setting()}, "policy": {"mcp__*": "allow"}}
+    daruma.configure(json.dumps({"tools": settings}))
+    model = daruma.script(main=[{"calls": [{"name": "mcp__s__hang", "args": {"seconds": 600}}]}])
+    with daruma.start("run", "Do it", "--model", model) as process:
+        server.hear_of_hang()
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+
+    assert len(server.started) == 1
+    assert not server.alive
 
 
 def test_a_server_that_does_not_start_is_one_line(daruma: Daruma) -> None:

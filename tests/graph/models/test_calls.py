@@ -12,20 +12,28 @@ import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+)
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig, RunnableLambda
 from langchain_core.tracers import Run
 from langchain_core.tracers.context import collect_runs
-from pydantic import Field, PrivateAttr
+from langchain_openai import ChatOpenAI
+from pydantic import Field, PrivateAttr, SecretStr
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
-from daruma.graph.models.calls import Offered, Request, called
+from daruma.graph.models.calls import Offered, Request, called, with_images
 from daruma.graph.models.failover import within
 from daruma.graph.models.faults import ModelUnavailable
+from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings.tools import Tools
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool
@@ -526,3 +534,42 @@ async def run_of(ask: Any) -> Run:
 def told(run: Run) -> tuple[Any, ...]:
     extra = {key: value for key, value in (run.extra or {}).items() if key != "metadata"}
     return run.name, sorted(run.tags or ()), run.metadata, extra, run.inputs
+
+
+# --- Images of tools (FA-11).
+
+IMAGE = {"type": "image", "mime_type": "image/png", "base64": "AAAA"}
+TEXT = {"type": "text", "text": "drawn"}
+ILLUSTRATED: list[BaseMessage] = [
+    HumanMessage("Draw"),
+    AIMessage("", tool_calls=[{"name": "draw", "args": {}, "id": each} for each in "ab"]),
+    ToolMessage([TEXT, IMAGE], tool_call_id="a", name="draw"),
+    ToolMessage("none", tool_call_id="b", name="draw"),
+]
+
+
+def test_images_of_tools_stay_where_the_model_takes_them() -> None:
+    """What is not known of a model is not assumed."""
+    assert with_images(ScriptedChatModel(script={}), ILLUSTRATED) == ILLUSTRATED
+
+
+def test_openai_takes_images_of_tools_from_the_user_alone() -> None:
+    """They follow the results, which have to stand together; bound tools change nothing."""
+    model = ChatOpenAI(model="m", api_key=SecretStr("x"))
+    for asked in (model, model.bind(tools=[])):
+        *before, first, second, shown = with_images(asked, ILLUSTRATED)
+
+        assert before == ILLUSTRATED[:2]
+        assert (first.content, second.content) == ("drawn", "none")
+        assert isinstance(shown, HumanMessage)
+        said = {"type": "text", "text": "Images of the result of draw:"}
+        assert shown.content == [said, IMAGE]
+
+
+def test_a_model_that_sees_no_images_is_sent_none() -> None:
+    """It would refuse the request, and every one after it."""
+    model = ScriptedChatModel(script={}, profile={"image_inputs": False})
+    shown = with_images(model, ILLUSTRATED)
+
+    assert len(shown) == len(ILLUSTRATED)
+    assert shown[2].content == "drawn"

@@ -144,14 +144,12 @@ def test_an_outcome_on_record_is_found_by_the_next_run(at: At) -> None:
     begun = run(at().begin(PAY))
     assert (begun.cut_short, begun.outcome, begun.attempt) == (False, None, 1)
 
-    run(at().end(begun, Outcome("done", "paid")))
+    image = {"type": "image", "mime_type": "image/png", "base64": "AAAA"}
+    paid = Outcome("done", "paid", images=[image])
+    run(at().end(begun, paid))
 
     found = run(at("two").begin(PAY))
-    assert (found.cut_short, found.outcome, found.key) == (
-        False,
-        Outcome("done", "paid"),
-        begun.key,
-    )
+    assert (found.cut_short, found.outcome, found.key) == (False, paid, begun.key)
 
 
 def test_an_intent_without_an_outcome_was_cut_short(at: At) -> None:

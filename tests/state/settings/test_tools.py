@@ -1,5 +1,7 @@
 """The policy's keys: what can be read, and what is a setting's error."""
 
+from typing import Any
+
 import pytest
 from tests.parts import settings
 
@@ -46,4 +48,80 @@ def test_a_key_that_can_not_be_read_is_named(key: str, said: str) -> None:
         settings(tools={"policy": {key: "deny"}})
 
     assert str(refused.value).startswith(f"setting {'tools.policy.' + key!r}: {said}")
+    assert "\n" not in str(refused.value)
+
+
+# --- MCP servers, as everybody writes them (FA-11).
+
+PROGRAM = {"command": "npx", "args": ["-y", "x"]}
+WRITTEN: dict[str, tuple[dict[str, Any], tuple[str, ...], str]] = {
+    "Claude Desktop": (PROGRAM | {"env": {"KEY": "${KEY}"}}, ("npx", "-y", "x"), "stdio"),
+    "VS Code": (PROGRAM | {"type": "stdio"}, ("npx", "-y", "x"), "stdio"),
+    "one list": ({"command": ["npx", "-y", "x"]}, ("npx", "-y", "x"), "stdio"),
+    "numbers in YAML": (
+        PROGRAM | {"args": [3000, 1.5, True]},
+        ("npx", "3000", "1.5", "true"),
+        "stdio",
+    ),
+    "an address": ({"url": "http://x/mcp"}, (), "http"),
+    "an address of SSE": ({"url": "http://x/sse/"}, (), "sse"),
+    "Cursor": ({"url": "http://x/sse", "type": "streamable-http"}, (), "http"),
+    "Cline": ({"url": "http://x/sse", "type": "streamableHttp"}, (), "http"),
+    "LangChain": ({"url": "http://x", "transport": "streamable_http"}, (), "http"),
+    "SSE by name": ({"url": "http://x", "transport": "sse", "headers": {"A": "b"}}, (), "sse"),
+}
+
+
+@pytest.mark.parametrize("whose", WRITTEN)
+@pytest.mark.parametrize("within", ["", "mcpServers", "servers"])
+def test_a_server_is_read_as_everybody_writes_it(whose: str, within: str) -> None:
+    """Also a whole file of another program, with what else it holds."""
+    given, argv, transport = WRITTEN[whose]
+    servers: dict[str, Any] = {"x": given}
+    servers = {within: servers, "inputs": [], "globalShortcut": ""} if within else servers
+    (server,) = settings(tools={"mcp_servers": servers}).tools.mcp_servers.values()
+
+    assert (server.argv, server.transport) == (argv, transport)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            PROGRAM | {"disabled": False},
+            "unknown setting 'tools.mcp_servers.x.disabled'; leave out",
+        ),
+        (
+            PROGRAM | {"autoApprove": []},
+            "x.autoApprove'; what runs unasked is said by tools.policy",
+        ),
+        (PROGRAM | {"envFile": ".env"}, "x.envFile'; name the variables in env"),
+        ({"serverUrl": "http://x"}, "x.serverUrl'; write url"),
+        (PROGRAM | {"comand": "y"}, "x.comand'; did you mean 'command'"),
+        (PROGRAM | {"url": "http://x"}, "x': an MCP server needs a command or a url, one of them"),
+        ({"args": ["x"]}, "x': an MCP server needs a command or a url"),
+        ({"command": "", "args": ["x"]}, "x': an MCP server needs a command or a url"),
+        (
+            {"url": "http://x", "env": {"KEY": "hush-hush"}},
+            "x': args, env and cwd go with a command",
+        ),
+        (PROGRAM | {"headers": {"A": "hush-hush"}}, "x': headers go with a url"),
+        (PROGRAM | {"type": "sse"}, "x': type sse goes with a url"),
+        ({"url": "http://x", "type": "stdio"}, "x': type stdio goes with a command"),
+        ({"url": "http://x", "type": "websocket"}, "x.type': Input should be 'stdio', 'http' or"),
+        (PROGRAM | {"cwd": "here"}, "x': cwd has to be a whole path"),
+        (PROGRAM | {"env": {"KEY": ["hush-hush"]}}, "x.env.KEY': Input should be a valid string"),
+    ],
+)
+@pytest.mark.parametrize("within", ["", "mcpServers"])
+def test_a_server_that_can_not_be_meant_is_one_line(
+    given: dict[str, Any], said: str, within: str
+) -> None:
+    """With the key as it is written, and never a value: that may be a key (SE-08)."""
+    servers = {within: {"x": given}} if within else {"x": given}
+    with pytest.raises(SettingsError) as refused:
+        settings(tools={"mcp_servers": servers})
+
+    assert said in str(refused.value)
+    assert "hush" not in str(refused.value)
     assert "\n" not in str(refused.value)

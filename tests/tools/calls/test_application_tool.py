@@ -189,7 +189,7 @@ async def test_parts_that_are_no_text_are_named() -> None:
         """Look."""
         return [{"type": "text", "text": "a cat"}, {"type": "image", "base64": "", "mime_type": ""}]
 
-    assert await run(look) == "a cat\n[image left out: only text is shown]"
+    assert await run(look) == "a cat\n[image left out: only text and images are shown]"
 
 
 async def test_a_command_that_is_returned_is_not_overlooked() -> None:

@@ -1,19 +1,23 @@
 """Every call gets one result, whose text any database and any provider takes."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from tests.mcp_servers import PICTURE
 from tests.parts import a_call
 from tests.scripted_runs import illegal
 
 from daruma.state.messages import Growing
 from daruma.state.text import without_reference
 from daruma.tools.calls.results import (
+    IMAGES,
     LIMIT,
     MOST,
+    Illustrated,
     Outputs,
     ProcessOutputs,
     cut_off,
@@ -187,3 +191,51 @@ async def test_results_that_differ_in_the_middle_by_noise_alone_compare_as_equal
 
     assert one.text != two.text
     assert without_reference(one.text) == without_reference(two.text)
+
+
+# --- Images of a result (FA-11).
+
+PNG: dict[str, Any] = {"type": "image", "mime_type": "image/png", "base64": PICTURE}
+IMAGES_AS_WRITTEN = (
+    PNG,
+    {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": PICTURE},
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}},
+    {"type": "image_url", "image_url": f"data:image/png;base64,{PICTURE}"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}},
+)
+LEFT_OUT = (
+    {"type": "image", "url": "http://x/a.png", "mime_type": "image/png"},
+    {"type": "image_url", "image_url": {"url": "http://x/a.png"}},
+    {"type": "image", "mime_type": "image/png", "base64": "no base 64!"},
+    {"type": "image", "mime_type": "image/png", "base64": ""},
+    {"type": "image", "mime_type": "image/svg+xml", "base64": PICTURE},
+    {"type": "image", "mime_type": "image/png", "base64": 7},
+    {"type": "audio", "mime_type": "audio/wav", "base64": PICTURE},
+)
+
+
+@pytest.mark.parametrize("part", IMAGES_AS_WRITTEN)
+def test_an_image_is_read_in_all_forms_that_it_is_written_in(part: dict[str, Any]) -> None:
+    """And is kept in LangChain's own one."""
+    read = Illustrated.of([{"type": "text", "text": "see"}, part, "that"])
+
+    assert read == "see\n[image 1: image/png]\nthat"
+    assert read.images == (PNG,)
+
+
+@pytest.mark.parametrize("part", LEFT_OUT)
+def test_what_can_not_be_shown_is_named(part: dict[str, Any]) -> None:
+    """No address is fetched, and nothing is sent that a provider would refuse."""
+    read = Illustrated.of([part])
+
+    assert read == f"[{part['type']} left out: only text and images are shown]"
+    assert read.images == ()
+
+
+def test_images_are_bounded() -> None:
+    """All of one result together."""
+    large = PNG | {"base64": "A" * (IMAGES - 100)}
+    read = Illustrated.of([large, large, PNG])
+
+    assert read.images == (large, PNG)
+    assert read.splitlines()[1] == "[image left out: it is too large]"

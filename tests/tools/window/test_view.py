@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise, product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -267,6 +268,16 @@ def test_a_pruned_output_says_whose_it_was_and_how_to_read_it() -> None:
     )
     assert pruned(lost).text == "search: [301 characters left out to save room]"
     assert pruned(kept).tool_call_id == "c"
+
+
+def test_images_of_a_short_output_are_pruned() -> None:
+    """Each takes the room of a long text (FA-11)."""
+    image = {"type": "image", "mime_type": "image/png", "base64": "AAAA"}
+    said: list[Any] = [{"type": "text", "text": "drawn"}, image]
+    shown = pruned(ToolMessage(said, tool_call_id="c", name="draw"))
+
+    assert shown.content == "drawn\n[images left out to save room: 1]"
+    assert pruned(shown) is shown
 
 
 @pytest.mark.parametrize(
