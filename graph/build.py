@@ -16,6 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer, Command, Send
+from pydantic import BaseModel
 
 from daruma.graph.contexts import Contexts, emitter
 from daruma.graph.errors import Leaving, Node, Raised, end_with_first
@@ -38,7 +39,7 @@ from daruma.graph.sync import async_node
 from daruma.state.calls import Dispatch, moved
 from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
-from daruma.state.errors import CutOff
+from daruma.state.errors import CutOff, DarumaError
 from daruma.state.events import (
     BudgetSettled,
     ClarificationResolved,
@@ -180,6 +181,68 @@ def _bare_result(state: State, failure: Failure, chain: FallbackChain) -> TaskRe
     )
 
 
+# --- What a graph may be built of: what is none of it is refused by its name.
+
+
+class PartRefused(DarumaError, TypeError):
+    """Raised for what a graph can not be built of; says what belongs there."""
+
+
+def settings_of(given: object) -> Settings:
+    """Return the settings that are meant; None reads them.
+
+    Raises :class:`~daruma.state.settings.errors.SettingsError`, :class:`PartRefused`.
+    """
+    if given is None:
+        return Settings.load()
+    if isinstance(given, Settings | Mapping):
+        return given if isinstance(given, Settings) else Settings.model_validate(given)
+    raise PartRefused(
+        f"settings has to be Settings(...) or a dict, not {_kind(given)}; "
+        "Settings.load(PATH) reads a file"
+    )
+
+
+def refuse_strangers(
+    model: object, tools: object, persistence: object, checkpointer: object, store: object
+) -> None:
+    """Raise :class:`PartRefused` for the first part that is none of its kind."""
+    if isinstance(model, type):
+        raise PartRefused(
+            f"model is {_kind(model)}, not a model: make one, such as {model.__name__}(model=...)"
+        )
+    if isinstance(tools, str | BaseModel | Mapping) or not isinstance(tools, Iterable):
+        raise PartRefused(
+            f"tools has to be a list of functions and LangChain tools, not {_kind(tools)}"
+        )
+    if not (checkpointer is None or isinstance(checkpointer, BaseCheckpointSaver)):
+        raise PartRefused(
+            f"checkpointer has to be one of LangGraph's, such as InMemorySaver(), "
+            f"not {_kind(checkpointer)}; for Postgres: `with open_postgres() as postgres:`, and "
+            "persistence=postgres"
+        )
+    if not (store is None or isinstance(store, BaseStore)):
+        raise PartRefused(f"store has to be one of LangGraph's, not {_kind(store)}")
+    if persistence is None or hasattr(type(persistence), "store_for"):
+        return
+    saver = isinstance(persistence, BaseCheckpointSaver)
+    raise PartRefused(
+        f"persistence has to be what `with open_postgres() as postgres:` yields, not "
+        f"{_kind(persistence)}" + ("; pass that as checkpointer=" if saver else "")
+    )
+
+
+def _kind(given: object) -> str:
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    if isinstance(given, str):
+        return "text"
+    if hasattr(type(given), "__enter__") or hasattr(type(given), "__aenter__"):
+        return "a database that is not open yet"
+    named = getattr(given, "__name__", None) if callable(given) else None
+    return f"the function {named}" if named else type(given).__name__
+
+
 # --- Building the graph: the table, its nodes, and the live things they work with.
 
 Builder = StateGraph[State, Settings, Input, Output]
@@ -188,7 +251,7 @@ Builder = StateGraph[State, Settings, Input, Output]
 def build_graph(
     model: BaseChatModel | str | None = None,
     tools: Iterable[BaseTool | Callable[..., Any]] = (),
-    settings: Settings | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     persistence: "Postgres | None" = None,
     *,
     checkpointer: Checkpointer = None,
@@ -198,13 +261,15 @@ def build_graph(
 
     ``model`` is a chat model, ``"PROVIDER:NAME"`` as LangChain's ``init_chat_model`` has it (such
     as ``"anthropic:NAME"``), or ``"scripted:FILE"``; None takes the settings'.
-    ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` None
-    reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what ``open_postgres`` yields, with
-    its checkpointer and its store; a checkpointer and a store of one's own go in their place.
+    ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` may
+    be a dict; None reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what
+    ``open_postgres`` yields, with its checkpointer and its store; a checkpointer and a store of
+    one's own go in their place.
     As a node of another graph it takes that one's; ``checkpointer=True`` then keeps a thread of its
     own there from turn to turn (FA-08).
 
     Raises :class:`~daruma.state.settings.errors.SettingsError` for settings that can not be used,
+    :class:`PartRefused` for a part that is none,
     :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none, and for a name
     that means nothing, or whose package or key is missing,
     :class:`~daruma.tools.calls.names.ToolNameConflictError` for names that could mean two tools,
@@ -212,7 +277,8 @@ def build_graph(
     its kin for tools that can not work as declared,
     :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` for a level that can not be there.
     """
-    settings = settings or Settings.load()
+    settings = settings_of(settings)
+    refuse_strangers(model, tools, persistence, checkpointer, store)
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
     saver = strict(given) if isinstance(given, BaseCheckpointSaver) else given
     store = persistence.store if persistence and store is None else store

@@ -39,6 +39,7 @@ from daruma.graph.history import (
 from daruma.graph.learning import Evolution, HandingOver
 from daruma.graph.requests import (
     NoSuchThread,
+    RequestRefused,
     aadmit,
     admit,
     edited,
@@ -103,6 +104,7 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     def _held(self, config: RunnableConfig | None) -> Iterator[Self]:
         """Yield the machine as it may write on a thread; who holds it already goes on with that."""
         if self.holds or not self._remembers(config):
+            self._refuse_no_thread()
             yield self
             return
         refuse_unkept_metadata(self._thread(config))
@@ -113,11 +115,20 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     async def _aheld(self, config: RunnableConfig | None) -> AsyncIterator[Self]:
         """Do the same, asynchronously."""
         if self.holds or not self._remembers(config):
+            self._refuse_no_thread()
             yield self
             return
         refuse_unkept_metadata(self._thread(config))
         async with athread_held(self.checkpointer, self._thread_id(config)) as saver:
             yield self.copy({"checkpointer": saver, "holds": True})
+
+    def _refuse_no_thread(self) -> None:
+        """What a checkpointer keeps, it keeps by the name of a thread."""
+        if self.checkpointer and not self.holds:
+            raise RequestRefused(
+                'say which thread it is, as in {"configurable": {"thread_id": "..."}}: this graph '
+                "keeps threads"
+            )
 
     def _remembers(self, config: RunnableConfig | None) -> bool:
         """Whether the thread is this graph's to keep: within another graph it is that one's."""
@@ -129,6 +140,11 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
         return str(self._thread(config)["configurable"]["thread_id"])
 
     def _thread(self, config: RunnableConfig | None) -> RunnableConfig:
+        if not (config is None or isinstance(config, dict)):
+            raise RequestRefused(
+                f"a config is a dict, not {type(config).__name__}: "
+                '{"configurable": {"thread_id": "..."}} names a thread'
+            )
         merged = merge_configs(self.config, config)
         refuse_secrets(merged.get("configurable", {}))
         refuse_unkept_id(merged.get("configurable", {}))

@@ -263,9 +263,39 @@ def read_yaml(text: str) -> Any:
     if sum(map(text.count, "[{")) > MOST_BRACKETS or text.count("<<") > MOST_MERGES:
         raise NotYaml("it is too deep: plain keys and values will do")
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _loader())  # noqa: S506 - a safe one
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise NotYaml(" ".join(str(error).split())) from None
+        raise NotYaml(_said_of(error)) from None
+
+
+@cache
+def _loader() -> Any:
+    """Return PyYAML's safe loader; it takes the last of two keys silently, and this one neither."""
+    from yaml import SafeLoader
+    from yaml.constructor import ConstructorError
+
+    class Loader(SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
+            seen = set[Any]()
+            for key, _ in node.value if isinstance(node.value, list) else ():
+                if key.value == "<<" or not isinstance(key.value, str):
+                    continue
+                if key.value in seen:
+                    said = f"the key {key.value!r} is there twice"
+                    raise ConstructorError(None, None, said, key.start_mark)
+                seen.add(key.value)
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
+def _said_of(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}: " if mark else ""
+    if getattr(error, "problem", "") and "'\\t'" in str(error):
+        return f"{where}a tab; indent with spaces"
+    said = getattr(error, "problem", None) or str(error)
+    return where + " ".join(str(said).replace(' in "<unicode string>"', "").split())
 
 
 # --- Short digests, for comparing what is too long to keep.

@@ -153,9 +153,11 @@ def _view(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
         return tree(files, args.path)
     with history.of(files.root, files.locate(args.path)) as past:
         data = files.read(args.path)
-        shown_lines = numbered(TextFile.of(data, args.path).text, args.view_range)
+        file = TextFile.of(data, args.path)
+        shown_lines = numbered(file.text, args.view_range)
         past.saw(data)
-    return shown_lines
+    kept = f"\n[written in {file.encoding}, which edits keep]" if file.is_legacy else ""
+    return shown_lines + kept
 
 
 def _create(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:

@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -139,7 +139,16 @@ def usage_line(error: Exception) -> str:
     names = getattr(context.command, "commands", None)
     if said == "Missing command" and names:
         said += f" of `{context.command_path}`: {', '.join(names)}"
-    return f"{said}; `{context.command_path} --help` explains it"
+    elif said.startswith("Got unexpected extra argument"):
+        said += ": put words with spaces in quotes"
+    return f"{said}{_as_argument(error, context)}; `{context.command_path} --help` explains it"
+
+
+def _as_argument(error: Exception, context: Any) -> str:
+    """Say that what was given as an option is none: it stands by itself."""
+    option = str(getattr(error, "option_name", "")).lstrip("-")
+    named = [each for each in context.command.params if option and each.name == option]
+    return f": {named[0].metavar} stands without an option before it" if named else ""
 
 
 def refuse_bytes(args: Sequence[str]) -> None:

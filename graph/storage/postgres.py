@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import wraps
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from langchain_core.embeddings import Embeddings
 
@@ -248,6 +249,55 @@ def _thread_row(thread_id: str, checkpoint_id: str, checkpoints: int, ts: str | 
     return ThreadRow(thread_id, checkpoint_id, written_at(checkpoint_id, ts), checkpoints)
 
 
+class NotOpened(DarumaError, AttributeError, TypeError):
+    """Raised for a database that is used without being opened, or is opened the other way."""
+
+
+class Opening:
+    """What ``open_postgres`` and its kin return: who does not open it with ``with`` is told how."""
+
+    def __init__(self, opening: object, how: str) -> None:
+        self._opening, self._how = opening, how
+
+    def __enter__(self) -> Any:
+        return self._by("__enter__")()
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._by("__exit__")(*error)
+
+    def __aenter__(self) -> Any:
+        return self._by("__aenter__")()
+
+    def __aexit__(self, *error: Any) -> Any:
+        return self._by("__aexit__")(*error)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotOpened(f"there is no {name} before the database is open: {self._how}")
+
+    def _by(self, name: str) -> Any:
+        found = getattr(self._opening, name, None)
+        if found is None:
+            raise NotOpened(f"it is opened otherwise: {self._how}")
+        return found
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def opened(how: str) -> Callable[[F], F]:
+    """Have what a function returns say ``how`` it is opened to whoever does it otherwise."""
+
+    def telling(function: F) -> F:
+        @wraps(function)
+        def opening(*args: Any, **options: Any) -> Opening:
+            return Opening(function(*args, **options), how)
+
+        return cast("F", opening)
+
+    return telling
+
+
+@opened("`with open_postgres() as postgres:`, or in async code `async with aopen_postgres()`")
 @contextmanager
 def open_postgres(
     url: str | None = None,
@@ -270,20 +320,21 @@ def open_postgres(
     :class:`~daruma.state.settings.errors.SettingsError` for a number of seconds that is none, and
     :class:`~daruma.graph.models.faults.ModelUnavailable` for an embedding model that is none.
     """
-    opened = aopen_postgres(url, key=key, outage_seconds=outage_seconds, embeddings=embeddings)
+    opening = aopen_postgres(url, key=key, outage_seconds=outage_seconds, embeddings=embeddings)
     own = os.getpid()
 
     def close(*error: Any) -> bool | None:
         """Close what this process has opened: a fork of it has a copy, which nobody carries on."""
-        return run(opened.__aexit__(*error)) if os.getpid() == own else None
+        return run(opening.__aexit__(*error)) if os.getpid() == own else None
 
     with ExitStack() as stack:
-        postgres = run(opened.__aenter__())
+        postgres = run(opening.__aenter__())
         stack.push(close)
         with closed_at_exit(stack.close):
             yield postgres
 
 
+@opened("`async with aopen_postgres() as postgres:`, or elsewhere `with open_postgres()`")
 @asynccontextmanager
 async def aopen_postgres(
     url: str | None = None,

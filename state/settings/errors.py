@@ -13,6 +13,9 @@ from daruma.state.settings.tools import unpacked_servers
 
 _SERVERS: Final = ("tools", "mcp_servers")
 
+_OF_SECTIONS: Final = ("model_type", "dict_type", "model_attributes_type")
+"""Of an error: what should be a section, or hold names, is something else."""
+
 _MOVED: Final = {
     "verification.max_reflections": "; the one limit on reflections is budgets.reflect",
     "mcpServers": "; MCP servers stand in tools.mcp_servers, such a file can be put there whole",
@@ -50,6 +53,10 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
     if first["type"] == "extra_forbidden":
         known = _MOVED.get(key) or (_OF_OTHERS.get(paths[0][-1]) if of_server else None)
         text = f"unknown setting {key!r}{known or _nearest(paths[0], model)}"
+    elif first["type"] in _OF_SECTIONS:
+        below = _below(paths[0], model) if first["type"] != "dict_type" else "names with values"
+        text = f"setting {key!r} holds {below}: write them below it, or leave it out"
+        text += "" if of_server else f" (given: {first['input']!r:.100})"
     else:
         wrong = first["msg"].removeprefix("Value error, ")
         given_as = "" if of_server else f" (given: {first['input']!r})"  # it may hold keys (SE-08)
@@ -76,10 +83,32 @@ def _written(path: Sequence[int | str], given: object) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def _below(path: Sequence[str], model: type[BaseModel]) -> str:
+    return f"keys such as {', '.join([*section_at(path, model).model_fields][:3])}"
+
+
 def _nearest(path: Sequence[str], model: type[BaseModel]) -> str:
-    known = list(section_at(path[:-1], model).model_fields)
-    close = get_close_matches(path[-1], known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(known)}"
+    """Name the key that was probably meant: the same word elsewhere, or one like it here."""
+    if "." in path[-1]:
+        sections = path[-1].split(".")
+        return f"; write it as {': {'.join(sections)}: ...{'}' * (len(sections) - 1)}"
+    known = {name.casefold(): name for name in section_at(path[:-1], model).model_fields}
+    name = path[-1].casefold().replace("-", "_")
+    elsewhere = "" if name in known else _elsewhere(name)
+    close = [known[each] for each in get_close_matches(name, known, n=1, cutoff=0.5)]
+    if meant := elsewhere or next(iter(close), ""):
+        return f"; did you mean {meant!r}?"
+    return f"; known here: {', '.join(known.values())}"
+
+
+def _elsewhere(name: str) -> str:
+    """Return the path of the one key, of those least deep, that ends so; empty for none."""
+    from daruma.state.settings.reference import keys  # it reads all the settings
+
+    paths = [key.path for key in keys() if f".{key.path}".endswith(f".{name}")]
+    least = min((path.count(".") for path in paths), default=0)
+    found = [path for path in paths if path.count(".") == least]
+    return found[0] if len(found) == 1 else ""
 
 
 def section_at(path: Sequence[str], model: type[BaseModel]) -> type[BaseModel]:

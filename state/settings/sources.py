@@ -1,11 +1,13 @@
 """Where settings come from: a file in the current folder, and the environment above it."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final, Self
@@ -56,9 +58,11 @@ class SettingsFile:
         try:
             return cls(path, read_plain(path, LARGEST))
         except FileNotFoundError:
+            refuse_misnamed(path)
             return cls(path)
         except (OSError, ValueError) as error:
-            raise cls(path)._refused(str(error)) from None
+            why = error.strerror if isinstance(error, OSError) else None
+            raise cls(path)._refused(why or str(error)) from None
 
     @property
     def digest(self) -> str:
@@ -71,7 +75,8 @@ class SettingsFile:
         try:
             return self.data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self._refused(str(error)) from None
+            line = self.data[: error.start].count(b"\n") + 1
+            raise self._refused(f"line {line} is no UTF-8: save it as that") from None
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -89,6 +94,32 @@ class SettingsFile:
         return SettingsError(f"{self.path} can not be read: {' '.join(why.split())}")
 
 
+_FORMATS: Final = frozenset({"yaml", "yml", "toml", "json", "ini", "cfg", "conf", "txt"})
+_LOOKED_AT: Final = 1_000
+
+
+def refuse_misnamed(path: Path) -> None:
+    """Refuse a folder whose settings have another name: nobody would read them.
+
+    Raises :class:`SettingsError`.
+    """
+    try:
+        with os.scandir(path.parent) as found:
+            names = [each.name for each in islice(found, _LOOKED_AT) if _is_like(each.name, path)]
+    except OSError:
+        return
+    if path.name == FILE and names:
+        raise SettingsError(
+            f"{path.parent / min(names)} is not read: settings are YAML in {FILE}; rename it"
+        )
+
+
+def _is_like(name: str, path: Path) -> bool:
+    stem, _, rest = name.casefold().lstrip(".").partition(".")
+    likely = rest.rpartition(".")[2] in _FORMATS and len(stem) < 2 * len(path.stem)
+    return likely and bool(get_close_matches(stem, [path.stem], cutoff=0.8))
+
+
 def sources(model: type[BaseModel], path: str) -> tuple[SettingsFile, dict[str, Any]]:
     """Return the file, and what the environment says; the latter wins."""
     return SettingsFile.of(Path(path)), _from_environment(model)
@@ -102,19 +133,57 @@ def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
     for variable in sorted(os.environ):
         section = variable.split("__")[0].upper()
         if section.startswith(PREFIX) and section not in {*known, *NOT_SETTINGS}:
-            close = get_close_matches(section, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise SettingsError(f"unknown environment variable {variable}{hint}")
+            raise SettingsError(f"unknown environment variable {variable}{_meant(variable)}")
     source = EnvSettingsSource(
         _with_sections_of(model), env_prefix=PREFIX, env_nested_delimiter="__"
     )
     try:
         return source()
     except SourceError as error:
-        section = str(error).split('"')[1].upper()
-        raise SettingsError(
-            f"{PREFIX}{section} is not JSON; to set one key write {PREFIX}{section}__KEY"
-        ) from None
+        section = PREFIX + str(error).split('"')[1].upper()
+        raise SettingsError(_not_json(section)) from None
+
+
+def _not_json(section: str) -> str:
+    """Say which variable of a section has to be JSON and is not."""
+    from daruma.state.settings.reference import keys
+
+    variables = {key.variable: key for key in keys() if key.is_json and key.variable in os.environ}
+    for variable, key in variables.items():
+        if variable != section and variable.startswith(section) and not _is_json(variable):
+            form = '["...", "..."]' if key.type.startswith("list") else '{"NAME": ...}'
+            return f"{variable} is not JSON: it holds a {key.type}, written as {form}"
+    return f"{section} is not JSON; to set one key write {section}__KEY"
+
+
+def _is_json(variable: str) -> bool:
+    try:
+        json.loads(os.environ[variable])
+    except ValueError:
+        return False
+    return True
+
+
+def _meant(variable: str) -> str:
+    """Name the variable that was probably meant: by its words, then by its letters."""
+    from daruma.state.settings.reference import keys
+
+    given = variable.upper().removeprefix(PREFIX)
+    if given.endswith("API_KEY"):
+        return "; a provider's key has the provider's own name, such as OPENAI_API_KEY"
+    known = [*NOT_SETTINGS, *(key.variable for key in keys() if key.variable)]
+    near = max(sorted(known), key=lambda name: _likeness(given, name.removeprefix(PREFIX)))
+    if _likeness(given, near.removeprefix(PREFIX)) < _LIKE:
+        return "; `daruma settings` lists those that there are"
+    return f"; did you mean {near}?"
+
+
+_LIKE: Final = 0.8
+
+
+def _likeness(one: str, other: str) -> float:
+    words, others = ({*name.split("_")} - {""} for name in (one, other))
+    return len(words & others) / len(words | others) + SequenceMatcher(None, one, other).ratio()
 
 
 def _with_sections_of(model: type[BaseModel]) -> Any:

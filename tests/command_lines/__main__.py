@@ -79,7 +79,8 @@ def main() -> int:
     given.add_argument("words", nargs="*")
     given.add_argument("--lines", type=int, default=150)
     args = given.parse_args()
-    bare, every = [path for path, _ in commands()], lines()
+    every = lines()
+    bare = [path for path, _ in commands() if path in every]  # a worker alone would wait
     wrong = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         top = Path(name)

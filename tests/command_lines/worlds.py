@@ -80,7 +80,7 @@ def fault_of(line: tuple[str, ...], code: object, out: str, err: str) -> str | N
     """Say what is wrong with how a mistake is answered, None if nothing is (FA-04)."""
     said = [each for each in err.splitlines() if each.startswith("daruma: ")]
     if "Traceback" in out + err or "this is a bug" in err:
-        return "a bug"
+        return f"a bug: {err[-300:] or out[-300:]}"
     if code not in (0, 1, 2, 3):
         return f"exit code {code}"
     if len(said) != (code == 2):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from daruma.tools.editor_tool import EditorArgs, str_replace_editor
 from daruma.tools.errors import EditRefused, FileChanged, FileUnavailable, PathRefused, ToolError
+from daruma.tools.files.beneath import FilesBeneath, entries
 from daruma.tools.files.edits import EditHistory
 from daruma.tools.files.workspace import Workspace
 
@@ -32,6 +33,79 @@ def run(root: Path, tmp_path: Path) -> Run:
         return str_replace_editor(parsed, Workspace(root), EditHistory(tmp_path / "edits"))
 
     return run
+
+
+WRITTEN = {
+    "cp1251": ["# Настройки сервера\nпорт = 8080\n", "имя\tАнна\r\nгород\tТверь\r\n", "Ёлка и ель"],
+    "koi8_r": ["Привет, мир!\nвторая строка\n", "файл не найден: проверьте путь\n"],
+    "gb18030": [
+        "你好,世界。\n这是一个测试文件\n",
+        "# 配置文件\nname = 张三,请勿修改\n",
+        "端口号:8080,请勿修改",
+    ],
+    "shift_jis": ["こんにちは、世界\nテスト用のファイルです\n"],
+    "euc_kr": ["안녕하세요 세계\n이것은 시험 파일입니다\n"],
+    "big5": ["這是一個繁體中文的測試檔案,請不要修改內容。\n"],
+    "latin_1": ["Café crème, déjà vu\nnaïve\n", "für Löwen\n", "el niño comió\n"],
+    "cp1252": ["“quoted” — déjà vu\n", "10 €\n"],
+}
+"""Texts of before Unicode, by what they are written in."""
+
+
+@pytest.mark.parametrize("encoding", WRITTEN)
+async def test_an_old_encoding_is_read_and_kept(encoding: str, run: Run, root: Path) -> None:
+    """ED-03: byte for byte outside of the edit; what it can not hold is refused by its name."""
+    for text in WRITTEN[encoding]:
+        data = f"{text}= old\n".encode(encoding)
+        (root / "f").write_bytes(data)
+
+        viewed = await run("view", "f")
+        assert text.splitlines()[0] in viewed.replace("\r", "")
+        assert f"[written in {encoding}, which edits keep]" in viewed
+        await run("str_replace", "f", old_str="= old", new_str="= new")
+        assert (root / "f").read_bytes() == data.replace(b"= old", b"= new")
+        await run("insert_at_line", "f", insert_line=0, insert_text=text.splitlines()[0])
+        assert (root / "f").read_bytes().startswith(text.splitlines()[0].encode(encoding))
+        await run("undo", "f")
+        if encoding != "gb18030":  # it holds all of Unicode
+            with pytest.raises(
+                EditRefused, match=f"written in {encoding}, which has no '\U0001f600'"
+            ):
+                await run("str_replace", "f", old_str="= new", new_str="\U0001f600")
+        assert (root / "f").read_bytes() == data.replace(b"= old", b"= new")
+        (root / "f").unlink()
+
+
+@pytest.mark.parametrize(
+    "path", ["a/b/" + "n" * 300, "a/b/" + "n" * 300 + "/c", "a/.git/c", "a/b/HEAD"]
+)
+async def test_a_file_that_is_not_made_leaves_no_folders(path: str, run: Run, root: Path) -> None:
+    """ED-01: those that lead to it go again; one that was there before stays."""
+    (root / "before").mkdir()
+
+    with pytest.raises(ToolError):
+        await run("create", path, file_text="x" if "HEAD" not in path else "\0")
+    with pytest.raises(ToolError):
+        await run("create", f"before/{path}", file_text="x" if "HEAD" not in path else "\0")
+
+    assert [each.path for each in entries(FilesBeneath(root), ".")] == ["before"]
+    assert entries(FilesBeneath(root), "before") == []
+
+
+async def test_more_undos_than_are_kept_are_refused_with_their_number(run: Run, root: Path) -> None:
+    """ED-01: ten are; that there were more is said, and not that there was none."""
+    (root / "f").write_text("0\n")
+    for number in range(12):
+        await run("str_replace", "f", old_str=f"{number}\n", new_str=f"{number + 1}\n")
+    for _ in range(10):
+        await run("undo", "f")
+
+    with pytest.raises(EditRefused, match="no earlier edit can be undone: of a file the last 10"):
+        await run("undo", "f")
+    assert (root / "f").read_text() == "2\n"
+    (root / "g").write_text("never edited")
+    with pytest.raises(EditRefused, match="there is no edit to undo"):
+        await run("undo", "g")
 
 
 async def test_a_file_is_viewed_with_line_numbers(run: Run, root: Path) -> None:
@@ -229,12 +303,12 @@ async def test_no_command_touches_what_is_no_text_inside(
 ) -> None:
     """Binary, oversized, special and missing files, git's own, and what lies outside."""
     (root / "binary").write_bytes(b"a\0")
-    (root / "latin").write_bytes(b"caf\xe9 a")
+    (root / "damaged").write_bytes("für a".encode() + b"\xe9")
     (root / "huge").write_bytes(b"a" * (4 * 1024 * 1024 + 1))
     os.mkfifo(root / "fifo")
     (root / "out").symlink_to("/etc/hostname")
 
-    for name in ("binary", "latin", "huge", "fifo", "missing"):
+    for name in ("binary", "damaged", "huge", "fifo", "missing"):
         with pytest.raises(ToolError) as caught:
             await run(command, name, **args)
         assert "\n" not in str(caught.value)

@@ -238,7 +238,6 @@ def test_its_files_are_read(skill: Skill, path: str) -> None:
         ("parts", "is a directory"),
         ("fifo", "is not a regular file"),
         ("binary", "a binary file"),
-        ("latin", "neither UTF-8 nor UTF-16 text"),
         ("huge", "files over 4194304 bytes"),
         ("gone", "no such file or directory"),
         ("a\0b", "a path can not hold a NUL character"),

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from inspect import iscoroutinefunction
+from inspect import getdoc, iscoroutinefunction
 from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError
 
 from daruma.state.errors import DarumaError
 from daruma.tools.calls.langchain import (
@@ -122,6 +122,9 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
     whose declaration can not be meant.
     """
     tool = given if isinstance(given, BaseTool) else _from_function(given)
+    if not tool.name.strip() or any(each.isspace() for each in tool.name):
+        word = "_".join(tool.name.split()) or "a_name"
+        raise ToolRefused(f"no model can call a tool named {tool.name!r}: name it {word!r}")
     shown, plain = convert_to_openai_tool(tool)["function"], plain_function(tool)
 
     async def run(args: Mapping[str, Any], _: Surroundings) -> str:
@@ -171,9 +174,24 @@ def _refuse_unusable(tool: BaseTool, parameters: Mapping[str, Any]) -> None:
 
 
 def _from_function(function: Callable[..., Any]) -> StructuredTool:
-    if iscoroutinefunction(function):
-        return StructuredTool.from_function(coroutine=function)
-    return StructuredTool.from_function(function)
+    if isinstance(function, type) or not callable(function):
+        kind = "the class " if isinstance(function, type) else ""
+        what = f"{kind}{function!r:.80}"
+        raise ToolRefused(f"{what} is no tool: pass functions with docstrings, or LangChain tools")
+    name = getattr(function, "__name__", None)
+    if name is None or name == "<lambda>":
+        raise ToolRefused(f"{function!r:.80} has no name to call it by: write it as a function")
+    if not getdoc(function):
+        raise ToolRefused(
+            f"the function {name!r} has no docstring: say there what it does, for the model to read"
+        )
+    try:
+        if iscoroutinefunction(function):
+            return StructuredTool.from_function(coroutine=function)
+        return StructuredTool.from_function(function)
+    except (ValueError, TypeError, NameError, PydanticUserError) as error:
+        said = " ".join(str(error).split())
+        raise ToolRefused(f"the function {name!r} can not be a tool: {said:.300}") from error
 
 
 async def _called(tool: BaseTool, plain: Function | None, args: Mapping[str, Any]) -> str:

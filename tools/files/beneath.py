@@ -256,12 +256,16 @@ class FilesBeneath:
     def create(self, path: str, data: bytes) -> None:
         """Make a new file, and the directories that lead to it; never replaces anything."""
         _refuse_oversized(path, len(data))
-        parts = self._named(path)
-        with explained(path):
-            self._make_directories(parts[:-1])
-            with self.opened(parts[:-1], DIRECTORY) as (parent, at):
-                self._refuse_kept((*at, parts[-1]))
-                create_entry(parent, parts[-1], data)
+        parts, made = self._named(path), list[Parts]()
+        try:
+            with explained(path):
+                self._make_directories(parts[:-1], made)
+                with self.opened(parts[:-1], DIRECTORY) as (parent, at):
+                    self._refuse_kept((*at, parts[-1]))
+                    create_entry(parent, parts[-1], data)
+        except BaseException:
+            self._unmake_directories(made)
+            raise
 
     def delete(self, path: str) -> None:
         """Remove a regular file."""
@@ -314,7 +318,13 @@ class FilesBeneath:
             raise PathRefused(f"{shown(path)}: is the workspace itself: name a file in it")
         return parts
 
-    def _make_directories(self, parts: Parts) -> None:
+    def _unmake_directories(self, made: list[Parts]) -> None:
+        """Remove those that lead to nothing; what somebody else put there meanwhile stays."""
+        for each in reversed(made):
+            with suppress(OSError, ToolError), self.opened(each[:-1], DIRECTORY) as (parent, _):
+                os.rmdir(each[-1], dir_fd=parent)
+
+    def _make_directories(self, parts: Parts, made: list[Parts]) -> None:
         for depth in range(1, len(parts) + 1):
             with self.opened(parts[: depth - 1], DIRECTORY) as (parent, at):
                 self._refuse_kept((*at, parts[depth - 1]))
@@ -322,6 +332,7 @@ class FilesBeneath:
                     os.mkdir(parts[depth - 1], dir_fd=parent)
                 except FileExistsError:
                     continue
+                made.append(parts[:depth])
                 os.fsync(parent)
 
 

@@ -172,11 +172,15 @@ class Edit(BaseModel):
 
 
 class Record(BaseModel):
-    """What the history knows of one file; `seen` is the hash of what was last seen of it."""
+    """What the history knows of one file; `seen` is the hash of what was last seen of it.
+
+    `forgotten` says that there were edits before those that are kept.
+    """
 
     location: str
     seen: str | None = None
     edits: list[Edit] = []
+    forgotten: bool = False
 
 
 def digest(data: bytes) -> str:
@@ -229,7 +233,13 @@ class FileHistory:
     def last(self) -> Edit:
         """The last edit; EditRefused if none is kept."""
         if not self._record.edits:
-            raise EditRefused(f"{shown(self._location)}: there is no edit to undo")
+            why = "there is no edit to undo"
+            if self._record.forgotten:
+                why = (
+                    f"no earlier edit can be undone: of a file the last {MOST_EDITS} are kept, "
+                    f"and at most {MOST_BYTES // 2**20} MiB of former contents"
+                )
+            raise EditRefused(f"{shown(self._location)}: {why}")
         return self._record.edits[-1]
 
     def content_before(self, edit: Edit) -> bytes:
@@ -253,12 +263,14 @@ class FileHistory:
         edits = self._record.edits
         number = edits[-1].number + 1 if edits else 1
         hashed = None if before is None else digest(before)
+        self._record.forgotten &= before is not None
         edit = Edit(number=number, before=hashed, after=digest(after), size=len(before or b""))
         if before is not None:
             self._put(self._content(edit).name, before)
         edits.append(edit)
         while len(edits) > MOST_EDITS or sum(each.size for each in edits) > MOST_BYTES:
             edits.pop(0)
+            self._record.forgotten = True
         self._record.seen = edit.after
         self._save()
 

@@ -161,6 +161,56 @@ def _fits(parts: tuple[str, ...], pieces: tuple[str, ...]) -> bool:
     return bool(parts) and fnmatchcase(parts[0], pieces[0]) and _fits(parts[1:], pieces[1:])
 
 
+# --- What old text files are written in, told by how their bytes follow each other. Pure.
+#
+# What is certain is that the bytes of what is not edited come back as they were.
+
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_HIGH: Final = re.compile(rb"[\x80-\xff]+")
+_PAIR: Final = re.compile(rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]")
+_PAIRS: Final = (
+    ("shift_jis", re.compile(rb"\x82[\x9f-\xf1]|\x83[\x40-\x96]"), 0.25, 2),  # kana
+    ("euc_kr", re.compile(rb"[\xa1-\xa3\xb0-\xc8][\xa1-\xfe]"), 1.0, 10),  # Hangul
+    ("gb18030", re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]"), 0.8, 2),  # common Chinese
+    ("big5", re.compile(rb"[\xa1\xa4-\xc6][\x40-\x7e\xa1-\xfe]"), 0.9, 10),
+)
+"""Encodings of two bytes a character: their usual pairs, their least share and number."""
+
+_NO_LETTERS: Final = re.compile(rb"[\xa1\xa2\xa4-\xa7\xa9-\xb2\xb4-\xb7\xb9-\xbf]")
+"""What Cyrillic text hardly has, and text in pairs has in every line."""
+
+
+def legacy_encoding(data: bytes) -> str | None:
+    """Return the encoding of a text that is no Unicode; None for what is no text, or damaged."""
+    text = data.decode(errors="replace")
+    broken = text.count("\ufffd")
+    sound = sum(each > "\x7f" for each in text) - broken
+    if _CONTROL.search(data) or sound >= broken:
+        return None
+    return next((each for each in _likely(data) if _comes_back(data, each)), None)
+
+
+def _likely(data: bytes) -> Iterator[str]:
+    runs, pairs = _HIGH.findall(data), _PAIR.findall(data)
+    for encoding, usual, share, least in _PAIRS:
+        number = sum(bool(usual.fullmatch(each)) for each in pairs)
+        other = encoding == "shift_jis" or _NO_LETTERS.search(data)
+        if other and number >= max(least, share * len(pairs)):
+            yield encoding
+    high = b"".join(runs)
+    if len(high) >= 2 * len(runs):  # words of them, not single letters in words
+        rear = sum(each >= 0xE0 for each in high)
+        yield "cp1251" if 2 * rear >= len(high) else "koi8_r"
+    yield "latin_1" if min(high, default=0) >= 0xA0 else "cp1252"
+
+
+def _comes_back(data: bytes, encoding: str) -> bool:
+    try:
+        return data.decode(encoding).encode(encoding) == data
+    except UnicodeError:
+        return False
+
+
 # --- Bytes that are text, and back, without losing or guessing anything.
 
 BY_MARK = (
@@ -180,14 +230,24 @@ class TextFile:
 
     @classmethod
     def of(cls, data: bytes, path: str) -> "TextFile":
-        """Read UTF-8, or UTF-16 with a byte order mark; FileUnavailable for everything else."""
+        """Read Unicode, or what old files are written in; FileUnavailable for what is no text.
+
+        UTF-16 is known by its byte order mark.
+        """
         mark, encoding = next(
             (each for each in BY_MARK if data.startswith(each[0])), (b"", "utf-8")
         )
         try:
             text = data[len(mark) :].decode(encoding)
-        except UnicodeDecodeError:
-            raise FileUnavailable(f"{shown(path)}: neither UTF-8 nor UTF-16 text") from None
+        except UnicodeDecodeError as error:
+            legacy = None if mark else legacy_encoding(data)
+            if legacy is None:
+                line = data[: error.start].count(b"\n") + 1
+                raise FileUnavailable(
+                    f"{shown(path)}: neither UTF-8 nor UTF-16 text, nor an older encoding's "
+                    f"(byte 0x{data[error.start]:02x} on line {line})"
+                ) from None
+            return cls(data.decode(legacy), b"", legacy)
         if "\0" in text:
             raise FileUnavailable(f"{shown(path)}: a binary file (it holds NUL bytes)")
         return cls(text, mark, encoding)
@@ -199,4 +259,14 @@ class TextFile:
         try:
             return self.mark + text.encode(self.encoding)
         except UnicodeEncodeError as error:
+            if self.is_legacy:
+                raise EditRefused(
+                    f"the file is written in {self.encoding}, which has no "
+                    f"{text[error.start]!r}: say it with characters that it has"
+                ) from None
             raise EditRefused(f"the text is not valid Unicode at character {error.start}") from None
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it is written in an encoding that holds a part of Unicode only."""
+        return self.encoding not in {encoding for _, encoding in BY_MARK}

@@ -134,7 +134,7 @@ def test_a_function_without_a_docstring_is_refused() -> None:
     def silent(text: str) -> str:
         return text
 
-    with pytest.raises(ValueError, match="docstring"):
+    with pytest.raises(ToolRefused, match="docstring"):
         from_application(silent)
 
 

@@ -146,7 +146,8 @@ def test_bytes_are_refused_or_kept(data: bytes) -> None:
     ("data", "reason"),
     [
         (b"a\0b", "binary"),
-        (b"caf\xe9", "neither UTF-8 nor UTF-16"),
+        ("ein Wort für Bücher".encode() + b"\xe9", "neither UTF-8 nor UTF-16"),
+        (b"\x89PNG\r\n\x1a\n\xff", "byte 0x89 on line 1"),
         ("text".encode("utf-16-le"), "binary"),
         (codecs.BOM_UTF16_LE + b"a", "neither UTF-8 nor UTF-16"),
         ("text".encode("utf-32"), "binary"),

@@ -107,7 +107,7 @@ def test_what_can_not_be_read_is_left_out_with_its_reason(store: BaseStore, tmp_
     """And the rest is taken in."""
     files = {
         "binary.md": b"\x00\x01",
-        "latin.txt": "Löwe".encode("latin-1"),
+        "damaged.txt": "Löwe".encode() + b"\xe9",
         "empty.md": b" \n",
         "huge.txt": b"x" * (4 * 1024 * 1024 + 1),
         "utf16.txt": "sixteen".encode("utf-16"),
@@ -124,7 +124,8 @@ def test_what_can_not_be_read_is_left_out_with_its_reason(store: BaseStore, tmp_
     assert done.changed == 1
     assert {Path(each.source).name: each.reason for each in done.skipped} == {
         "binary.md": "a binary file (it holds NUL bytes)",
-        "latin.txt": "neither UTF-8 nor UTF-16 text",
+        "damaged.txt": "neither UTF-8 nor UTF-16 text, nor an older encoding's "
+        "(byte 0xe9 on line 1)",
         "empty.md": "it is empty",
         "huge.txt": "larger than 4 MiB",
         "paper.pdf": "PDF is not read: give its text, or LangChain Documents",
