@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from daruma.tools.calls.notations import ARGUMENTS, NAMES, OWN
 from daruma.tools.calls.repair.json_reader import (
     DEEPEST,
     DIGITS,
@@ -273,12 +274,6 @@ def _rungs(items: list[Fitted]) -> tuple[str, ...]:
 
 # --- A call inside the arguments of a call: its own arguments are what was meant.
 
-ARGUMENTS: Final = frozenset(
-    {"arguments", "args", "parameters", "params", "input", "tool_input", "kwargs"}
-)
-NAMES: Final = frozenset({"name", "tool", "tool_name", "function"})
-MARKS: Final = frozenset({"id", "type"})
-
 
 def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     """Return the arguments inside, None where there is no wrapper that the schema rules out.
@@ -288,7 +283,7 @@ def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     inside = [key for key in args if key in ARGUMENTS]
     names = [key for key in args if key in NAMES]
     known = properties(tool.parameters)
-    rest = args.keys() - ARGUMENTS - NAMES - MARKS
+    rest = args.keys() - {*ARGUMENTS, *NAMES} - OWN
     free = not known and tool.parameters.get("additionalProperties") is not False
     if free or takes_any_key(tool.parameters) or rest or known.keys() & args.keys():
         return None
