@@ -201,6 +201,7 @@ STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
 def _dropped(text: str, marks: str, rng: random.Random) -> str:
     strings = [found.span() for found in STRING.finditer(text)]
     strings += [found.span() for found in re.finditer(r"\[[A-Z_]+\]", text)]
+    strings += [found.span() for found in re.finditer(r"(?<=\w)[([]", text)]  # it ends a name
     outside = (n for n, mark in enumerate(text) if mark in marks and not _within(n, strings))
     return _without(text, [*outside], rng)
 
@@ -338,7 +339,10 @@ SHOWN: Final = (
     "The template adds `<tool_call>«CALL»</tool_call>` to the prompt.",
     "The format is:\n\n```\n<tool_call>\n«CALL»\n</tool_call>\n```",
     "```xml\n<tool_call>\n«CALL»\n</tool_call>\n```\nThat is the form.",
-    "| model | form |\n|---|---|\n| Hermes | <tool_call>«CALL»</tool_call> |\n| Llama | <|python_tag|>«PYTHON» |",
+    (
+        "| model | form |\n|---|---|\n| Hermes | <tool_call>«CALL»</tool_call> |\n"
+        "| Llama | <|python_tag|>«PYTHON» |"
+    ),
     "## Hermes\n\n<tool_call>\n«CALL»\n</tool_call>\n\n## Mistral\n\n[TOOL_CALLS][«CALL»]\n",
     "- <tool_call>«CALL»</tool_call>: Hermes\n- <|python_tag|>«PYTHON»: Llama",
     "<tool_call> and </tool_call> stand around each call of «NAME».",
@@ -361,11 +365,11 @@ SHOWN: Final = (
     "«NAME»(pattern) is defined in tools.py, line 3.",
     "«NAME»: searches all files.\nrun_tests: runs the tests.",
     "To try it again, ask me to call «NAME» with «ARGS».",
-    'An Anthropic model would write\n\n<invoke name="«NAME»">\n<parameter name="path">a</parameter>\n</invoke>',
+    'Claude would write\n\n<invoke name="«NAME»">\n<parameter name="path">a</parameter>\n</invoke>',
     "Llama's syntax is <function=«NAME»>«ARGS»</function>.",
     "> <tool_call>«CALL»</tool_call>\n\nis a quote from its model card.",
     "The three forms are equal: «CALL», [«CALL»] and `[TOOL_CALLS][«CALL»]`.",
-    "I renamed `<function_call>` to `<tool_call>` in parser.py, as in `<tool_call>«CALL»</tool_call>`.",
+    "I renamed `<function_call>` in parser.py, as in `<tool_call>«CALL»</tool_call>`.",
 )
 
 
@@ -386,30 +390,28 @@ def honest(number: int) -> str:
     return text
 
 
-def main(times: int = 20_000, first: int = 0) -> None:
-    """Print what became of many answers, and the first of those that went wrong."""
-    counts: Counter[tuple[str, str]] = Counter()
-    shown: Counter[str] = Counter()
-    for seed in range(first, first + times):
+def wrong(seeds: range) -> tuple[list[str], str]:
+    """Return a line for each answer that came to something else, and one that counts all."""
+    counts: Counter[str] = Counter()
+    lines: list[str] = []
+    for seed in seeds:
         case = case_of(seed)
         verdict = judged(case)
-        counts[case.damage if case.damage in ("right", "cut") else "broken", verdict] += 1
-        if verdict.isupper() or (verdict != "run" and case.damage == "right" and "-v" in sys.argv):
-            shown[verdict] += 1
-            if shown[verdict] <= 5:
-                print(seed, verdict, case.notation, case.quoting, case.damage, case.finish)
-                print("   ", repr(case.text[:700]))
-                print(
-                    "   ", [(t.name, t.status, t.args, t.reason[:90]) for t in tasks_of(case.text)]
-                )
-    answers = [(honest(n), tasks_of(honest(n))) for n in range(len(SHOWN) * 26)]
-    executed = [text for text, tasks in answers if any(map(runs, tasks))]
-    refused = [text for text, tasks in answers if tasks and not any(map(runs, tasks))]
-    print(sorted(counts.items()))
-    print(f"{len(answers)} honest: {len(executed)} executed, {len(refused)} taken for broken calls")
-    for kind, texts in (("EXECUTED", executed), ("refused", refused)):
-        for text in texts[:6]:
-            print(kind, repr(text[:300]))
+        counts[f"{case.damage if case.damage in ('right', 'cut') else 'broken'}: {verdict}"] += 1
+        if verdict.isupper():
+            lines.append(f"{seed} {verdict} {case.notation}, {case.quoting}: {case.text!r:.500}")
+    return lines, ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+
+
+def main(times: int = 20_000, first: int = 0) -> None:
+    """Print what went wrong of many answers, and how many came to what."""
+    lines, counts = wrong(range(first, first + times))
+    answers = [honest(number) for number in range(len(SHOWN) * len(CALLS))]
+    taken = [text for text in answers if tasks_of(text)]
+    executed = [text for text in taken if any(map(runs, tasks_of(text)))]
+    lines += [f"HONEST {text!r:.300}" for text in taken]
+    counts += f"\n{len(answers):,} honest: {len(executed)} executed, {len(taken)} taken for calls"
+    sys.stdout.write("\n".join([*lines, counts, ""]))
 
 
 if __name__ == "__main__":

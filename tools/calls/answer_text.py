@@ -51,7 +51,7 @@ HEAD: Final = re.compile(
 )
 """How a call begins as an object, up to its arguments."""
 NAMED: Final = re.compile(
-    rf"""["'](?:{"|".join(NAMES)})(?:\\*["'])?\s*:?\s*\\*["']({NAME_FORM})\\*(?:\Z|["'])"""
+    rf"""(?:["']|\b)(?:{"|".join(NAMES)})(?:\\*["']\s*:?|\s*:)\s*\\*["']?({NAME_FORM})"""
 )
 GIVEN: Final = re.compile(rf"""\b(?:(description)|{"|".join(ARGUMENTS)})(?:\\*["']|\s*:)|\Z""")
 
@@ -77,8 +77,12 @@ DATA: Final = re.compile(r"""\s*(?:\{|\[[\s\[]*["'{\]])""")
 _KEYS: Final = "|".join((*NAMES, *WHOLES, *INNER, *sorted(OWN)))
 LINE: Final = re.compile(
     rf"""^[ \t]*(?:(?=[\s\[{{]{{0,40}}+["'](?:{_KEYS})\b)"""
-    rf"|(?=(?:\[\s*)?(?P<name>{IDENTIFIER})\())",
+    rf"|(?=(?:\[\s*)?(?P<name>{IDENTIFIER})[({{]))",
     re.MULTILINE,
+)
+NAME_AND_OBJECT: Final = re.compile(rf"\[\s*{IDENTIFIER}\s*\{{")
+FIRST: Final = re.compile(
+    rf"""\s*(?:<(?:invoke|function)[^=<>]{{0,20}}=["'\s]{{0,9}})?({NAME_FORM})(?=[\s<>{{(\["'`]|\Z)"""
 )
 GOES_ON: Final = re.compile(r"[\[\]{}\"',]")
 """What stands behind calls that go on in another way."""
@@ -122,9 +126,9 @@ def _bare(text: str, at: int, shown: Shown) -> Block | None:
     part = text[at:]
     try:
         calls, last, behind = read_calls(text, at, shown)
-    except Unreadable as why:
-        shaped = _is_shaped(part, why, shown)
-        return Block(at, len(text), _broken(part, why, shown)) if shaped else None
+    except Unreadable as error:
+        shaped = _is_shaped(part, error, shown)
+        return Block(at, len(text), _broken(part, error, shown)) if shaped else None
     if calls and (why := _goes_on(text, last, behind, fenced=False)):
         return Block(at, len(text), _broken(part, why, shown))
     return Block(at, behind, calls) if calls else None
@@ -177,7 +181,7 @@ def _goes_on(text: str, last: int, behind: int, *, fenced: bool) -> Unreadable |
 
 def _begins(text: str, shown: Shown) -> bool:
     """Whether a text begins with a tool's name, or holds one as an object does."""
-    first = re.match(rf"\s*({NAME_FORM})(?=[\s<{{(\[`]|\Z)", text)
+    first = FIRST.match(text)
     named = (each[1] for each in NAMED.finditer(text))
     return bool(first and shown.knows(first[1])) or any(map(shown.knows, named))
 
@@ -236,7 +240,7 @@ def _arguments(text: str, begun: re.Match[str]) -> str | None:
 
 def _is_shaped(text: str, why: Unreadable, shown: Shown) -> bool:
     """Whether a text that can not be read has the shape of a call of a tool that is shown."""
-    if PYTHON.match(text) or PYTHON_LIST.match(text):
+    if PYTHON.match(text) or PYTHON_LIST.match(text) or NAME_AND_OBJECT.match(text):
         return isinstance(why, CutOff) or text.rstrip("`\n ").endswith((")", "]"))
     if isinstance(why, CutOff) and _is_beginning(text, shown):
         return True

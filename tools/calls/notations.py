@@ -29,7 +29,7 @@ MOST_CALLS: Final = 128
 
 BAR: Final = "[|｜]"
 NAME_FORM: Final = r"[A-Za-z_][\w.:/-]{0,127}"
-TAG: Final = rf"""<(?P<tag>invoke|function)(?:\s+name)?\s*=\s*["']?({NAME_FORM})["']?\s*>"""
+BEGUN_TAG: Final = rf"""<(?P<tag>invoke|function)(?:\s+name)?\s*=\s*["']?({NAME_FORM})"""
 OPENING: Final = (
     rf"<{BAR}?(?:\w{{1,20}}:)?(?:tool|function)[_▁]?(?:call|use)s?(?:[_▁]section)?"
     rf"(?:[_▁](?:begin|start))?{BAR}?>"
@@ -40,7 +40,7 @@ CLOSED_BY: Final = (
     rf"</(?:\w{{1,20}}:)?\w{{1,30}}>|<{BAR}[\w▁]{{1,40}}{BAR}>|\[/TOOL_CALLS\]|```[\w-]*"
 )
 NAME: Final = re.compile(NAME_FORM)
-MARK: Final = re.compile(rf"(?<![`\"'])(?:{OPENING}|(?={TAG}))", re.IGNORECASE)
+MARK: Final = re.compile(rf"(?<![`\"'])(?:{OPENING}|(?={BEGUN_TAG}))", re.IGNORECASE)
 """What opens calls in some model's template, and is written for nothing else."""
 CLOSING: Final = re.compile(CLOSED_BY, re.IGNORECASE)
 BETWEEN: Final = re.compile(rf"(?:[\s;]|{OPENING}|{CLOSED_BY})*+", re.IGNORECASE)
@@ -390,7 +390,7 @@ PAIR: Final = re.compile(r"\s*<arg_key>\s*(?P<key>[\w.$-]{1,128})\s*</arg_key>\s
 PAIRS_END: Final = re.compile(r"\s*</")
 
 GRAMMARS: Final[Sequence[tuple[re.Pattern[str], Callable[..., Read]]]] = (
-    (re.compile(TAG + r"\s*"), _read_tags),
+    (re.compile(rf"""{BEGUN_TAG}["']?\s*>\s*"""), _read_tags),
     (PYTHON_LIST, _read_python_list),
     (re.compile(r"[\[{\"']"), _read_value),
     (PYTHON, _read_python),
