@@ -273,14 +273,16 @@ EXAMPLE: Final = re.compile(
 """Words around a call that make it something shown rather than something done."""
 SUPPOSED: Final = re.compile(r"would|could|might|you can", re.IGNORECASE)
 ANNOUNCED: Final = re.compile(
-    r"\b(?:I['’]ll|I will|I['’]m|I am|I (?:need|have|want) to|let me|let['’]s|calling|using|now"
-    r"|next|first|then)\b|^\W*[A-Z][a-z]+ing\b|我来|让我|接下来|现在|调用",
+    r"\b(?:(?:I|we)['’]ll|I will|I should|(?:I|we) (?:need|have|want) to|let me|let['’]s"
+    r"|(?:I['’]m|I am) \w+ing)\b|^\W*(?:(?:now|next|first|then),? )?(?:call|search|look|check|read"
+    r"|runn?|open|list|find|gett?|writ|edit|creat|fix|updat|try|us)ing\b|我来|让我|接下来|现在|调用",
     re.IGNORECASE,
 )
+ORDERED: Final = re.compile(r"\W*(?:now|next|first|then)\b", re.IGNORECASE)
 REPORTED: Final = re.compile(
-    r"\b(?:not|never|refus\w*|contain\w*|says?|said|reads?|shows?|found|ran|was|were|earlier"
-    r"|tells?|writes?|wrote|written|prints?|emits?|wraps?|looks? like)\b|n['’]t\b|cannot"
-    r"|不|没|内容",
+    r"\b(?:not|never|refus\w*|contain\w*|says?|said|reads?|shows?|found|ran|was|were|earlier|tells?"
+    r"|produc\w+|sends?|sent|needs|fix(?:es|ed)|summari[sz]e|explain\w*|describe|writes?|wrote"
+    r"|written|prints?|emits?|wraps?|looks? like)\b|n['’]t\b|cannot|不|没|内容",
     re.IGNORECASE,
 )
 """In the last sentence before a call: its model says that it makes it, or tells of one."""
@@ -307,8 +309,10 @@ def _role(before: str, after: str, *, marked: bool) -> Role:
     announced = not last or ANNOUNCED.search(last) is not None
     if _is_shown(before, last, after, marked=marked):
         return "shown"
+    if last.endswith((":", "：")) and not announced:
+        return "doubt" if ORDERED.match(last) else "shown"
     if marked:
-        return "made" if announced or not last.endswith((":", "：")) else "shown"
+        return "made"
     if after.strip():
         return "doubt"
     if announced:
