@@ -165,6 +165,8 @@ def tool_tasks(message: AIMessage, offer: Offer) -> tuple[ToolTask, ...]:
 def tool_task(call: Call, message_id: str, offer: Offer, *, name: str | None = None) -> ToolTask:
     """Return the tool task of one call; ``name`` is that of its tool if it had to be repaired."""
     task = _named(_begun(call, message_id), name, offer)
+    if call.doubt:
+        return failed(task, call.doubt, "invalid_json")
     tool = offer.find(task.name)
     if tool is None:
         return _nameless(task, call, offer)
@@ -176,7 +178,9 @@ def tool_task(call: Call, message_id: str, offer: Offer, *, name: str | None = N
     read = repaired_text(call.raw, as_given, max_bytes=limit)
     if isinstance(read, Refused):
         return _broken(task, read.problem, read.reason, offer)
-    return decided(_mended(task, read, "rules"), offer)
+    return decided(
+        _mended(task, read, "rules") if read.rungs else replace(task, args=read.args), offer
+    )
 
 
 def with_arguments(

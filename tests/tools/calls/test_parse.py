@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
+from tests.notations import tasks_of
 from tests.tools.repair.corpus.calls import CALLS
 from tests.tools.repair.corpus.offered import TOOLS
 
 from daruma.state.serializer import StrictSerializer
+from daruma.tools.calls.answer_text import written_calls
 from daruma.tools.calls.answers import limited
 from daruma.tools.calls.parse import (
     DEEPEST,
@@ -21,7 +23,6 @@ from daruma.tools.calls.parse import (
     calls_of,
     unstorable,
     with_own_ids,
-    written_calls,
 )
 from daruma.tools.calls.repair.by_rules import repaired_text
 from daruma.tools.calls.repair.json_reader import Refused, Repaired
@@ -186,17 +187,13 @@ def test_several_calls_keep_their_order(text: str) -> None:
         '{"name": "Bob", "age": 3}',
         '{"name": "Bob", "input": "hello there"}',
         '{"name": "Bob Smith", "parameters": {}}',
-        '{"name": "search", "arguments": {}, "why": "to see"}',
         '{"name": "search"}',
-        f"[{CALL}, 1]",
-        f'{CALL}\n{{"a": 1}}',
         f"{CALL} is how it is called.",
         f"Call it so: {CALL}",
         f"For example:\n```json\n{CALL}\n```",
         f"```json\n{CALL}\n```\nwould look for a.",
         f"First:\n```json\n{CALL}\n```\nthen:\n```json\n{CALL}\n```",
         f"Like this.\n```json\n{CALL.replace('search', 'serch')}\n```",
-        f"```\n{TAGGED}\n```",
         f"```xml\n<a>\n{TAGGED}\n</a>\n```\nThat is the form.",
         "Wrap it in <tool_call> and </tool_call>.",
         "```python\nprint({'name': 'x', 'arguments': {}})\n```",
@@ -220,7 +217,6 @@ def test_an_unknown_name_is_a_call_all_the_same() -> None:
     [
         ("{'name': 'search', 'arguments': {'pattern': 'a'}}", "{'pattern': 'a'}"),
         ('{"name": "search", "arguments": {"pattern": "a",}}', '{"pattern": "a",}'),
-        ('[{"name": "search", "arguments": {"pattern": "a', '{"pattern": "a'),
         (
             '```json\n{"name": "search", "arguments": {"pattern": "say "a""}}\n```',
             '{"pattern": "say "a""}',
@@ -239,11 +235,38 @@ def test_broken_arguments_are_handed_on_as_they_are(text: str, raw: str) -> None
     assert (call.name, call.args, call.raw) == ("search", None, raw)
 
 
-def test_tags_without_a_name_are_a_call_without_one() -> None:
-    """The model is told, in place of its run ending silently."""
-    (call,) = written_calls("<tool_call>\nsearch for a\n</tool_call>", VISIBLE)
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("<tool_call>\nlook for a\n</tool_call>", ""),
+        ("<tool_call>\nsearch for a\n</tool_call>", "search"),
+        ('{"name": "search", "arguments": {}, "why": "to see"}', "search"),
+        (f"[{CALL}, 1]", "search"),
+        (f'{CALL}\n{{"a": 1}}', "search"),
+        (f"{CALL}\n\nI wait for its lines.", "search"),
+        (f"```\n{TAGGED}\n```", "search"),
+        (f"I changed a.py.\n\n```json\n{CALL}\n```", "search"),
+        (f"[{CALL}", "search"),
+        (f"[{CALL}, {CALL}", "search"),
+        ('[{"name": "search", "arguments": {"pattern": "a', "search"),
+        ('{"name": "sea', "search"),
+        ('{"na', ""),
+        ("[TOOL_CALLS]search[ARGS]", "search"),
+        ('search(pattern="a"', "search"),
+        ('```python\nx = search(pattern=y + "a")\n```', "search"),
+        ('[search(pattern="a")', "search"),
+        ('<invoke name="search"><parameter name="pattern">a</parameter>', "search"),
+        ('{"name": "search", "arguments": {"pattern": "a", "id": "b"}', "search"),
+    ],
+)
+def test_what_is_in_doubt_is_a_broken_call(text: str, name: str) -> None:
+    """TL-18: never an answer, never run and never mended; its model is told to give it again."""
+    task, *more = tasks_of(text)
 
-    assert (call.name, call.args, call.raw) == ("", None, "search for a")
+    assert not more or len(more) == text.count(CALL) - 1
+    assert (task.status, task.problem) == ("failed", "invalid_json")
+    assert name in ("", task.requested_name) or text == '{"name": "sea'
+    assert "again" in task.reason
 
 
 def test_tags_inside_of_a_payload_are_part_of_it() -> None:

@@ -487,8 +487,8 @@ def test_a_repaired_call_is_canonical_too() -> None:
 
 
 def test_a_call_that_was_cut_off_is_not_closed_into_one_with_an_effect() -> None:
-    """TL-10: brackets are added for a tool that changes nothing, not for what it is promoted to."""
-    task = banking('{"amount": 3, "account": "a"')
+    """TL-10: a text with more wrong is closed for a tool that changes nothing, not for another."""
+    task = banking("{'amount': 3, 'account': 'a'")
 
     assert (task.status, task.problem) == ("failed", "cut_off")
     assert banking('{"amount": 3, "account": "a"}').name == "pay"

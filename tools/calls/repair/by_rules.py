@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from daruma.tools.calls.notations import ARGUMENTS, NAMES, OWN
 from daruma.tools.calls.repair.json_reader import (
     DEEPEST,
     DIGITS,
@@ -40,17 +41,19 @@ def lost_nothing(value: Any, unclosed: int, schema: Schema) -> bool:
     """Whether all that could have stood in the containers open at the end is there.
 
     That holds where each of them is an object with every property of its schema given, and no
-    other key possible. A list could always have gone on.
+    other key possible. A list could always have gone on. The bracket that lacks may be that of an
+    object within, closed by the bracket of the one around it: that one has to be as full.
     """
     at: Any = schema
     node = value
-    for _ in range(unclosed):
+    while isinstance(node, dict) and node:
+        key, last = next(reversed(node.items()))
         known = _keys(at, schema)
-        if not isinstance(node, dict) or not node or known is None or node.keys() != known.keys():
+        holds = unclosed > 0 or (isinstance(last, dict) and last)
+        if holds and (known is None or node.keys() != known.keys()):
             return False
-        last = next(reversed(node))
-        node, at = node[last], known[last]
-    return misfit(value, schema, schema) is None
+        unclosed, node, at = unclosed - 1, last, (known or {}).get(key)
+    return unclosed <= 0 and misfit(value, schema, schema) is None
 
 
 def _keys(schema: Any, root: Schema) -> dict[str, Any] | None:
@@ -273,12 +276,6 @@ def _rungs(items: list[Fitted]) -> tuple[str, ...]:
 
 # --- A call inside the arguments of a call: its own arguments are what was meant.
 
-ARGUMENTS: Final = frozenset(
-    {"arguments", "args", "parameters", "params", "input", "tool_input", "kwargs"}
-)
-NAMES: Final = frozenset({"name", "tool", "tool_name", "function"})
-MARKS: Final = frozenset({"id", "type"})
-
 
 def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     """Return the arguments inside, None where there is no wrapper that the schema rules out.
@@ -288,7 +285,7 @@ def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     inside = [key for key in args if key in ARGUMENTS]
     names = [key for key in args if key in NAMES]
     known = properties(tool.parameters)
-    rest = args.keys() - ARGUMENTS - NAMES - MARKS
+    rest = args.keys() - {*ARGUMENTS, *NAMES} - OWN
     free = not known and tool.parameters.get("additionalProperties") is not False
     if free or takes_any_key(tool.parameters) or rest or known.keys() & args.keys():
         return None
@@ -320,8 +317,8 @@ def repaired_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused
     """Return what a text of arguments certainly means, or why that can not be said.
 
     Every rung is exact: each character of the text is accounted for, and the result fits the
-    tool's schema. A text that ends early is closed only for a tool without effects, and only
-    where nothing but the brackets can be missing.
+    tool's schema. A text that ends early is closed only where nothing but brackets of objects can
+    be missing; for a tool with effects nothing else may be wrong with it.
     """
     if len(raw.encode(errors="replace")) > max_bytes:
         reason = f"the arguments are larger than {max_bytes} bytes: {AGAIN}"
@@ -368,7 +365,7 @@ def _fitting(args: dict[str, Any], tool: Tool) -> Repaired | Refused:
 
 def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:
     if reading.unclosed:
-        if tool.effect != "none" or "comments" in reading.rungs:
+        if "comments" in reading.rungs or (tool.effect != "none" and reading.rungs):
             raise CutOff("the arguments end before their closing bracket")
         if not lost_nothing(reading.value, reading.unclosed, tool.parameters):
             raise CutOff("the arguments end where more could follow")

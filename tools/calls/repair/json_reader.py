@@ -3,8 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 # --- What becomes of arguments that were looked at for repair.
@@ -91,9 +92,15 @@ def double_quoted(body: str, text: str) -> tuple[str, tuple[str, ...]]:
     Where no backslash of the whole text escapes anything, each stands for itself: they are those
     of a regular expression that its writer forgot to escape.
     """
-    if LONE_BACKSLASH.search(body) and ONLY_LONE.fullmatch(text):
+    if LONE_BACKSLASH.search(body) and _only_lone(text):
         return _whole(body), ("lone backslashes",)
     return _json(body)
+
+
+@lru_cache(maxsize=1)
+def _only_lone(text: str) -> bool:
+    """Once for a text, and not for each of its strings (SE-07)."""
+    return ONLY_LONE.fullmatch(text) is not None
 
 
 def single_quoted(body: str) -> tuple[str, tuple[str, ...]]:
@@ -254,6 +261,7 @@ class Reader:
         self._last_number = False
         self._text = text
         self._quotes = Quotes()
+        self.spans: dict[tuple[int, str], slice] = {}
 
     def _peek(self) -> Token | None:
         if self._ahead is None:
@@ -300,7 +308,9 @@ class Reader:
         found: dict[str, Any] = {}
         while not self._closes("}", began=bool(found)):
             key = self._key()
+            first = self._peek()
             value = self.value(depth)
+            self.spans[id(found), key] = slice(first.start if first else 0, self.end)
             if key in found and not same(found[key], value):
                 raise Unreadable(f"{key!r:.60} is given twice, with different values")
             found[key] = value
@@ -361,12 +371,16 @@ class Reader:
 
 @dataclass(frozen=True)
 class Reading:
-    """A value read: where its text ends, how many of its containers are open there, rungs used."""
+    """A value read: where its text ends, how many of its containers are open there, rungs used.
+
+    ``spans`` tell where the value of an object's key stands, by the object's ``id`` and the key.
+    """
 
     value: Any
     end: int
     unclosed: int = 0
     rungs: tuple[str, ...] = ()
+    spans: Mapping[tuple[int, str], slice] = field(default_factory=dict)
 
 
 def read_value(text: str, start: int = 0) -> Reading:
@@ -376,4 +390,5 @@ def read_value(text: str, start: int = 0) -> Reading:
     """
     reader = Reader(text, start)
     value = reader.value(0)
-    return Reading(value, reader.end, reader.unclosed, tuple(dict.fromkeys(reader.rungs)))
+    rungs = tuple(dict.fromkeys(reader.rungs))
+    return Reading(value, reader.end, reader.unclosed, rungs, reader.spans)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from daruma.tools.calls.repair.by_rules import ARGUMENTS, MARKS, NAMES
+from daruma.tools.calls.notations import ARGUMENTS, NAMES, OWN
 from daruma.tools.calls.schema import fixed_values, properties, same_word, variants
 from daruma.tools.calls.tool import Tool
 
@@ -92,7 +92,7 @@ KEY: Final = re.compile(r"[\"'\\]{0,4}([A-Za-z_$][\w$-]{0,200}+)[\"'\\]{0,4}\s{0
 NOT_GIVEN: Final = re.compile(rf"{KEY.pattern}\s{{0,9}}(?:null|None)\b")
 PUNCTUATION: Final = re.compile(r"(?:null|None|[\s{}\[\](),;\\])*")
 FENCE: Final = re.compile(r"\A\s*```[a-z]*\s*|(?<!\s)\s*+```\s*\Z")
-WRAPPER: Final = frozenset(map(same_word, ARGUMENTS | NAMES | MARKS))
+WRAPPER: Final = frozenset(map(same_word, (*ARGUMENTS, *NAMES, *OWN)))
 
 Path = tuple[str, ...]
 

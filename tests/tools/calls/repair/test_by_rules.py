@@ -111,15 +111,43 @@ def test_what_is_not_certain_is_refused(raw: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize("effect", ["workspace", "external"])
-def test_brackets_are_never_added_for_a_tool_that_changes_something(effect: Effect) -> None:
-    """A payload that lacks its end is refused, though all that the schema knows is there."""
+def test_only_brackets_may_lack_for_a_tool_that_changes_something(effect: Effect) -> None:
+    """TL-18: with all that the schema knows there, one reading is left, if no more is wrong."""
     whole = tool({"a": {"type": "string"}}, "a", effect=effect)
+    more = tool({"a": {"type": "string"}, "b": {"type": "string"}}, "a", effect=effect)
 
     found = repaired_text('{"a": "x"', whole, max_bytes=LIMIT)
+    refused = [
+        repaired_text("{'a': 'x'", whole, max_bytes=LIMIT),
+        repaired_text('{"a": "x"', more, max_bytes=LIMIT),
+    ]
 
-    assert isinstance(found, Refused)
-    assert found.problem == "cut_off"
-    assert "was cut off: give the call again, with less in it" in found.reason
+    assert found == Repaired({"a": "x"}, ("missing closing brackets",))
+    for each in refused:
+        assert isinstance(each, Refused)
+        assert each.problem == "cut_off"
+        assert "was cut off: give the call again, with less in it" in each.reason
+
+
+INNER = {"type": "object", "properties": {"c": {"type": "string"}}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("raw", "closed"),
+    [
+        ('{"a": "x", "o": {"c": "y"}', True),
+        ('{"a": "x", "o": {"c": "y"', True),
+        ('{"o": {"c": "y"}', False),
+        ('{"a": "x", "o": {"c": "y"}, "l": ["z"', False),
+    ],
+)
+def test_a_bracket_that_may_lack_elsewhere_is_not_added(raw: str, closed: bool) -> None:
+    """What stands in an object within may belong to the one around it; a list may go on."""
+    known = {"a": {"type": "string"}, "o": INNER} | ({"l": LIST} if '"l"' in raw else {})
+
+    found = repaired_text(raw, tool(known), max_bytes=LIMIT)
+
+    assert isinstance(found, Repaired) is closed
 
 
 INTEGER = {"type": "integer"}
