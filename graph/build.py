@@ -215,7 +215,7 @@ def refuse_strangers(
         raise PartRefused(
             f"tools has to be a list of functions and LangChain tools, not {_kind(tools)}"
         )
-    if not (checkpointer is None or isinstance(checkpointer, BaseCheckpointSaver)):
+    if not (checkpointer is None or isinstance(checkpointer, bool | BaseCheckpointSaver)):
         raise PartRefused(
             f"checkpointer has to be one of LangGraph's, such as InMemorySaver(), "
             f"not {_kind(checkpointer)}; for Postgres: `with open_postgres() as postgres:`, and "
