@@ -198,7 +198,7 @@ def build_graph(
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
 ) -> Machine:
-    """Build the machine as a compiled LangGraph graph.
+    """Build the machine as a compiled LangGraph graph (FA-01).
 
     ``model`` is a chat model, ``"openai:NAME"`` or ``"scripted:FILE"``; None takes the settings'.
     ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` None
