@@ -257,7 +257,7 @@ def build_graph(
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
 ) -> Machine:
-    """Build the machine as a compiled LangGraph graph.
+    """Build the machine as a compiled LangGraph graph (FA-01).
 
     ``model`` is a chat model, ``"PROVIDER:NAME"`` as LangChain's ``init_chat_model`` has it (such
     as ``"anthropic:NAME"``), or ``"scripted:FILE"``; None takes the settings'.

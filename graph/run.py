@@ -483,7 +483,7 @@ def _ended(turns: RunTurns) -> Iterator[None]:
 
 
 class Machine(FollowedMachine):
-    """Daruma's compiled graph.
+    """Daruma's compiled graph, the same however it is run (MO-09).
 
     ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so
     the door stands there; an ``invoke`` may be an ``ainvoke`` on the background loop

@@ -56,7 +56,7 @@ begin, and read one that fits with skills_load."""
 
 
 async def main(state: State, context: Context) -> Update:
-    """Make one model call, if the budget has room for it, and nothing has to be asked first.
+    """Make one model call, if the budget has room and nothing has to be asked first (TL-01).
 
     It waits for all calls of the last answer: for those that a person is asked about, too (TL-02).
     """

@@ -18,7 +18,7 @@ from daruma.tools.verification import checked, verification_completed
 
 
 async def verify(state: State, context: Context) -> Update:
-    """Run the checks once. A red result is told to the model as a short excerpt (VE-03)."""
+    """Run the checks once (VE-01). A red result is told to the model as an excerpt (VE-03)."""
     if spent := unpaid(state, "verify", context):
         return spent
     at = context.now()

@@ -149,7 +149,7 @@ def can_verify(state: State) -> bool:
 
 
 def can_reflect(state: State) -> bool:
-    """Whether another reflection fits the quota: once recovery has stepped in, one (VE-04)."""
+    """Whether another reflection fits: one in all once recovery stepped in (VE-04, RE-10)."""
     limit = _limits(state).reflect
     recovered = in_phase(state, "recover") > 0
     return reflected(state) < (min(limit, 1) if recovered else limit)
@@ -172,7 +172,7 @@ def can_reinject(state: State) -> bool:
 
 
 def can_go_on(state: State) -> bool:
-    """Whether work goes on after red checks: put back, or reflected on, and checked again."""
+    """Whether work goes on after red checks: it does while there is quota left (BU-02)."""
     again = can_reinject(state) or can_reflect(state)
     return again and can_think(state) and can_verify(state)
 

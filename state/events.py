@@ -230,7 +230,7 @@ class PhaseFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseRollbackStarted(Event):
-    """What a phase did is undone.
+    """What a phase did is undone, after the phase was told to have failed (RO-05).
 
     ``command`` is the phase's own, or the word snapshot.
     """
@@ -443,7 +443,7 @@ class Reflected(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryStarted(Event):
-    """Something failed, and what to do about it is being found out.
+    """Something failed, and what to do about it is being found out (RE-09).
 
     ``progress`` is how far the work had come: the fields of ``state/progress.py``.
     """

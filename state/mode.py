@@ -1,4 +1,4 @@
-"""The four modes of a task, and how a message asks for one."""
+"""The four modes of a task (MO-01), and how a message asks for one."""
 
 import re
 from typing import Literal, get_args
@@ -14,7 +14,7 @@ _MODE_OF: dict[str, Mode] = {"team": "team_collab", "plan": "plan_exec", "chat":
 
 
 def split_prefix(text: str) -> tuple[Mode | None, str | None, str]:
-    """Split ``@team:web build it`` into its mode, its team template and the goal.
+    """Split ``@team:web build it`` into its mode, its team template and the goal (MO-02).
 
     Without one of the prefixes ``@team``, ``@team:TEMPLATE``, ``@plan`` and ``@chat`` the text is
     the goal as it stands. Whatever is named as a template counts as one: a name that can be none is

@@ -64,7 +64,7 @@ ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (_red, "failed"),
     (lambda _: True, "completed"),
 )
-"""How work ends: the first line that holds. Nothing else decides it (MO-08, MO-10).
+"""How work ends: the first line that holds. Nothing else decides it (MO-08, MO-10, VE-05).
 
 A failure counts first, then whether there is an answer at all, whatever the checks say, then what
 they said. ``completed`` never goes with a verification that failed.

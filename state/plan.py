@@ -129,7 +129,7 @@ class Plan:
 
 
 def check_phases(phases: Iterable[Phase]) -> None:
-    """Refuse a plan without phases, with an id twice, an unknown dependency or a cycle.
+    """Refuse a plan without phases, with an id twice, an unknown dependency or a cycle (PL-01).
 
     Raises :class:`PlanRefused` with the ids in question.
     """

@@ -144,7 +144,7 @@ T = TypeVar("T")
 
 
 async def str_replace_editor(args: EditorArgs, workspace: Workspace, history: EditHistory) -> str:
-    """Carry out one command and tell the model the outcome. Raises ToolError."""
+    """Carry out one command and tell the model the outcome (ED-01). Raises ToolError."""
     return await in_thread(COMMANDS[args.command], args, workspace.files, history)
 
 

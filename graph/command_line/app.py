@@ -1,4 +1,4 @@
-"""The ``daruma`` command. Its modules import the machine when they need it: ``--help`` is quick."""
+"""The ``daruma`` command (FA-04). Its modules import the machine late: ``--help`` is quick."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""The shipped scenarios, and what the demo says beside them."""
+"""The shipped scenarios, and what the demo says beside them (FA-05)."""
 
 import shlex
 import shutil

@@ -306,7 +306,7 @@ def open_postgres(
     outage_seconds: float | None = None,
     embeddings: Embeddings | str | None = None,
 ) -> Iterator[Postgres]:
-    """Open the database for synchronous callers; what it yields works in async ones too.
+    """Open the database for synchronous callers; what it yields works in async ones too (DU-01).
 
     ``url``, else ``DARUMA_POSTGRES_URL``, else the embedded server. With a ``key``, else
     ``DARUMA_POSTGRES_KEY``, all state is sealed: 32 bytes, or these in base64 or hex. A database

@@ -1,4 +1,4 @@
-"""Spans of runs and of requests to models, by OpenTelemetry's conventions."""
+"""Spans of runs and of requests to models, by OpenTelemetry's conventions (FA-07)."""
 
 import asyncio
 import json

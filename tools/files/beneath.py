@@ -134,7 +134,7 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def replace_entry(directory: int, name: str, data: bytes, like: os.stat_result) -> None:
-    """Put `data` in place of the entry `name`, with the mode and owner of `like`.
+    """Put `data` in place of the entry `name`, with the mode and owner of `like` (ED-03).
 
     The old inode is left alone, so a hard link to it elsewhere keeps its content. Access lists and
     extended attributes are not carried over.

@@ -30,7 +30,7 @@ def shown(path: str) -> str:
 
 
 def parts_beneath(path: str, roots: Iterable[Path]) -> Parts:
-    """The pieces of `path` relative to the root.
+    """The pieces of `path` relative to the root (ED-02).
 
     An absolute path is accepted if it lies, piece by piece, inside one of `roots` (several names
     of one directory). This looks at text only: links are the opener's concern.

@@ -119,7 +119,7 @@ class Sandbox:
         live: LiveOutput | None = None,
         stand_in: Path | None = None,
     ) -> CommandResult:
-        """Run shell text or an argument list, confined to the workspace, to the end of all of it.
+        """Run shell text or an argument list, confined, to the end of all of it (SA-01).
 
         ``timeout`` is in seconds, ``limit`` in bytes for each of the two outputs, of which ``live``
         is told while it runs. A ``stand_in`` is a folder that is worked in instead: where a level

@@ -138,7 +138,7 @@ _NAMED: Final = 10
 
 @dataclass
 class PuttingBack:
-    """Puts back paths of a workspace that is open, from a store that is open."""
+    """Puts back paths of a workspace that is open, from a store that is open (RO-06)."""
 
     snapshots: "Snapshots"
     contents: Contents

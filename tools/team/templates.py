@@ -130,7 +130,7 @@ BUILT_IN: Final = Path(__file__).with_name("templates")
 
 
 class Templates(Mapping[str, Template]):
-    """Templates by name. A file is read when its template is asked for, and not before.
+    """Templates by name (PL-07). A file is read when its template is asked for, not before.
 
     Folders are looked through in their order, the built-in ones last. Raises
     :class:`TemplateRefused` for one whose file can not be used, ``KeyError`` for one that is none.
