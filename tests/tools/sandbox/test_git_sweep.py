@@ -128,7 +128,8 @@ PLANTED = {
     ),
     "a shared folder that ends by C": hidden(rf"{APART} && printf '../shared\0b' > ../a/commondir"),
     "a shared folder by a long way": hidden(
-        f"{APART} && (yes ./ | head -n 600000 | tr -d '\\n'; echo ../shared) > ../a/commondir"
+        f"{APART} &&"
+        " (printf ..; head -c 1100000 /dev/zero | tr '\\0' /; echo shared) > ../a/commondir"
     ),
     "on the line of the section": (
         f"({NESTED} && printf '[core]fsmonitor = %s/../evil\\n' $PWD >> .git/config); {LINKED}"
