@@ -51,7 +51,7 @@ HEAD: Final = re.compile(
 )
 """How a call begins as an object, up to its arguments."""
 NAMED: Final = re.compile(
-    rf"""(?:["']|\b)(?:{"|".join(NAMES)})(?:\\*["']\s*:?|\s*:)\s*\\*["']?({NAME_FORM})"""
+    rf"""(?:["']|\b)(?:{"|".join(NAMES)})(?:\\*["']\s*:?|\s*:)\s*\\*["']?(?=({NAME_FORM}))"""
 )
 GIVEN: Final = re.compile(rf"""\b(?:(description)|{"|".join(ARGUMENTS)})(?:\\*["']|\s*:)|\Z""")
 
@@ -76,8 +76,8 @@ FENCE_END: Final = re.compile(r"^[ \t]*```[ \t]*$|\Z", re.MULTILINE)
 DATA: Final = re.compile(r"""\s*(?:\{|\[[\s\[]*["'{\]])""")
 _KEYS: Final = "|".join((*NAMES, *WHOLES, *INNER, *sorted(OWN)))
 LINE: Final = re.compile(
-    rf"""^[ \t]*(?:(?=[\s\[{{]{{0,40}}+["'](?:{_KEYS})\b)"""
-    rf"|(?=(?:\[\s*)?(?P<name>{IDENTIFIER})[({{]))",
+    rf"""^[ \t]*(?:(?=(?:[\[{{][\s\[{{]{{0,40}}+["']?|["'])(?:{_KEYS})\b)"""
+    rf"|(?=(?:\[\s*)?(?P<name>{IDENTIFIER})(?:[({{]|\Z)))",
     re.MULTILINE,
 )
 NAME_AND_OBJECT: Final = re.compile(rf"\[\s*{IDENTIFIER}\s*\{{")
@@ -174,6 +174,8 @@ def _goes_on(text: str, last: int, behind: int, *, fenced: bool) -> Unreadable |
         return CutOff("the last one is cut off")
     if GOES_ON.match(text, behind) or (not marks and text[behind : behind + 1] in (":", "=", ")")):
         return Unreadable("something else follows them")
+    if last == behind and text[behind : behind + 1].isalnum():
+        return Unreadable("something else follows them")
     if fenced and not ended and "```" not in marks:
         return Unreadable("something else follows them")
     return None
@@ -254,6 +256,8 @@ def _is_shaped(text: str, why: Unreadable, shown: Shown) -> bool:
 
 def _is_beginning(text: str, shown: Shown) -> bool:
     """Whether a text was cut in the head of a call."""
+    if (name := re.fullmatch(rf"\[\s*({IDENTIFIER})", text)) and shown.knows(name[1]):
+        return True
     text = re.sub(r"[\s\"'\\\\]", "", text[:400])
     if any(beginning.startswith(text) for beginning in BEGINNINGS):
         return True

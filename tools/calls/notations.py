@@ -67,7 +67,7 @@ class WrittenCall:
     alone: bool = False
 
 
-INDEX: Final = re.compile(r"\.call\Z|:\d{1,4}\Z")
+INDEX: Final = re.compile(r"\.call\Z|:\d{0,4}\Z")
 """What notations put behind a tool's name."""
 
 
@@ -174,7 +174,8 @@ def _call(item: Any, source: Source, shown: Shown) -> WrittenCall | None:
     if rest or len(given) != 1:
         if given and shown.knows(name) and "description" not in rest:
             raise Unreadable(f"the call holds more than a name and arguments: {sorted(rest)}")
-        return None if given or rest or not shown.marked else WrittenCall(name, {}, "")
+        alone = not (given or rest or source.reading.unclosed)
+        return WrittenCall(name, {}, "") if alone and shown.marked else None
     return _with_arguments(name, item[given[0]], source, item, given[0], shown)
 
 
