@@ -86,6 +86,8 @@ FIRST: Final = re.compile(
 )
 GOES_ON: Final = re.compile(r"[\[\]{}\"',]")
 """What stands behind calls that go on in another way."""
+TOKEN: Final = re.compile("<｜")
+"""How marks of DeepSeek begin: nobody writes that in an answer."""
 LAST_MARK: Final = re.compile(rf"(?:{CLOSED_BY})\Z", re.IGNORECASE)
 OPENED: Final = re.compile(rf"(?:{OPENING}|<\|channel\|>)\s*\Z", re.IGNORECASE)
 CUT: Final = re.compile(r"(?:<[^\s>]{0,40}|\[[A-Z_]{0,12}|`{1,2})\Z")
@@ -155,6 +157,7 @@ def _block(text: str, place: re.Match[str], shown: Shown) -> Block:
             return Block(start, behind, calls, marked, loose)
         opened = stop is None or not stop.group().strip()
         called = any(line["name"] and shown.allows(line) for line in LINE.finditer(part))
+        called = called or (TOKEN.match(place.group()) is not None and _names(text, at, shown))
         if not calls and (called or ((marked or opened) and _begins(part, shown))):
             why = Unreadable("they are in no known notation")
     except Unreadable as error:
@@ -186,6 +189,11 @@ def _begins(text: str, shown: Shown) -> bool:
     first = FIRST.match(text)
     named = (each[1] for each in NAMED.finditer(text))
     return bool(first and shown.knows(first[1])) or any(map(shown.knows, named))
+
+
+def _names(text: str, at: int, shown: Shown) -> bool:
+    """Whether a tool is named soon behind a place, whatever stands between."""
+    return any(map(shown.knows, re.findall(NAME_FORM, text[at : at + 200])))
 
 
 def _nameless(text: str, place: re.Match[str], end: int) -> list[WrittenCall]:
