@@ -64,10 +64,6 @@ ROWS: Mapping[str, Row] = {
     "says nothing, main too": to_rules("nothing"),
     "401, main too": to_rules("401", "401"),
     "500, main too": to_rules("500", "500", times=3),
-    "a name that means nothing": Row("big", "main", llm={"auxiliary_model": "nobody:x"}),
-    "aliases in a circle": Row(
-        "big", "main", llm={"auxiliary_model": "a", "model_aliases": {"a": "b", "b": "a"}}
-    ),
     "not set": Row("big", "main", llm={}),
     "not set, main says nothing": Row("big", "rules", main="nothing", llm={}),
     "the main model by name": Row("big", "main", llm={"auxiliary_model": "openai:big"}),

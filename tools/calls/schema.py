@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import cache, cached_property
 from importlib import import_module
@@ -57,17 +57,18 @@ class SchemaCheck:
         """
         if self._plainly_fits(value):
             return None
-        from jsonschema.exceptions import best_match
+        from jsonschema.exceptions import relevance
 
         _followed[0] = 0
         try:
-            problem = best_match(self._validator.iter_errors(value))
+            problem = max(self._validator.iter_errors(value), key=relevance, default=None)
         except Exception as error:
             # A pattern in JavaScript, an unknown type, a circle: each raises something else.
             raise SchemaUnreadable from error
         if problem is None:
             return None
-        return f"{problem.json_path}: {' '.join(problem.message.split()):.300}"
+        path, message = _cause(problem)
+        return f"{path}: {' '.join(message.split()):.300}"
 
     def _plainly_fits(self, value: Any) -> bool:
         """Whether a value is an object that has what is required, all of it of plain types."""
@@ -96,6 +97,52 @@ class SchemaCheck:
         if not isinstance(known, Mapping) or not isinstance(required, list):
             return None
         return _Plain({key: _types(each) for key, each in known.items()}, frozenset(required))
+
+
+# --- What does not fit where a value may have one of several forms.
+
+
+def _cause(problem: Any) -> tuple[str, str]:
+    """Return where and how a value is wrong in the form that it has, not in one that it has not.
+
+    Which form it has is told by its type, and by what stands in a field that names the form.
+    """
+    from jsonschema.exceptions import relevance
+
+    while problem.context:
+        forms: dict[Any, list[Any]] = {}
+        for each in problem.context:
+            forms.setdefault(each.relative_schema_path[0], []).append(each)
+        fitting = [form for form in forms.values() if not any(map(_tells_forms_apart, form))]
+        if len(fitting) != 1:
+            return _choice(problem, forms.values()) if not fitting else _told(problem)
+        problem = max(fitting[0], key=relevance)
+    return _told(problem)
+
+
+def _told(problem: Any) -> tuple[str, str]:
+    return problem.json_path, problem.message
+
+
+def _tells_forms_apart(problem: Any) -> bool:
+    fields, about = len(problem.relative_path), problem.validator
+    return (fields == 0 and about == "type") or (fields == 1 and about in ("const", "enum"))
+
+
+def _wanted(problem: Any) -> list[Any]:
+    """Return the types or the values that a form has in one place."""
+    wanted = problem.validator_value
+    return wanted if isinstance(wanted, list) and problem.validator != "const" else [wanted]
+
+
+def _choice(problem: Any, forms: Iterable[list[Any]]) -> tuple[str, str]:
+    """Say all that is possible, where each form wants something else in the same place."""
+    apart = [next(filter(_tells_forms_apart, form)) for form in forms]
+    if len({(each.json_path, each.validator == "type") for each in apart}) != 1:
+        return _told(problem)
+    names = " or ".join(dict.fromkeys(repr(w) for each in apart for w in _wanted(each)))
+    of_type = "of type " if apart[0].validator == "type" else ""
+    return apart[0].json_path, f"{apart[0].instance!r} is not {of_type}{names}"
 
 
 # --- Checking in bounded time (SE-07), by what stands in the schema alone: it may be a stranger's.

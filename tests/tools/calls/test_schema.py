@@ -3,13 +3,13 @@
 import json
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from tests.tools.repair.corpus.offered import TOOLS
 
 from daruma.tools.calls.schema import SchemaCheck, SchemaUnreadable, cut, schema_excerpt, strict
@@ -92,6 +92,69 @@ def test_what_is_said_beside_a_type_is_heard(said: dict[str, Any], value: object
     check = SchemaCheck({"type": "object", "properties": {"a": said}})
 
     assert (check.problem_of({"a": value}) or "").startswith("$.a: ")
+
+
+class Cat(BaseModel):
+    """One form of a pet."""
+
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    """The other."""
+
+    kind: Literal["dog"]
+    tail: str
+
+
+class Visit(BaseModel):
+    """Fields that may have one of several forms."""
+
+    pet: Cat | Dog
+    when: int | None = None
+    tags: list[str] | str = ""
+
+
+class Tagged(BaseModel):
+    """The same, with the form named as pydantic does."""
+
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+CAUSES: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
+    "in the form it has": (Visit, {"kind": "cat", "lives": "x"}, "$.pet.lives: 'x' is not of type"),
+    "in the other": (Visit, {"kind": "dog", "tail": 1}, "$.pet.tail: 1 is not of type 'string'"),
+    "a field that lacks": (Visit, {"kind": "dog"}, "$.pet: 'tail' is a required property"),
+    "no form": (Visit, {"kind": "bird"}, "$.pet.kind: 'bird' is not 'cat' or 'dog'"),
+    "a form that is not told": (Visit, {}, "$.pet: {} is not valid under any of the given schemas"),
+    "a form that is named": (Tagged, {"kind": "cat"}, "$.pet: 'lives' is a required property"),
+}
+
+
+@pytest.mark.parametrize("what", CAUSES)
+def test_the_cause_is_named_and_not_what_another_form_wants(what: str) -> None:
+    """TL-12: a model that is told of the wrong field mends the wrong one."""
+    model, pet, said = CAUSES[what]
+    problem = SchemaCheck(model.model_json_schema()).problem_of({"pet": pet})
+
+    assert problem is not None
+    assert problem.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("when", "soon", "$.when: 'soon' is not of type 'integer' or 'null'"),
+        ("tags", 1, "$.tags: 1 is not of type 'array' or 'string'"),
+        ("tags", [1], "$.tags[0]: 1 is not of type 'string'"),
+    ],
+)
+def test_all_types_that_are_possible_are_named(field: str, value: Any, said: str) -> None:
+    """Rather than that none of some schemas fits, which a model does not see by name."""
+    given = {"pet": {"kind": "cat", "lives": 9}, field: value}
+
+    assert SchemaCheck(Visit.model_json_schema()).problem_of(given) == said
 
 
 @pytest.mark.parametrize(
