@@ -63,7 +63,7 @@ def test_it_shows_what_is_agreed_to_and_takes_no_silence_for_a_yes(cloned: Darum
     assert cloned("settings", "sandbox.require", "--effective").code == 0
     assert cloned("trust", "--forget").code == 0
     assert cloned("settings", "--effective").code == 2
-    assert "nothing at . was agreed to" in cloned("trust", "--forget").complaint
+    assert "nothing at '.' was agreed to" in cloned("trust", "--forget").complaint
 
 
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("yes\n", 0), ("\n", 2), ("no\n", 2)])
