@@ -223,7 +223,8 @@ def refuse_strangers(
         )
     if not (store is None or isinstance(store, BaseStore)):
         raise PartRefused(f"store has to be one of LangGraph's, not {_kind(store)}")
-    if persistence is None or hasattr(type(persistence), "store_for"):
+    kept = getattr(persistence, "checkpointer", None)
+    if persistence is None or isinstance(kept, BaseCheckpointSaver):
         return
     saver = isinstance(persistence, BaseCheckpointSaver)
     raise PartRefused(

@@ -104,7 +104,7 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     def _held(self, config: RunnableConfig | None) -> Iterator[Self]:
         """Yield the machine as it may write on a thread; who holds it already goes on with that."""
         if self.holds or not self._remembers(config):
-            self._refuse_no_thread()
+            self._refuse_no_thread(config)
             yield self
             return
         refuse_unkept_metadata(self._thread(config))
@@ -115,16 +115,17 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     async def _aheld(self, config: RunnableConfig | None) -> AsyncIterator[Self]:
         """Do the same, asynchronously."""
         if self.holds or not self._remembers(config):
-            self._refuse_no_thread()
+            self._refuse_no_thread(config)
             yield self
             return
         refuse_unkept_metadata(self._thread(config))
         async with athread_held(self.checkpointer, self._thread_id(config)) as saver:
             yield self.copy({"checkpointer": saver, "holds": True})
 
-    def _refuse_no_thread(self) -> None:
+    def _refuse_no_thread(self, config: RunnableConfig | None) -> None:
         """What a checkpointer keeps, it keeps by the name of a thread."""
-        if self.checkpointer and not self.holds:
+        own = isinstance(self.checkpointer, BaseCheckpointSaver)
+        if own and not self.holds and not is_within(self._thread(config)):
             raise RequestRefused(
                 'say which thread it is, as in {"configurable": {"thread_id": "..."}}: this graph '
                 "keeps threads"

@@ -151,7 +151,8 @@ class PostgresJournal:
         if row["outcome"] is not None:
             value = (row["kind"], row["outcome"])
             opened = self._sealing.open(value, self._sealed_at(row["key"]))
-            outcome = Outcome(*self._serde.loads_typed(opened))
+            *plain, images = self._serde.loads_typed(opened)
+            outcome = Outcome(*plain, images=tuple(images))
         return Entry(
             effect,
             key=row["key"],

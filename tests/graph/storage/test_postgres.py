@@ -574,4 +574,4 @@ def test_another_graph_on_the_same_database_has_channels_of_its_own(postgres_url
 
         assert foreign.get_state(THREAD).values == {"task": "a text", "plan": ["a", "list"]}
         with pytest.raises(DamagedState, match="channel 'task' holds a str"):
-            build_graph("scripted:none", settings=Settings(), persistence=pg).get_state(THREAD)
+            build_graph(settings=Settings(), persistence=pg).get_state(THREAD)

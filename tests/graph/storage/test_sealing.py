@@ -324,7 +324,7 @@ def test_what_is_sealed_elsewhere_is_refused(postgres_url: str, tmp_path: Path) 
     """A value of another version, thread or task, and one in clear, are damage by their names."""
     with open_postgres(postgres_url, key=KEY) as pg:
         task = finished(pg, tmp_path / "paid").values["task"]
-        graph = build_graph("scripted:none", settings=Settings(), persistence=pg)
+        graph = build_graph(settings=Settings(), persistence=pg)
         graph.update_state({"configurable": {"thread_id": "u"}}, {"task": task}, as_node="main")
         for name, statement in SWAPS.items():
             with restored(postgres_url) as connection:

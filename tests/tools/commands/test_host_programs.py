@@ -180,7 +180,8 @@ def test_git_runs_nothing_that_settings_name(setting: str, tmp_path: Path) -> No
 
 HOME = "tools/commands/host_programs.py"
 INSIDE = {
-    "tools/sandbox/supervisor.py": {"os.fork", "os.execvp"},  # it becomes the confined command
+    # It becomes the confined command, or a server that HOME has found.
+    "tools/sandbox/supervisor.py": {"os.fork", "os.execvp", "os.execv"},
     "tools/sandbox/probe.py": {"os.fork"},  # what is run in the sandbox to prove it
 }
 MODULES = frozenset({"subprocess", "pty", "multiprocessing", "webbrowser", "pydoc", "runpy", "sh"})
