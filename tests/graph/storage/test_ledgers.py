@@ -145,7 +145,7 @@ def test_an_outcome_on_record_is_found_by_the_next_run(at: At) -> None:
     assert (begun.cut_short, begun.outcome, begun.attempt) == (False, None, 1)
 
     image = {"type": "image", "mime_type": "image/png", "base64": "AAAA"}
-    paid = Outcome("done", "paid", images=[image])
+    paid = Outcome("done", "paid", images=(image,))
     run(at().end(begun, paid))
 
     found = run(at("two").begin(PAY))

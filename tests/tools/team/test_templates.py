@@ -174,7 +174,7 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("about: [", "can not be read: while parsing"),
+        ("about: [", "can not be read: line 1: expected the node content"),
         ("- x", "has to hold keys and values"),
         ("", "has to hold keys and values"),
         ("about: x", "key 'experts' is missing"),
