@@ -28,10 +28,10 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     """Status, budgets, usage, phases, history, files and payments are the same (BU-03, DU-01).
 
     Every write is tried, before it and after it, where ``DARUMA_EVERY_POINT`` is set; else every
-    forty-seventh such point, every 127th of the longer scenes, and a random moment.
+    seventy-ninth such point, every 199th of the longer scenes, and a random moment.
     """
     whole = untouched(postgres_url, tmp_path, scene)
-    stride = 1 if EVERY_POINT else 127 if scene in LONG else 47
+    stride = 1 if EVERY_POINT else 199 if scene in LONG else 79
     at_writes = points(whole, stride)
 
     killed = swept(postgres_url, tmp_path, scene, [*at_writes, *moments(whole, 1)])

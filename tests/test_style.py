@@ -11,8 +11,7 @@ ROOT = Path(__file__).parents[1]
 CHECKS = {
     "format": ["ruff", "format", "--check", "."],
     "lint": ["ruff", "check", "."],
-    "types": ["mypy", ".src/daruma"],
-    "types of tests": ["mypy", "tests"],
+    "types": ["mypy", ".src/daruma", "tests"],
 }
 
 

@@ -5,9 +5,9 @@ can not be read with certainty, such as a loop or a function, counts as one that
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
@@ -72,12 +72,10 @@ _Token = str | Simple | Line
 
 @dataclass
 class _Met:
-    """What was met of a line: the last joint and what stood behind it, and the text of it all."""
+    """What was met last of a line: a joint, and what stood behind it."""
 
-    tests: Callable[[str], bool]
     joint: str = ""
     name: str = ""
-    texts: list[str] = field(default_factory=list)
 
 
 class _Shell:
@@ -143,15 +141,14 @@ class _Shell:
         return frozenset(each != negated for each in after)
 
     def stages(self, ends: _Ends) -> _Ends:
-        left, modes, first = self.left, self.modes, len(self.met.texts)
+        left, modes = self.left, self.modes
         stages: list[_Ends] = []
         while not stages or self.take("|"):
             self.left, self.modes = _NEVER, modes - {"trap"}
-            last, before = self.tokens[self.at], len(self.met.texts)
+            last = self.tokens[self.at]
             stages.append(self.leave(self.command(ends)))
         self.left, self.modes, failed = left, modes, stages[-1]
-        filtered = isinstance(last, Simple) and _FILTER.fullmatch(" ".join(last.words))
-        if filtered and self.met.tests("\n".join(self.met.texts[first:before])):
+        if isinstance(last, Simple) and _FILTER.fullmatch(" ".join(last.words)):
             failed = _WELL
         return self.ended(ends, _NEVER.union(*stages) if "p" in modes else failed)
 
@@ -201,7 +198,6 @@ class _Shell:
         words, text = unassigned(command.words), _NOT_NAMED.sub("", command.text).strip()
         name = words[0] if words and self.met.joint == "|" else text or command.text
         self.met.name = f"{self.met.joint} {name}".strip()
-        self.met.texts.append(command.text)
         first = words[0] if words else ""
         wants = "u" in self.modes and re.search(r"\$[\w{!]", command.text)
         if wants or (first in _NOT_READ and words != ("exec",)):
@@ -232,7 +228,7 @@ class _Shell:
         if len(args) < 2 or not all(each.isdigit() or each.isupper() for each in args[1:]):
             return self.ended(ends, _EITHER)
         if not {"EXIT", "0"}.isdisjoint(args[1:]):
-            line, met = shell.line_of(args[0].replace(UNKNOWN, "$_")), _Met(self.met.tests)
+            line, met = shell.line_of(args[0].replace(UNKNOWN, "$_")), _Met()
             inner = _Shell(line, met, self.depth + 1, frozenset({"at end"}), tested=False)
             goes_on = inner.commands(_EITHER, "")
             if True in inner.left:
@@ -308,13 +304,12 @@ def _checks_nothing(words: Words) -> bool:
     return program in _TELL and not tells.isdisjoint(args[:1] if "help" in tells else args)
 
 
-def find_hidden_exit(text: str, tests: Callable[[str], bool]) -> str:
+def find_hidden_exit(text: str) -> str:
     """Return what of a shell line keeps it from failing; empty where it can fail (VE-08).
 
-    ``tests`` tells whether a text names a runner of tests. What makes ready for other commands, as
-    ``cd`` does, is taken to go well there.
+    What makes ready for other commands, as ``cd`` does, is taken to go well there.
     """
-    met = _Met(tests)
+    met = _Met()
     try:
         outer = _Shell(shell.line_of(text), met, 0, frozenset(), tested=False)
         failed = outer.leave(outer.commands(_WELL, ""))

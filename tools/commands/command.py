@@ -318,7 +318,7 @@ def _run(order: _Order, stopped: int) -> CommandResult:
         group = stack.enter_context(ProcessGroup(argv, order.cwd, launch.env, launch))
         watchdog = Watchdog(group.pid, limits, own)
         seen = watch(group, stopped, began + order.timeout, order.limit, watchdog, order.live)
-        if own.ran_out():  # whatever became of the rest of the command
+        if own.ran_out() and seen.ending != "processes":  # whatever became of the rest
             seen = replace(seen, ending="memory")
         if seen.ending == "ended" and seen.exit_code == 1 and not launch.was_set_up():
             why = seen.stderr.text().strip().rpartition("\n")[2]

@@ -90,7 +90,7 @@ def test_a_wrong_variable_is_named(
     ("text", "said"),
     [
         ("- a\n", "daruma.yaml has to hold keys and values, not list"),
-        ("a: [\n", "daruma.yaml can not be read: while parsing"),
+        ("a: [\n", "daruma.yaml can not be read: line "),
         ("bugets: {}\n", "unknown setting 'bugets'; did you mean 'budgets'?"),
         ("1: x\n", "setting '1'"),
         ("llm:\n", "setting 'llm'"),
