@@ -151,8 +151,8 @@ class PostgresJournal:
         if row["outcome"] is not None:
             value = (row["kind"], row["outcome"])
             opened = self._sealing.open(value, self._sealed_at(row["key"]))
-            *plain, images = self._serde.loads_typed(opened)
-            outcome = Outcome(*plain, images=tuple(images))
+            found = Outcome(*self._serde.loads_typed(opened))
+            outcome = replace(found, images=tuple(found.images))  # stored as a list
         return Entry(
             effect,
             key=row["key"],
