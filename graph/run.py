@@ -488,7 +488,7 @@ class Machine(FollowedMachine):
 
     ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so
     the door stands there; an ``invoke`` may be an ``ainvoke`` on the background loop
-    (``crossing.py``). A run without a context gets the graph's settings, also when resumed; a run
+    (``fast_path.py``). A run without a context gets the graph's settings, also when resumed; a run
     with a checkpointer is durable step by step unless it asks for less. ``check`` raises what is
     wrong with a run's own settings, before anything is done. Where settings switch off what comes
     after a failure, a run raises (``tiers.py``). ``evolution`` learns from ended tasks beside the
