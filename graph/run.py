@@ -491,7 +491,7 @@ class Machine(FollowedMachine):
     (``fast_path.py``). A run without a context gets the graph's settings, also when resumed; a run
     with a checkpointer is durable step by step unless it asks for less. ``check`` raises what is
     wrong with a run's own settings, before anything is done. Where settings switch off what comes
-    after a failure, a run raises (``tiers.py``). ``evolution`` learns from ended tasks beside the
+    after a failure, a run raises (``errors.py``). ``evolution`` learns from ended tasks beside the
     runs; it counts what became of them, and can be waited for.
     """
 
