@@ -468,16 +468,6 @@ def test_a_person_can_grant_more_instruct_or_stop(
     assert (settled["measure"], settled["more"]) == ("steps", think if granted else 0)
 
 
-def test_what_gave_up_is_not_reflected_on_again(workspace: Path) -> None:
-    """RE-10: recovery asks or ends, it does not begin anew what was used up."""
-    run = asking(workspace, [say()] * 4)
-    before = len(run.happened("reflected"))
-    run.reply({"answer": "stop"})
-
-    assert run.result.headline == GAVE_UP
-    assert len(run.happened("reflected")) == before == 2
-
-
 def test_steps_are_granted_as_often_as_a_person_says(
     workspace: Path,
 ) -> None:

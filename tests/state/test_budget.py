@@ -186,7 +186,7 @@ def test_recoveries_are_those_of_the_phase() -> None:
 
 
 def test_recovery_leaves_one_reflection() -> None:
-    """VE-04: however many there may be without it."""
+    """VE-04, RE-10: however many there may be without it; what gave up is not reflected on."""
     task = a_task(limits={"reflect": 3})
     once = taken("reflect")
 
