@@ -148,7 +148,7 @@ class Run:
 
     ``sections`` are those of the settings: ``Run(script, verification={"enabled": False})``;
     ``with_tools`` are the application's own tools. A ``workspace`` and a ``mode`` go with every
-    request that names no other.
+    request that names no other; with None it names none.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Run:
         *,
         with_tools: Iterable[Any] = (),
         workspace: Path | None = None,
-        mode: str = "react",
+        mode: str | None = "react",
         persistence: Any = None,
         graph: Any = None,
         thread: str = "t",
@@ -167,9 +167,8 @@ class Run:
         kept = {"persistence": persistence} if persistence else {"checkpointer": InMemorySaver()}
         self.graph: Any = graph or build_graph(self.model, with_tools, Settings(**sections), **kept)
         self.config: Any = {"configurable": {"thread_id": thread}}
-        self.request: dict[str, Any] = {"mode": mode}
-        if workspace:
-            self.request["workspace"] = str(workspace)
+        named = {"mode": mode, "workspace": str(workspace) if workspace else None}
+        self.request = {name: value for name, value in named.items() if value}
         self.nodes: list[str] = []
         self.events: list[dict[str, Any]] = []
 
