@@ -159,12 +159,14 @@ class Run:
         workspace: Path | None = None,
         mode: str | None = "react",
         persistence: Any = None,
+        store: Any = None,
         graph: Any = None,
         thread: str = "t",
         **sections: Any,
     ) -> None:
         self.model = RecordingModel(script=script)
-        kept = {"persistence": persistence} if persistence else {"checkpointer": InMemorySaver()}
+        memory = None if persistence else InMemorySaver()
+        kept = {"persistence": persistence, "checkpointer": memory, "store": store}
         self.graph: Any = graph or build_graph(self.model, with_tools, Settings(**sections), **kept)
         self.config: Any = {"configurable": {"thread_id": thread}}
         named = {"mode": mode, "workspace": str(workspace) if workspace else None}
