@@ -15,7 +15,6 @@ NOT_THROUGH_THE_FACE: Final[Mapping[str, str]] = {}
 """Rules that no chapter holds, and why it can not."""
 
 TO_COME: Final = (
-    "CX",
     "RE",
     "EM",
     "VE",
