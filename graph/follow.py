@@ -5,9 +5,10 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions
@@ -19,10 +20,6 @@ from daruma.graph.sync import on, run
 from daruma.state.errors import Busy, DarumaError, StorageUnavailable, ThreadIdRefused
 from daruma.state.events import RunStopped
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
-
-if TYPE_CHECKING:
-    from daruma.graph.run import Machine
-
 
 # --- Where a thread stands once nothing runs it, as the event that ends what its followers hear.
 
@@ -65,7 +62,7 @@ class Following:
     disturbs nothing, and can go on ``after`` the id of the last event that he had.
     """
 
-    graph: "Machine"
+    graph: CompiledStateGraph[Any, Any, Any, Any]
     database: Database
     log: EventLog
     thread_id: str

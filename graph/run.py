@@ -55,9 +55,8 @@ from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.sync import background_loop, interruptible, refuse_own, run
 from daruma.graph.timeline.machine_svg import Picture
 from daruma.graph.timeline.moments import Moment
-from daruma.graph.timeline.page import show_in_notebooks
 from daruma.graph.timeline.record import Record, member_record, members_in, record_of
-from daruma.graph.timeline.timeline import Timeline, timeline_of
+from daruma.graph.timeline.timeline import Timeline, show_in_notebooks, timeline_of
 from daruma.graph.timeline.walk import Superstep, edges_walked, nodes_walked, supersteps_of
 from daruma.graph.tracing.switch import run_traced
 from daruma.state.channels import Input, Output, State

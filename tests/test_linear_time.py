@@ -27,7 +27,7 @@ from daruma.tools.skills import SkillRefused, described
 from daruma.tools.snapshots.ignore_patterns import Patterns, lines_of
 from daruma.tools.team.templates import TemplateRefused, read_template
 from daruma.tools.text.search import terms
-from daruma.tools.window.tokens import estimate
+from daruma.tools.tokens import estimate
 
 DEEP = "/".join(["aaaa"] * 800)
 NAME = "a" * 255

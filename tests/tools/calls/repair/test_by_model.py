@@ -18,7 +18,7 @@ from daruma.tools.calls.repair.by_model import (
     name_request,
 )
 from daruma.tools.calls.repair.json_reader import Problem
-from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.tokens import ESTIMATE
 
 # --- What a model answers to a request for repair is taken only as far as it fits.
 
