@@ -18,7 +18,7 @@ from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.text import folded, revealed, warnings, without_ids, without_names
 from daruma.tools.calls.answer_text import written_calls
-from daruma.tools.calls.repair.json_reader import Unreadable, read_value
+from daruma.tools.calls.json_reader import Unreadable, read_value
 from daruma.tools.calls.repair.json_text import checked_prose
 from daruma.tools.commands.output import last_lines
 from daruma.tools.continuity.continuation import stripped

@@ -10,7 +10,9 @@ import pytest
 import yaml
 from tests.daruma_command import Daruma, Said
 
-from daruma.graph.command_line.demo import (
+from daruma.graph.command_line.diagnosis import program_path
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.scenario import (
     DemoRefused,
     Scenario,
     missing_programs,
@@ -18,8 +20,6 @@ from daruma.graph.command_line.demo import (
     scenario_named,
     scenarios,
 )
-from daruma.graph.command_line.diagnosis import program_path
-from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.tools.checks import recognised_commands
 
 NAMES = ["fix", "gives-up", "rollback", "seven-falls"]
