@@ -304,11 +304,17 @@ def _checks_nothing(words: Words) -> bool:
     return program in _TELL and not tells.isdisjoint(args[:1] if "help" in tells else args)
 
 
+_LONGEST: Final = 16 * 1024
+"""Characters of a shell line; a longer one is not read, which might take long (SE-07)."""
+
+
 def find_hidden_exit(text: str) -> str:
     """Return what of a shell line keeps it from failing; empty where it can fail (VE-08).
 
     What makes ready for other commands, as ``cd`` does, is taken to go well there.
     """
+    if len(text) > _LONGEST:
+        return f"{text[:40]}... (too long)"
     met = _Met()
     try:
         outer = _Shell(shell.line_of(text), met, 0, frozenset(), tested=False)
