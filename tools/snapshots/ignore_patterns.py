@@ -58,7 +58,7 @@ class Patterns:
             self._ignored.append(not negated)
             rest += [(at, body) for _, body in run if not self._simple(body, at)]
         self._lengths = sorted({len(each) for each in self._endings if len(each) <= _LONGEST_NAME})
-        self._rest = [
+        self._rest: list[tuple[int, re.Pattern[str], re.Pattern[str]]] = [
             (at, *_regexes([body for _, body in each]))
             for at, each in groupby(rest[:_MOST], key=lambda each: each[0])
         ][:_MOST_RUNS][::-1]
