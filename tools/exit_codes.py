@@ -304,8 +304,8 @@ def _checks_nothing(words: Words) -> bool:
     return program in _TELL and not tells.isdisjoint(args[:1] if "help" in tells else args)
 
 
-_LONGEST: Final = 16 * 1024
-"""Characters of a shell line; a longer one is not read, which might take long (SE-07)."""
+_MOST_QUOTED: Final = 1_000
+"""Backquotes in a shell line; one with more is not read, which might take long (SE-07)."""
 
 
 def find_hidden_exit(text: str) -> str:
@@ -313,8 +313,8 @@ def find_hidden_exit(text: str) -> str:
 
     What makes ready for other commands, as ``cd`` does, is taken to go well there.
     """
-    if len(text) > _LONGEST:
-        return f"{text[:40]}... (too long)"
+    if text.count("`") > _MOST_QUOTED:
+        return f"{text[:40]}... (too many backquotes)"
     met = _Met()
     try:
         outer = _Shell(shell.line_of(text), met, 0, frozenset(), tested=False)
