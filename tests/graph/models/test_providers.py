@@ -257,6 +257,8 @@ def test_an_option_that_a_class_does_not_take_is_one_line(
     ("options", "complaint"),
     [
         ({"base_url": "localhost:1234"}, "has to start with http:// or https://"),
+        ({"base_url": "http://[::1/v1"}, "llm.options.main.base_url.*IPv6"),
+        ({"base_url": "http://localhost:PORT/v1"}, "llm.options.main.base_url.*'PORT'"),
         ({"extra": {"openai_api_key": KEY}}, "keys are read from their environment variables"),
         ({"temprature": 1}, "did you mean 'temperature'"),
         ({"max_tokens": 0}, "llm.options.main.max_tokens"),
