@@ -71,16 +71,14 @@ def test_failures_are_classified_by_their_exception(
 
 
 def test_a_loop_and_a_bug_have_codes_of_their_own() -> None:
-    """EM-02: a loop may be tried again, a bug not; red checks, spent steps and denials may."""
+    """EM-02: a loop may be tried again, a bug not."""
 
     def look(text: str) -> str:
         """Look."""
         return text
 
     loop = Run([calls(call("look", text="x"))] * 9, with_tools=[look], **UNAIDED).ask().result
-    script = Run([say()], **UNAIDED)
     bug = Run([], **UNAIDED).ask().result
-    script.model.script.clear()
 
     assert loop.error_struct is not None
     assert (loop.error_struct.error_code, loop.error_struct.retryable) == ("loop_detected", True)
