@@ -160,8 +160,8 @@ def test_rollback_commands_run_in_the_workspace_and_are_on_record(workspace: Pat
     assert (rollback.command, rollback.exit_code, rollback.passed) == (undo, 7, False)
     assert {str(workspace), "for people"} <= set(rollback.output.splitlines())
     assert not rollback.timed_out
-    audited = {each["purpose"]: each["exit_code"] for each in run.happened("command_run")}
-    assert audited == {"verification": 1, "validation": 5, "rollback": 7}
+    audited = [(each["purpose"], each["exit_code"]) for each in run.happened("command_run")]
+    assert audited[-2:] == [("validation", 5), ("rollback", 7)]
 
 
 def test_a_rollback_command_is_ended_with_its_children_when_its_time_is_up(
