@@ -11,11 +11,10 @@ from tests.spec.rules import CHAPTERS, NOT_YET, ROOT, RULES
 
 HERE: Final = Path(__file__).parent
 
-NOT_THROUGH_THE_FACE: Final[Mapping[str, str]] = {}
+NOT_THROUGH_THE_FACE: Final[Mapping[str, str]] = {
+    "FA-03": "tests/test_notebooks.py executes each notebook, which takes minutes",
+}
 """Rules that no chapter holds, and why it can not."""
-
-TO_COME: Final = ("PL", "RO", "ED", "SA", "EV", "CO", "AS", "DU", "FA", "SE")
-"""Chapters that are not written yet."""
 
 BEHIND_THE_FACE: Final = re.compile(r"\bdaruma\.(?:graph|nodes|tools|state)\b")
 
@@ -51,7 +50,7 @@ def _borrowed(file: Path) -> Iterator[Path]:
 
 def test_every_rule_has_a_test_in_its_chapter() -> None:
     """Its docstring begins with the rule's number; a rule that can not be tried here says why."""
-    owed = {rule for rule in set(RULES) - set(NOT_THROUGH_THE_FACE) if not rule.startswith(TO_COME)}
+    owed = set(RULES) - set(NOT_THROUGH_THE_FACE)
 
     assert sorted(owed - set(held_in_chapters())) == []
     assert sorted(set(held_in_chapters()) & set(NOT_THROUGH_THE_FACE)) == []
