@@ -1,17 +1,16 @@
 """Every fault through the real client: how a run ends, what it costs, and that it does end.
 
-``python -m pytest tests/test_fault_matrix.py -k table -s`` prints the README's table.
+``python -m pytest tests/test_fault_matrix.py -k table -s`` prints the published table.
 """
 
 import sys
-from pathlib import Path
 
 import pytest
 from tests.fault_matrix.rows import ROWS, Situation
 from tests.fault_matrix.runs import WAYS, seen
+from tests.pages import published
 from tests.scripted_runs import illegal, unclosed
 
-README = Path(__file__).parents[1] / "README.md"
 CELLS: list[tuple[str, Situation]] = [
     (name, situation) for name, row in ROWS.items() for situation in row.expected
 ]
@@ -85,9 +84,9 @@ def table() -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def test_the_table_is_what_the_readme_shows() -> None:
+def test_the_table_is_what_is_published() -> None:
     """What is published is what was measured."""
     printed = table()
     sys.stdout.write(f"\n{printed}\n")
 
-    assert printed in README.read_text(encoding="utf-8")
+    assert printed in published()

@@ -16,7 +16,15 @@ ORDER = ["state", "tools", "nodes", "graph"]
 """Imports go from right to left only."""
 
 TOP_LEVEL = {"docs", "graph", "nodes", "tools", "state", "tests", "notebooks"}
-FILES = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "langgraph.json"}
+FILES = {
+    "pyproject.toml",
+    "README.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "langgraph.json",
+    "mkdocs.yml",
+}
 
 
 def imports(path: Path) -> Iterator[str]:

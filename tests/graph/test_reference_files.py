@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from tests.pages import blocks
 
 from daruma.graph.reference_files import FOLDER, reference_files, write
-
-README = FOLDER.parent / "README.md"
 
 
 @pytest.mark.parametrize("name", ["events.schema.json", "settings.md", "settings.schema.json"])
@@ -25,11 +24,12 @@ def test_they_are_written_where_one_says(tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == reference_files()
 
 
-def test_editors_accept_what_the_readme_shows() -> None:
+def test_editors_accept_what_the_docs_show() -> None:
     """The schema takes good settings, and refuses an unknown key."""
     schema = json.loads(reference_files()["settings.schema.json"])
-    shown = yaml.safe_load(README.read_text().split("```yaml\n")[1].split("```")[0])
+    shown = [yaml.safe_load(block) for block in blocks("yaml")]
 
     Draft202012Validator.check_schema(schema)
-    assert Draft202012Validator(schema).is_valid(shown)
+    assert all(map(Draft202012Validator(schema).is_valid, shown))
+    assert shown
     assert not Draft202012Validator(schema).is_valid({"budgets": {"thnk": 1}})
