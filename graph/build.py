@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
@@ -53,9 +53,17 @@ from daruma.state.plan import Assignment, Report
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.settings.sections import FallbackChain
+from daruma.tools.assistant import ASSISTANT_TOOLS
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import tool_result
+from daruma.tools.calls.tool import Tool
+from daruma.tools.commands_tool import COMMAND_TOOLS
+from daruma.tools.editor_tool import EDITOR_TOOLS
+from daruma.tools.knowledge.knowledge_tools import KNOWLEDGE_TOOLS
+from daruma.tools.memory.memories import MEMORY_TOOLS
+from daruma.tools.skills import SKILL_TOOLS
 from daruma.tools.text.secrets import masked
+from daruma.tools.verification import CHECK_TOOLS
 
 if TYPE_CHECKING:
     from daruma.graph.storage.postgres import Postgres
@@ -248,6 +256,17 @@ def _kind(given: object) -> str:
 
 Builder = StateGraph[State, Settings, Input, Output]
 
+SHIPPED_TOOLS: Final[tuple[Tool, ...]] = (
+    *EDITOR_TOOLS,
+    *COMMAND_TOOLS,
+    *CHECK_TOOLS,
+    *MEMORY_TOOLS,
+    *SKILL_TOOLS,
+    *ASSISTANT_TOOLS,
+    *KNOWLEDGE_TOOLS,
+)
+"""In the order that the model is shown them."""
+
 
 def build_graph(
     model: BaseChatModel | str | None = None,
@@ -283,7 +302,7 @@ def build_graph(
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
     saver = strict(given) if isinstance(given, BaseCheckpointSaver) else given
     store = persistence.store if persistence and store is None else store
-    contexts = Contexts(model, Registry(tools), settings, store)
+    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))

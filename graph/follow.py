@@ -2,27 +2,25 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions
-from daruma.graph.standing import standing_of
+from daruma.graph.standing import Standing, standing_of
 from daruma.graph.storage.database import Database
 from daruma.graph.storage.events import MOST, EventLog, Heard
 from daruma.graph.storage.ledgers import replies_of
 from daruma.graph.sync import on, run
+from daruma.graph.timeline.moments import Moment
 from daruma.state.errors import Busy, DarumaError, StorageUnavailable, ThreadIdRefused
 from daruma.state.events import RunStopped
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
-
-if TYPE_CHECKING:
-    from daruma.graph.run import Machine
-
 
 # --- Where a thread stands once nothing runs it, as the event that ends what its followers hear.
 
@@ -51,6 +49,55 @@ def questions_in(
     return tuple({"id": id_, "value": value} for id_, value in asked if id_ not in answered)
 
 
+@dataclass(frozen=True)
+class Look:
+    """Where a thread stands: ``status`` is queued, running, waiting, a result's, or unfinished.
+
+    ``questions`` have an ``id``, which the reply goes by, and a ``value``; ``events`` are those of
+    its newest run, each with its ``type``, as far as they are kept; ``timeline`` is what happened
+    on the thread, from its record. ``error`` is why a worker could not run it.
+    """
+
+    thread: str
+    status: str
+    goal: str
+    questions: tuple[dict[str, Any], ...]
+    result: dict[str, Any] | None
+    error: str
+    events: tuple[dict[str, Any], ...]
+    timeline: tuple[Moment, ...]
+
+    @classmethod
+    def of(
+        cls,
+        thread: str,
+        snapshot: StateSnapshot,
+        standing: Standing | None,
+        answered: Collection[str],
+        events: Iterable[dict[str, Any]],
+        timeline: tuple[Moment, ...],
+    ) -> Self:
+        """Put it together."""
+        stop = stop_of(snapshot, answered=answered, error=standing.error if standing else "")
+        busy, task = standing is not None and standing.is_busy, snapshot.values.get("task")
+        done = stop.result["status"] if stop.result else "unfinished"
+        status = standing.what if standing and busy else stop.outcome
+        return cls(
+            thread=thread,
+            status=done if status == "done" else status,
+            goal=task.goal if task else (standing.request if standing else ""),
+            questions=() if busy else stop.questions,
+            result=None if busy else stop.result,
+            error=stop.error,
+            events=tuple(events),
+            timeline=timeline,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return asdict(self)
+
+
 # --- Following a thread that somebody else runs: its events as they come, from whichever process.
 
 LOOK: Final = 2.0
@@ -65,7 +112,7 @@ class Following:
     disturbs nothing, and can go on ``after`` the id of the last event that he had.
     """
 
-    graph: "Machine"
+    graph: CompiledStateGraph[Any, Any, Any, Any]
     database: Database
     log: EventLog
     thread_id: str

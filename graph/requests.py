@@ -10,7 +10,7 @@ from functools import cache, partial
 from math import isfinite
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 from uuid import uuid4
 
 from langchain_core.messages import (
@@ -22,7 +22,8 @@ from langchain_core.messages import (
 )
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
-from langgraph.types import Command, StateSnapshot, StateUpdate
+from langgraph.types import Command, Durability, StateSnapshot, StateUpdate, StreamMode
+from pydantic import ValidationError
 
 from daruma.state.channels import Input, misfit_of
 from daruma.state.conversation import continuity_of, to_snapshot
@@ -123,9 +124,10 @@ def _messages(given: Any, known: Sequence[AnyMessage], *, within: bool) -> list[
     try:
         messages = convert_to_messages(given if isinstance(given, list) else [given])
     except (ValueError, NotImplementedError, TypeError) as error:
-        raise RequestRefused(
-            f"the messages can not be read: {str(error).splitlines()[0]}"
-        ) from None
+        why = str(error).splitlines()[0]
+        if isinstance(error, ValidationError):
+            why = "{loc[0]}: {msg}".format(**error.errors()[0])
+        raise RequestRefused(f"the messages can not be read: {why}") from None
     if within:  # what others said since stands behind what the user asked for
         if not any(isinstance(each, HumanMessage) for each in messages):
             raise RequestRefused("one of the messages of a request has to be the user's")
@@ -214,6 +216,8 @@ def _admitted(given: Any, snapshot: StateSnapshot | None, *, within: bool) -> An
     if given is None or isinstance(given, Command):
         if snapshot is not None and snapshot.created_at is None:
             raise NoSuchThread(f"there is no thread {thread_id_of(snapshot)!r} to go on with")
+        if given is None and snapshot is None and not within:
+            raise RequestRefused(f"there is nothing to go on with: {NO_THREADS}")
         return given if given is None else _answered(given, snapshot)
     if snapshot is not None:
         _check_idle(snapshot)
@@ -354,6 +358,8 @@ def edited(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUp
 
 def _edited(update: StateUpdate) -> StateUpdate:
     values = update.values
+    if isinstance(values, str | bytes | int | float):
+        raise RequestRefused(f"the state is changed by a dict, not {type(values).__name__}")
     if not isinstance(values, Mapping):
         return update  # nothing, or a form of LangGraph's own
     if "messages" in values:
@@ -367,6 +373,44 @@ def _several(given: Any) -> Any:
     """Return messages as a list; the reducer takes each part of what it is given for one."""
     pair = isinstance(given, tuple) and all(isinstance(part, str) for part in given)
     return [given] if pair or isinstance(given, str | Mapping | BaseMessage) else given
+
+
+# --- The forms in which LangGraph takes a config and options; others are a riddle there. Pure.
+
+NO_THREADS: Final = "this graph keeps no threads: build it with persistence="
+
+_NAMES_A_THREAD: Final = '{"configurable": {"thread_id": "..."}} names a thread'
+_FORMS: Final[dict[str, tuple[Any, str]]] = {
+    "configurable": (Mapping, "a dict"),
+    "metadata": (Mapping, "a dict"),
+    "tags": (list | tuple, "a list"),
+    "recursion_limit": (int, "a whole number from 1 on"),
+    "max_concurrency": (int, "a whole number from 1 on"),
+}
+_CHOICES: Final = {"stream_mode": get_args(StreamMode), "durability": get_args(Durability)}
+
+
+def refuse_misfit(config: object) -> None:
+    """Refuse a config that is none. Raises :class:`RequestRefused`."""
+    if config is None:
+        return
+    if not isinstance(config, dict):
+        raise RequestRefused(f"a config is a dict, not {type(config).__name__}: {_NAMES_A_THREAD}")
+    for key in config.keys() & _FORMS:
+        given, (form, name) = config[key], _FORMS[key]
+        if given is not None and not (isinstance(given, form) and (form is not int or given > 0)):
+            raise RequestRefused(f"{key!r} of a config is {name}, not {given!r:.100}")
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    """Refuse choices that LangGraph does not know, and ignores. Raises :class:`RequestRefused`."""
+    for name in options.keys() & _CHOICES:
+        given, known = options[name], _CHOICES[name]
+        for each in given if isinstance(given, list | tuple | set) else [given]:
+            if each is not None and each not in known:
+                close = get_close_matches(str(each), known, n=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+                raise RequestRefused(f"unknown {name} {each!r}; {hint}")
 
 
 # --- What of a run's config is kept with every checkpoint in clear, and so must be storable. Pure.

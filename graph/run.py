@@ -1,8 +1,7 @@
 """The machine: LangGraph's compiled graph, held by one run, set back, looked at, durable."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass
 from typing import Any, Self, cast
 
 from langchain_core.callbacks import Callbacks
@@ -25,7 +24,7 @@ from daruma.graph.fast_path import (
     quickly,
     reading_strictly,
 )
-from daruma.graph.follow import Following, stop_of
+from daruma.graph.follow import Following, Look
 from daruma.graph.history import (
     UndoRefused,
     brought_back,
@@ -38,26 +37,29 @@ from daruma.graph.history import (
 )
 from daruma.graph.learning import Evolution, HandingOver
 from daruma.graph.requests import (
+    NO_THREADS,
     NoSuchThread,
     RequestRefused,
     aadmit,
     admit,
     edited,
     open_questions,
+    refuse_misfit,
     refuse_secrets,
     refuse_unkept_id,
     refuse_unkept_metadata,
+    refuse_unknown,
 )
 from daruma.graph.scope import CommonGround, FirstLook, MemberMachine, Members, RunTurns, no_members
-from daruma.graph.standing import Standing, standing_of, standings
+from daruma.graph.standing import standing_of, standings
 from daruma.graph.storage.ledgers import athread_held, files_id, thread_held, workspace_of
+from daruma.graph.storage.pool import saver_explained
 from daruma.graph.storage.saver import PostgresSaver
 from daruma.graph.sync import background_loop, interruptible, refuse_own, run
 from daruma.graph.timeline.machine_svg import Picture
 from daruma.graph.timeline.moments import Moment
-from daruma.graph.timeline.page import show_in_notebooks
 from daruma.graph.timeline.record import Record, member_record, members_in, record_of
-from daruma.graph.timeline.timeline import Timeline, timeline_of
+from daruma.graph.timeline.timeline import Timeline, show_in_notebooks, timeline_of
 from daruma.graph.timeline.walk import Superstep, edges_walked, nodes_walked, supersteps_of
 from daruma.graph.tracing.switch import run_traced
 from daruma.state.channels import Input, Output, State
@@ -90,12 +92,36 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
         return machine
 
     @override
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        config = self._to_read(config)
+        with saver_explained():
+            return super().get_state(config, subgraphs=subgraphs)
+
+    @override
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        config = self._to_read(config)
+        with saver_explained():
+            return await super().aget_state(config, subgraphs=subgraphs)
+
+    @override
+    def get_state_history(self, config: RunnableConfig, **options: Any) -> Iterator[StateSnapshot]:
+        return super().get_state_history(self._to_read(config), **options)
+
+    @override
+    def aget_state_history(
+        self, config: RunnableConfig, **options: Any
+    ) -> AsyncIterator[StateSnapshot]:
+        return super().aget_state_history(self._to_read(config), **options)
+
+    @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
+        config = self._to_read(config)
         with self._held(config) as own:
             return CompiledStateGraph.bulk_update_state(own, config, edited(supersteps))
 
     @override
     async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
+        config = self._to_read(config)
         async with self._aheld(config) as own:
             updates = edited(supersteps)
             return await CompiledStateGraph.abulk_update_state(own, config, updates)
@@ -131,6 +157,22 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
                 "keeps threads"
             )
 
+    def _to_read(self, config: RunnableConfig | None) -> RunnableConfig:
+        """Return a config of state that is kept, by this graph or by one around it."""
+        thread = self._thread(config)
+        if CONFIG_KEY_CHECKPOINTER not in thread.get("configurable", {}):
+            if not isinstance(self.checkpointer, BaseCheckpointSaver):
+                raise RequestRefused(NO_THREADS)
+            if not self._remembers(config):
+                self._refuse_no_thread(config)
+        return config if config and "configurable" in config else thread
+
+    def _refuse_own_loops(self) -> None:
+        """A synchronous run would wait for a loop that waits for it. Raises :class:`OwnLoop`."""
+        stored_on = (getattr(each, "loop", None) for each in (self.checkpointer, self.store))
+        for loop in filter(None, (background_loop(), *stored_on)):
+            refuse_own(loop)
+
     def _remembers(self, config: RunnableConfig | None) -> bool:
         """Whether the thread is this graph's to keep: within another graph it is that one's."""
         thread = self._thread(config)
@@ -138,14 +180,12 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
         return kept and "thread_id" in thread.get("configurable", {})
 
     def _thread_id(self, config: RunnableConfig | None) -> str:
+        if not self._remembers(config):
+            self._refuse_no_thread(config)
         return str(self._thread(config)["configurable"]["thread_id"])
 
     def _thread(self, config: RunnableConfig | None) -> RunnableConfig:
-        if not (config is None or isinstance(config, dict)):
-            raise RequestRefused(
-                f"a config is a dict, not {type(config).__name__}: "
-                '{"configurable": {"thread_id": "..."}} names a thread'
-            )
+        refuse_misfit(config)
         merged = merge_configs(self.config, config)
         refuse_secrets(merged.get("configurable", {}))
         refuse_unkept_id(merged.get("configurable", {}))
@@ -368,55 +408,6 @@ class NotFollowed(DarumaError):
     """Raised for a graph whose threads no other process can get at."""
 
 
-@dataclass(frozen=True)
-class Look:
-    """Where a thread stands: ``status`` is queued, running, waiting, a result's, or unfinished.
-
-    ``questions`` have an ``id``, which the reply goes by, and a ``value``; ``events`` are those of
-    its newest run, each with its ``type``, as far as they are kept; ``timeline`` is what happened
-    on the thread, from its record. ``error`` is why a worker could not run it.
-    """
-
-    thread: str
-    status: str
-    goal: str
-    questions: tuple[dict[str, Any], ...]
-    result: dict[str, Any] | None
-    error: str
-    events: tuple[dict[str, Any], ...]
-    timeline: tuple[Moment, ...]
-
-    @classmethod
-    def of(
-        cls,
-        thread: str,
-        snapshot: StateSnapshot,
-        standing: Standing | None,
-        answered: Collection[str],
-        events: Iterable[dict[str, Any]],
-        timeline: tuple[Moment, ...],
-    ) -> Self:
-        """Put it together."""
-        stop = stop_of(snapshot, answered=answered, error=standing.error if standing else "")
-        busy, task = standing is not None and standing.is_busy, snapshot.values.get("task")
-        done = stop.result["status"] if stop.result else "unfinished"
-        status = standing.what if standing and busy else stop.outcome
-        return cls(
-            thread=thread,
-            status=done if status == "done" else status,
-            goal=task.goal if task else (standing.request if standing else ""),
-            questions=() if busy else stop.questions,
-            result=None if busy else stop.result,
-            error=stop.error,
-            events=tuple(events),
-            timeline=timeline,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-able values."""
-        return asdict(self)
-
-
 class FollowedMachine(SeenMachine):
     """A graph whose threads can be looked at and followed by who does not run them."""
 
@@ -458,10 +449,12 @@ class FollowedMachine(SeenMachine):
 
     def look(self, config: RunnableConfig) -> Look:
         """Do the same on a thread that may wait."""
+        self._refuse_own_loops()
         return run(self.alook(config))
 
     def follow(self, config: RunnableConfig, *, after: int | None = None) -> Following:
         """Do the same on a thread that may wait."""
+        self._refuse_own_loops()
         return run(self.afollow(config, after=after))
 
     def _shared(self) -> PostgresSaver:
@@ -518,6 +511,8 @@ class Machine(FollowedMachine):
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        self._refuse_own_loops()
+        refuse_misfit(config)
         with alone() as nobody_else:
             if nobody_else and crosses(self.checkpointer, merge_configs(self.config, config)):
                 return run(self.ainvoke(input, config, **options))
@@ -536,7 +531,7 @@ class Machine(FollowedMachine):
         config: RunnableConfig | None = None,
         **options: Any,
     ) -> Iterator[Any]:
-        refuse_own(background_loop())
+        self._refuse_own_loops()
         options = self._checked(options, config)
         with self._held(config) as holder:
             own, config = holder._past_damage(config)
@@ -664,6 +659,8 @@ class Machine(FollowedMachine):
 
     def _checked(self, options: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
         """Return the options with our defaults, once the settings among them were checked."""
+        refuse_misfit(config)
+        refuse_unknown(options)
         if options.get("context"):
             self.check(Settings.model_validate(options["context"]))
         defaults: dict[str, Any] = {"context": self.settings}

@@ -33,6 +33,10 @@ class LeftBehind(DarumaError):
     """Raised for what works on a loop that turns no more, or in the parent of a forked process."""
 
 
+class OwnLoop(DarumaError, RuntimeError):
+    """Raised for a synchronous call on the event loop that it would have to wait for."""
+
+
 class Journey(Generic[T]):
     """A coroutine for ``loop``. ``end`` receives whatever becomes of it, also once cancelled.
 
@@ -260,12 +264,12 @@ def run(
     coroutine and waits for its clean-up; a second interrupt gives up on that too. So does an
     interrupt of the run ``within`` which it is waited for, whichever thread that comes to.
 
-    Raises ``RuntimeError`` when called on the thread of that loop, where waiting would never end.
+    Raises :class:`OwnLoop` when called on the thread of that loop, where waiting would never end.
     """
     loop = loop or background_loop()
     try:
         refuse_own(loop)
-    except RuntimeError:
+    except OwnLoop:
         coroutine.close()
         raise
     journey = Journey(coroutine, loop)
@@ -280,11 +284,9 @@ def run(
 
 
 def refuse_own(loop: asyncio.AbstractEventLoop) -> None:
-    """Raise ``RuntimeError`` on the thread of a loop that is about to be waited for."""
+    """Raise :class:`OwnLoop` on the thread of a loop that is about to be waited for."""
     if asyncio._get_running_loop() is loop:
-        raise RuntimeError(
-            "a synchronous call on its own event loop can not end: use the async one"
-        )
+        raise OwnLoop("a synchronous call on its own event loop can not end: use the async one")
 
 
 async def on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:

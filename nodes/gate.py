@@ -20,8 +20,7 @@ from daruma.tools.calls.approvals import (
 )
 from daruma.tools.calls.resolve import failed
 from daruma.tools.calls.results import tool_result
-from daruma.tools.calls.visible import offer_of
-from daruma.tools.context import Context
+from daruma.tools.context import Context, offer_of
 from daruma.tools.verification import changed_tests_note
 
 
@@ -36,7 +35,11 @@ async def gate(state: State, context: Context) -> Update:
     workspace = state.task.workspace if state.task else None
     waiting, over = with_status(state.calls, "awaiting"), given_up(state.calls)
     opened = await open_approvals(
-        (call for call in waiting if call.id not in over), workspace, context
+        (call for call in waiting if call.id not in over),
+        workspace,
+        context.tools,
+        context.open_sandbox,
+        context.outputs,
     )
     hopeless = {**over, **opened.hopeless}
     after = [failed(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
@@ -48,7 +51,9 @@ async def gate(state: State, context: Context) -> Update:
         if each.holds(decision):
             decided = after_decision(each, decision, offer)
         else:
-            changes = await changes_since(decision.digest, each.grounds, opened.tree, context)
+            changes = await changes_since(
+                decision.digest, each.grounds, opened.tree, context.outputs
+            )
             decided = voided(each.call, changes)
         told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))

@@ -111,7 +111,9 @@ async def _helped(task: Task, context: Context) -> _Helped:
     )
     try:
         written = await _kept(task, context)
-        recalled = await recall(task, task.goal, context)
+        recalled = await recall(
+            task, task.goal, context.store, context.settings.memory, context.emit
+        )
         return _Helped(written, recalled, told(await lessons, context) if lessons else None)
     finally:
         if lessons:

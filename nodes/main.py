@@ -23,8 +23,8 @@ from daruma.tools.calls.answers import call_audit, changes_of, limited, unusable
 from daruma.tools.calls.parse import as_calls, with_own_ids
 from daruma.tools.calls.resolve import tool_tasks
 from daruma.tools.calls.results import leave_out, tool_result
-from daruma.tools.calls.visible import Offer, offer_of
-from daruma.tools.context import Answer, Context, out_of_steps, unpaid
+from daruma.tools.calls.visible import Offer
+from daruma.tools.context import Answer, Context, offer_of, out_of_steps, unpaid
 from daruma.tools.continuity.clarification import (
     after_calls,
     asked,

@@ -100,7 +100,7 @@ async def _recalled(begun: State, phase: Phase, context: Context) -> Recalled | 
     def emit(event: Event) -> None:
         context.emit(replace(event, member=phase.id))
 
-    return await recall(begun.task, about, replace(context, emit=emit))
+    return await recall(begun.task, about, context.store, context.settings.memory, emit)
 
 
 def _start(task: Task, phase_id: str, place: Drawn) -> Savepoint:

@@ -16,8 +16,7 @@ from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls.answers import call_audit
-from daruma.tools.calls.visible import offer_of
-from daruma.tools.context import Context, Sampling, unpaid
+from daruma.tools.context import Context, Sampling, offer_of, unpaid
 from daruma.tools.recovery.action import (
     Case,
     allowed,

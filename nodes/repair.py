@@ -10,10 +10,9 @@ from daruma.state.failure import ModelFailed
 from daruma.state.spending import overrun
 from daruma.state.usage import Failover
 from daruma.tools.calls.answers import audit_of
-from daruma.tools.calls.repair.by_model import Round, next_round
+from daruma.tools.calls.model_repair import Round, next_round
 from daruma.tools.calls.results import tool_result
-from daruma.tools.calls.visible import offer_of
-from daruma.tools.context import EXACT, Answer, Context
+from daruma.tools.context import EXACT, Answer, Context, offer_of
 from daruma.tools.continuity.clarification import asking
 
 

@@ -32,7 +32,8 @@ async def rollback(state: State, context: Context) -> Update:
     undone, validated = RolledBack(), None
     commands = [each for each in (phase.validation_command, phase.rollback_command) if each]
     try:
-        if refused := await refusal_of_commands("rollback", commands, state, context):
+        at = await context.surroundings(None)
+        if refused := await refusal_of_commands("rollback", commands, state, at):
             raise RollbackFailed(refused)
         validated = await validate(phase, state, context)
         valid = validated is not None and validated.passed

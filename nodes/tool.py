@@ -15,14 +15,13 @@ from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.steps import Step
 from daruma.tools.calls.approvals import check_permission, once_asked, voided
-from daruma.tools.calls.journal import Outcome, kept
-from daruma.tools.calls.once import UNKNOWN, effect_of, once, without_tool
+from daruma.tools.calls.journal import Effect, Outcome, kept
+from daruma.tools.calls.once import UNKNOWN, Work, effect_of, once, without_tool
 from daruma.tools.calls.path_advice import advised
 from daruma.tools.calls.results import Illustrated, shown, tool_result
 from daruma.tools.calls.running import run_within
 from daruma.tools.calls.tool import Tool
-from daruma.tools.calls.visible import offer_of
-from daruma.tools.context import Context
+from daruma.tools.context import Context, offer_of
 from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
 from daruma.tools.snapshots.outcome import SnapshotUnavailable
 from daruma.tools.text.secrets import masked
@@ -44,17 +43,17 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     call, at = dispatch.call, context.now()
     known = offer_of(dispatch.task, context).find(call.name)
     if known is None:
-        return _answered(call, await without_tool(call, context))
+        return _answered(call, await without_tool(call, context.journal))
 
     async def work(key: str) -> Outcome:
         return await _told(dispatch, known, key, context)
 
     workspace = dispatch.task.workspace
-    effect = await effect_of(call, known, workspace, context)
+    effect = await effect_of(call, known, workspace, context.settings, context.open_sandbox)
     alone = context.turns.one_by_one(workspace) if call.approved and effect else nullcontext()
     try:
         async with alone:
-            outcome = await once(call, effect, context, work, partial(_asked, context))
+            outcome = await (_once(call, effect, work, context) if effect else work(""))
     except NotStarted:
         raise CancelledError from None  # who gave the run a time limit knows it by its very type
     except GroundsChanged as changed:
@@ -71,6 +70,13 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         signature=call.name,
     )
     return {**_answered(call, outcome, known), "steps": [step]}
+
+
+async def _once(call: ToolTask, effect: Effect, work: Work, context: Context) -> Outcome:
+    snapshots = context.snapshots(effect.workspace or None)
+    async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
+        asking = partial(_asked, context)
+        return await once(call, effect, turn, context.journal, work, asking, context.emit)
 
 
 def _asked(context: Context, question: Question) -> str:
@@ -142,7 +148,7 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
         async with kept(known, exact.args, context.snapshots(workspace), key) as looks:
             with context.servers.in_use() if context.servers else nullcontext():
-                await check_permission(call, known, workspace, context)
+                await check_permission(call, known, workspace, at, context.tools)
                 limit = context.settings.tools.timeout
                 text = await run_within(limit, known, args, at)
         unchanged = looks is not None and looks.after is not None and not looks.after.changes

@@ -232,8 +232,10 @@ LONGEST_ID: Final = 500
 
 def unkept_id(given: object) -> str | None:
     """Say in one line why a thread's id can not be kept as it is; None if it can."""
-    if given is None:
-        return "a thread needs an id: None is none"
+    if given is None or (isinstance(given, str) and not given.strip()):
+        return f"a thread needs an id: {given!r} is none"
+    if isinstance(given, bool | Collection) and not isinstance(given, str):
+        return f"a thread's id is a text, not {type(given).__name__}"
     id_ = str(given)
     if len(id_) > LONGEST_ID:
         return f"the thread id {id_[:40]!r}... has {len(id_)} characters: take {LONGEST_ID} at most"

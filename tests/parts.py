@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
+from daruma.graph.build import SHIPPED_TOOLS
 from daruma.state.calls import ToolTask, ToolTaskStatus
 from daruma.state.channels import State, Update
 from daruma.state.conversation import Clarification
@@ -165,6 +166,15 @@ class Says:
         return Answer(message=message, usage=Usage(role=role, model="stub", input_tokens=1))
 
 
+WORKSPACE_TOOLS = tuple(each for each in SHIPPED_TOOLS if each.toolset == "workspace")
+TOOLSET_TOOLS = tuple(each for each in SHIPPED_TOOLS if each.toolset != "workspace")
+
+
+def a_registry(tools: Iterable[BaseTool | Callable[..., Any]] = ()) -> Registry:
+    """The tools that ship, and these."""
+    return Registry(SHIPPED_TOOLS, tools)
+
+
 def a_context(
     *answers: AIMessage | str | Exception,
     ask: Says | None = None,
@@ -181,7 +191,7 @@ def a_context(
     return Context(
         settings=used,
         ask=ask or Says(*answers),
-        tools=Registry(tools),
+        tools=a_registry(tools),
         open_sandbox=partial(open_sandbox, used.sandbox) if required else unconfined,
         thread_id="t",
         emit=(events if events is not None else []).append,

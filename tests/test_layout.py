@@ -3,7 +3,10 @@
 import ast
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from subprocess import run
 
@@ -55,6 +58,110 @@ def test_imports_go_one_way(room: str) -> None:
     ]
 
     assert wrong == []
+
+
+FLOORS = {
+    "tools": (
+        ("dates", "errors", "files", "text", "threads"),
+        ("commands", "sandbox", "snapshots"),
+        ("calls",),
+        ("assistant", "commands_tool", "editor_tool", "knowledge", "memory", "skills"),
+        (
+            *("context", "provider_messages", "tokens", "window"),
+            *("beginning", "checks", "exit_codes", "reports", "rollback", "verification"),
+            *("belongings", "continuity", "evolution", "recovery", "team"),
+        ),
+    ),
+    "graph": (("run",), ("build",), ("studio", "workers"), ("command_line",)),
+}
+"""Lowest first: what lies on a floor builds on its own and on those below. All else is below."""
+
+
+def modules() -> dict[str, Path]:
+    """Return our modules and packages by their full names."""
+    return {
+        ".".join(("daruma", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        ): path
+        for room in ORDER
+        for path in (ROOT / room).rglob("*.py")
+        if "scenarios" not in path.parts
+    }
+
+
+@cache
+def imported_modules() -> dict[str, set[str]]:
+    """Return what each module imports of ours, wherever in it that stands and whatever for."""
+    known = modules()
+    found = dict[str, set[str]]()
+    for module, path in known.items():
+        names = {n if n in known else n.rpartition(".")[0] for n in imports(path)}
+        found[module] = (names & known.keys()) - {module}
+    return found
+
+
+def circle_in(graph: Mapping[str, set[str]]) -> Sequence[str]:
+    """Return one circle of a graph; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """An import in a function, or one for types alone, is one too."""
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert circle_in(imported_modules()) == []
+
+
+def wholes(folder: str) -> dict[str, set[str]]:
+    """Return what lies in a folder and what that builds on there; a package counts as a whole."""
+    within, found = f"daruma.{folder}.", defaultdict[str, set[str]](set)
+    for module, needs in imported_modules().items():
+        if module.startswith(within):
+            own = module.removeprefix(within).split(".")[0]
+            beside = {n.removeprefix(within).split(".")[0] for n in needs if n.startswith(within)}
+            found[own] |= beside - {own}
+    return found
+
+
+PACKAGES = sorted(
+    ".".join(path.relative_to(ROOT).parent.parts)
+    for room in ORDER
+    for path in (ROOT / room).rglob("__init__.py")
+    if "scenarios" not in path.parts
+)
+
+
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_no_packages_import_each_other_in_a_circle(folder: str) -> None:
+    """Who imports one module of a package loads them all: as wholes they make no circle either."""
+    assert circle_in(wholes(folder)) == []
+
+
+@pytest.mark.parametrize("folder", FLOORS)
+def test_a_floor_builds_on_those_below(folder: str) -> None:
+    """So the registry is given its tools, and nothing below its floor knows the context."""
+    floor = {name: n for n, names in enumerate(FLOORS[folder], 1) for name in names}
+    built = wholes(folder)
+
+    wrong = [
+        f"{one} imports {other}"
+        for one, others in built.items()
+        for other in others
+        if floor.get(other, 0) > floor.get(one, 0)
+    ]
+
+    assert wrong == []
+    assert floor.keys() <= built.keys()
+
+
+def test_what_lies_in_tools_has_its_floor() -> None:
+    """A new package belongs somewhere, here and in the README."""
+    placed = {name for floor in FLOORS["tools"] for name in floor}
+
+    assert wholes("tools").keys() == placed
 
 
 def test_nodes_do_not_import_each_other() -> None:
@@ -133,7 +240,7 @@ def test_a_wheel_installs_nothing_but_daruma(wheel: Path) -> None:
 
     assert {name.split("/")[0].split("-")[0] for name in names} == {"daruma", "daruma_agent"}
     assert {"daruma/py.typed", "daruma/nodes/main.py", "daruma/state/channels.py"} <= set(names)
-    assert "daruma/graph/command_line/scenarios/fix/script.yaml" in names
+    assert "daruma/graph/scenarios/fix/script.yaml" in names
     teams = {name.rpartition("/")[2] for name in names if "/tools/team/templates/" in name}
     assert teams == {"coding.yaml", "research.yaml"}
     files = {"events.schema.json", "settings.schema.json", "settings.md"}

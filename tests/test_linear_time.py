@@ -18,7 +18,7 @@ from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.text import folded, revealed, warnings, without_ids, without_names
 from daruma.tools.calls.answer_text import written_calls
-from daruma.tools.calls.repair.json_reader import Unreadable, read_value
+from daruma.tools.calls.json_reader import Unreadable, read_value
 from daruma.tools.calls.repair.json_text import checked_prose
 from daruma.tools.commands.output import last_lines
 from daruma.tools.continuity.continuation import stripped
@@ -27,7 +27,7 @@ from daruma.tools.skills import SkillRefused, described
 from daruma.tools.snapshots.ignore_patterns import Patterns, lines_of
 from daruma.tools.team.templates import TemplateRefused, read_template
 from daruma.tools.text.search import terms
-from daruma.tools.window.tokens import estimate
+from daruma.tools.tokens import estimate
 
 DEEP = "/".join(["aaaa"] * 800)
 NAME = "a" * 255

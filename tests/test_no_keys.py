@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.daruma_command import Daruma
 from tests.mcp_servers import McpServerOfOurs
 from tests.openai_server import Fault, openai_server
-from tests.parts import memory, settings
+from tests.parts import a_registry, memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
 from tests.spans_seen import spans_seen
 
@@ -29,7 +29,6 @@ from daruma.graph.storage.ledgers import strict
 from daruma.graph.storage.postgres import open_postgres
 from daruma.graph.storage.sealing import inflated
 from daruma.state.errors import DamagedState
-from daruma.tools.calls.registry import Registry
 
 R = "a1B2c3D4e5F6" * 3
 
@@ -350,7 +349,7 @@ def test_what_a_node_raises_leaves_no_key(
     """The error handler keeps a failure of it, and LangGraph what was raised."""
     given = settings(fallback_chain={"recovery": {"wait_seconds": 0}})
     model = RecordingModel(script=[calls(call("leak", text=SAID)), say("Done.")])
-    contexts = Faulty(RAISED[raised], raised(), model, Registry([leak]), given)
+    contexts = Faulty(RAISED[raised], raised(), model, a_registry([leak]), given)
     with open_postgres(postgres_url) as postgres:
         compiled = builder(contexts).compile(checkpointer=strict(postgres.checkpointer))
         run = Run([], graph=Machine.of(compiled, given, contexts.check))

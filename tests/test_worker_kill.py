@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from tests.worker_kill import killed
 
-THREADS = 50
 
-
-@pytest.mark.parametrize("dies_at", [20])
+@pytest.mark.parametrize(
+    ("threads", "dies_at"), [(12, 6), pytest.param(50, 20, marks=pytest.mark.long)]
+)
 def test_a_dead_worker_s_threads_are_completed_by_another(
-    postgres_url: str, tmp_path: Path, dies_at: int
+    postgres_url: str, tmp_path: Path, threads: int, dies_at: int
 ) -> None:
-    """Fifty threads, two processes, ``kill -9`` between a tool and the next request."""
-    came = killed(postgres_url, tmp_path / "effects", THREADS, dies_at)
+    """Two processes, ``kill -9`` between a tool and the next request."""
+    came = killed(postgres_url, tmp_path / "effects", threads, dies_at)
 
     assert "now" in came.told
-    assert came.statuses == {"completed": THREADS}
-    assert came.effects == Counter(f"thread-{number:03}" for number in range(THREADS))
+    assert came.statuses == {"completed": threads}
+    assert came.effects == Counter(f"thread-{number:03}" for number in range(threads))
     assert came.left == 0

@@ -250,7 +250,7 @@ def _changing(made: Tool) -> Tool:
     return replace(made, idempotent=True)
 
 
-KEEPING: Final[tuple[Tool, ...]] = (
+_KEEPING: Final[tuple[Tool, ...]] = (
     shipped_tool("list_assistant_items", ListArgs, "none", _list, toolset="assistant"),
     _changing(
         shipped_tool(
@@ -309,9 +309,10 @@ def _shipped(
     return shipped_tool(name, args_type, "external", run, toolset="assistant")
 
 
-MAKING: Final[tuple[Tool, ...]] = (
+ASSISTANT_TOOLS: Final[tuple[Tool, ...]] = (
     _making("todo", _shipped("create_todo", TodoArgs, _todo)),
     _making("schedule_task", _shipped("create_schedule_task", ScheduleTaskArgs, _schedule_task)),
     _making("goal", _shipped("create_goal", GoalArgs, _goal)),
     _making("reminder", _shipped("create_reminder", ReminderArgs, _reminder)),
+    *_KEEPING,
 )

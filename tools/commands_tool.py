@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import daruma
 from daruma.state.events import Event, unheard
+from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
 from daruma.tools.commands.command import CommandResult, command_run, killed_for, run_in_group
 from daruma.tools.commands.output import live_output
 from daruma.tools.errors import SandboxViolation, SearchRefused
@@ -171,3 +172,21 @@ def _render_answer(answer: Answer) -> str:
     if answer.skipped:
         lines.append(f"[{answer.skipped} binary, oversized or unreadable files left out]")
     return "\n".join(lines)
+
+
+# --- Both as they are given to the registry.
+
+
+async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
+    workspace, sandbox = at.needs_workspace(), await at.sandbox()
+    return await run_command(args, workspace, at.timeout, sandbox, at.emit, at.call_id)
+
+
+async def _search(args: SearchArgs, at: Surroundings) -> str:
+    return await search(args, at.needs_workspace())
+
+
+COMMAND_TOOLS: Final[tuple[Tool, ...]] = (
+    shipped_tool("search", SearchArgs, "none", _search),
+    shipped_tool("run_command", RunCommandArgs, "workspace", _run_command),
+)

@@ -1,13 +1,13 @@
-"""What a node works with beside the state, and whether its budget is spent (BU-04)."""
+"""What a node works with beside the state, what it offers, and if its budget is spent (BU-04)."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.store.base import BaseStore
 
 from daruma.state import budget
@@ -22,16 +22,17 @@ from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls.journal import Journal, NoJournal, Turns
 from daruma.tools.calls.mcp_servers import Servers
 from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.results import Outputs, ProcessOutputs
+from daruma.tools.calls.results import Outputs, ProcessOutputs, definitions
 from daruma.tools.calls.running import ExactCalls
 from daruma.tools.calls.tool import Surroundings, Tool
+from daruma.tools.calls.visible import Offer, local_time, usable
 from daruma.tools.files.edits import EditHistory
 from daruma.tools.files.workspace import Workspace, edit_folder
 from daruma.tools.sandbox.sandbox import Sandbox
 from daruma.tools.snapshots.snapshots import Snapshots
 from daruma.tools.snapshots.store import Store, store_of
 from daruma.tools.threads import to_thread
-from daruma.tools.window.tokens import ESTIMATE, Tokens
+from daruma.tools.tokens import ESTIMATE, Tokens
 
 # --- What a node works with beside the state: the live things of one run.
 
@@ -175,6 +176,37 @@ class Context:
             memory_owner=task.memory_owner if task else Surroundings.memory_owner,
             now=self.now,
         )
+
+
+# --- What a task's model is offered, by the settings and the tools of its run.
+
+
+def offer_of(
+    task: Task | None,
+    context: Context,
+    without: Collection[str] = frozenset(),
+    *,
+    reading: bool = True,
+    messages: Sequence[AnyMessage] = (),
+) -> Offer:
+    """Return what a task is offered, ``without`` some of it: nothing in direct chat.
+
+    ``reading`` says that a result was left out in part: with the tools that bring results comes the
+    one that reads on in them, whatever the profile. ``messages`` are the thread's, where calls are
+    decided on.
+    """
+    settings = context.settings.tools
+    if task is None or task.mode == "direct_chat":
+        return Offer(settings=settings)
+    can_use = usable(
+        context.settings, workspace=task.workspace is not None, store=context.store is not None
+    )
+    shown = context.tools.shown(settings, can_use, frozenset(without), reading=reading)
+    now = local_time(context.now(), settings.time_zone) if shown.dated else None
+    unconfined = context.settings.sandbox.require == "none"
+    served = any(tool.origin == "mcp" for tool in shown.tools)
+    ran_as = definitions(messages) if served else {}
+    return Offer(shown.tools, shown.hidden, settings, now, unconfined=unconfined, ran_as=ran_as)
 
 
 # --- Looking at the budget before anything is spent of it (BU-04).

@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import EditRefused, FileChanged
 from daruma.tools.files.beneath import CACHES, Entry, FilesBeneath, entries
 from daruma.tools.files.edits import (
@@ -226,3 +227,12 @@ COMMANDS: Final[dict[Command, Callable[[EditorArgs, FilesBeneath, EditHistory], 
     "insert_at_line": _insert,
     "undo": _undo,
 }
+
+
+async def _run_editor(args: EditorArgs, at: Surroundings) -> str:
+    return await str_replace_editor(args, at.needs_workspace(), at.needs_history())
+
+
+EDITOR_TOOLS: Final[tuple[Tool, ...]] = (
+    shipped_tool("str_replace_editor", EditorArgs, "workspace", _run_editor),
+)

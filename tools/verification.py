@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Final
 
 from langchain_core.messages import ToolMessage
+from pydantic import BaseModel, ConfigDict
 
 from daruma.state.channels import State
 from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.outcome import named
 from daruma.state.task import Task
-from daruma.state.verification import LOST, Check, Verification
+from daruma.state.verification import LOST, Check, Verification, excerpt
 from daruma.tools.beginning import NO_SNAPSHOT, Beginning, beginning_of
 from daruma.tools.calls.approvals import refusal_of_commands
 from daruma.tools.calls.policy.shell import place_outside
+from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
 from daruma.tools.checks import (
     PYTEST,
     RUFF,
@@ -533,10 +535,11 @@ async def checked(state: State, context: Context) -> Verification:
     if workspace is None or why:
         context.emit(VerificationStarted(commands=()))
         return Verification(note=why)
-    opened = (await context.surroundings(workspace)).needs_workspace()
+    at = await context.surroundings(workspace)
+    opened = at.needs_workspace()
     own = declared(state, context)
     commands = tuple(dict.fromkeys((*await recognised_commands(opened.root), *own)))
-    if refused := await refusal_of_commands("verification", commands, state, context):
+    if refused := await refusal_of_commands("verification", commands, state, at):
         context.emit(VerificationStarted(commands=()))
         return Verification(note=refused)
     context.emit(VerificationStarted(commands=commands))
@@ -639,3 +642,32 @@ def _words(state: State, commands: tuple[str, ...]) -> str:
     phases = state.plan.phases if state.plan else ()
     plan = (text for phase in phases for text in (phase.title, phase.instructions))
     return "\n".join((state.task.goal if state.task else "", *plan, *commands))
+
+
+# --- The tool that runs the checks for the model to look at.
+
+
+class RunTestsArgs(BaseModel):
+    """Run the workspace's own checks (its tests and linters) and show what fails.
+
+    This is for looking; the final verification runs in any case and is not replaced by it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:
+    root = at.needs_workspace().root
+    commands = await recognised_commands(root)
+    live = partial(live_output, at.emit, "tool", call_id=at.call_id)
+    sandbox = await at.sandbox() if commands else None
+    checks = await run_checks(commands, root, at.timeout, sandbox, live) if sandbox else []
+    for check in checks:
+        at.emit(command_run("tool", check))
+    verification = Verification(checks=tuple(checks))
+    return f"{verification.summary}\n\n{excerpt(verification)}".strip()
+
+
+CHECK_TOOLS: Final[tuple[Tool, ...]] = (
+    shipped_tool("run_tests", RunTestsArgs, "workspace", _run_tests),
+)

@@ -16,7 +16,7 @@ if Path(__file__).parent.parent.name == ".src":
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
     from daruma.graph.follow import server_sent, status_of
-    from daruma.graph.models.openai_client import ClientPerLoop
+    from daruma.graph.models.client_per_loop import ClientPerLoop
     from daruma.graph.models.scripted import ScriptedChatModel
     from daruma.graph.origins import ListedOrigins
     from daruma.graph.storage.postgres import aopen_postgres, open_postgres
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ClientPerLoop": "daruma.graph.models.openai_client",
+    "ClientPerLoop": "daruma.graph.models.client_per_loop",
     "ListedOrigins": "daruma.graph.origins",
     "ScriptedChatModel": "daruma.graph.models.scripted",
     "Settings": "daruma.state.settings",

@@ -74,7 +74,7 @@ def checked_thread_name(name: str) -> str:
 SECONDS: Final = 1.0
 """How long the database may take."""
 
-_SCENARIOS: Final = Path(__file__).parent / "scenarios"
+_SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
 _MOST: Final = 50
 _PLAIN: Final = re.compile(r"[\w@%+=,./][\w@%+=,./:-]*")
 """Names from elsewhere that mean nothing to a shell: it runs what is offered as it stands."""

@@ -234,7 +234,7 @@ def demo(
     json: AsJson = False,
 ) -> None:
     """See Daruma at work: real files, real tests, a real database; only the model is scripted."""
-    from daruma.graph.command_line.demo import prepare, scenario_named, scenarios
+    from daruma.graph.scenario import prepare, scenario_named, scenarios
 
     if names:
         for each in scenarios():

@@ -17,7 +17,7 @@ from daruma.state.errors import DarumaError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from daruma.state.settings.reference import Key
+    from daruma.state.settings.keys import Key
 
 
 # --- ``daruma settings``: every setting there is, and what is in force here.
@@ -76,10 +76,11 @@ def _in_short(key: "Key") -> str:
 
 def _found(wanted: str | None) -> "list[Key]":
     """Return the keys that are meant: one, or all of a section."""
+    from daruma.state.settings import Settings
     from daruma.state.settings.errors import SettingsError
-    from daruma.state.settings.reference import keys
+    from daruma.state.settings.keys import keys
 
-    every = keys()
+    every = keys(Settings)
     if wanted is None:
         return every
     found = [each for each in every if f"{each.path}.".startswith(f"{wanted}.")]
@@ -165,9 +166,10 @@ def trust(
 
 def agreed(path: Path, *, yes: bool = False) -> bool:
     """Show what there is at a path, and ask a person; return whether it is trusted then."""
+    from daruma.state.settings import Settings
     from daruma.state.settings.trust import propose
 
-    proposal = propose(path)
+    proposal = propose(Settings, path)
     typer.echo(f"{shown(str(proposal.path))}:", err=True)
     for change in proposal.changes:
         typer.echo(

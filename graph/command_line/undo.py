@@ -14,7 +14,7 @@ from daruma.graph.command_line.questions import left_lines, named_lines
 from daruma.graph.command_line.thread_view import ThreadView, savepoint_lines, savepoint_values
 from daruma.graph.history import Place, UndoRefused, snapshots_of
 from daruma.tools.snapshots.outcome import Change, Conflicts, Restored, RestoreRefused
-from daruma.tools.snapshots.restore import preview
+from daruma.tools.snapshots.snapshots import preview
 
 # --- What is said of putting files back: what will change, what has, and what is in the way.
 

@@ -23,8 +23,8 @@ from daruma.state.events import AnswerAudited
 from daruma.state.settings.tools import Tools
 from daruma.state.steps import Audit
 from daruma.tools.calls.answers import audit_of, limited
+from daruma.tools.calls.model_repair import Round, round_of
 from daruma.tools.calls.parse import as_calls, calls_of, with_own_ids
-from daruma.tools.calls.repair.by_model import Round, round_of
 from daruma.tools.calls.resolve import tool_tasks
 from daruma.tools.calls.results import tool_result
 from daruma.tools.calls.schema import checks_at_hand

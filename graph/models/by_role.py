@@ -49,7 +49,8 @@ def _openai_embeddings(name: str) -> Embeddings:
     import openai
     from langchain_openai import OpenAIEmbeddings
 
-    from daruma.graph.models.openai_client import CONNECT_SECONDS, ClientPerLoop
+    from daruma.graph.models.client_per_loop import ClientPerLoop
+    from daruma.graph.models.openai_client import CONNECT_SECONDS
 
     base_url = openai_url(ModelOptions())
     return OpenAIEmbeddings(

@@ -20,8 +20,8 @@ from daruma.tools.calls.langchain import Own
 from daruma.tools.calls.results import images_in
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Sampling
-from daruma.tools.window.provider_messages import Sendable, sendable
-from daruma.tools.window.tokens import ESTIMATE, REPLY
+from daruma.tools.provider_messages import Sendable, sendable
+from daruma.tools.tokens import ESTIMATE, REPLY
 
 # --- Making the call of a chat model: as LangChain does where anybody listens, else by itself.
 #

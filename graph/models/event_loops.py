@@ -41,7 +41,7 @@ def on_any_loop(model: BaseChatModel) -> BaseChatModel:
 
 def with_client_per_loop(sdk: Any, proxy: str | None) -> Any:
     """Return OpenAI's or Anthropic's own client, without retries, over an HTTP client per loop."""
-    from daruma.graph.models.openai_client import ClientPerLoop
+    from daruma.graph.models.client_per_loop import ClientPerLoop
 
     options = {"proxy": proxy} if proxy else {}
     return sdk.with_options(max_retries=0, http_client=ClientPerLoop(**options))

@@ -20,7 +20,7 @@ from daruma.state.usage import Attempt, Failover, Role, Usage, sound_usage
 from daruma.tools.calls.results import clean
 from daruma.tools.context import Answer
 from daruma.tools.text.secrets import without_keys
-from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.tokens import ESTIMATE
 
 # --- A model's answer as nodes get it: with what it cost and what it took.
 

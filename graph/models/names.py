@@ -21,7 +21,7 @@ from daruma.graph.models.scripted import AnsweringModel, ScriptedChatModel
 from daruma.state.settings.sections import LLM, ModelOptions, ModelPrice
 from daruma.state.usage import Usage
 from daruma.tools.threads import to_thread
-from daruma.tools.window.tokens import ESTIMATE, Tokens
+from daruma.tools.tokens import ESTIMATE, Tokens
 
 # --- What the names of models stand for; nothing is made of them here.
 

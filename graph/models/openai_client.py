@@ -1,100 +1,14 @@
 """OpenAI's client, made from a name and the environment; not imported early."""
 
-import asyncio
-import weakref
-from collections.abc import AsyncGenerator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import openai
 from langchain_openai import ChatOpenAI
-from typing_extensions import override
 
+from daruma.graph.models.client_per_loop import ClientPerLoop
 from daruma.graph.models.openai_answers import HearingCalls
 from daruma.graph.models.providers import arguments_of, openai_key, openai_url
 from daruma.state.settings.sections import ModelOptions, Requests
-from daruma.tools.threads import to_thread
-
-if TYPE_CHECKING:
-    import httpx2
-
-
-# --- An HTTP client that any number of event loops may use, in turn or at once.
-
-
-class ClientPerLoop(openai.DefaultAsyncHttpxClient):
-    """An HTTP client whose connections belong to the event loop that asked for them.
-
-    A connection pool dies with the loop it first served, but a compiled graph outlives many loops
-    (`asyncio.run`, a notebook, the thread behind `invoke`). So each loop gets a client of its own,
-    and an asynchronous generator that closes it: a loop finishes its generators before it ends
-    (`shutdown_asyncgens`, which `asyncio.run` calls). When this object is forgotten, the clients of
-    loops that go on are closed on them; until then they are kept alive from outside, for in a
-    circle with their connections both would be collected at once, and those never be closed.
-
-    ``options`` are those of ``httpx2.AsyncClient``, such as ``proxy`` or ``verify``: a model whose
-    HTTP client has to be chosen is given one of these, ``ChatOpenAI(http_async_client=...)``.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._made_with = options
-        self._per_loop: _PerLoop = {}
-        weakref.finalize(self, _close_all, self._per_loop).atexit = False
-
-    @override
-    async def send(self, request: "httpx2.Request", **options: Any) -> "httpx2.Response":
-        return await (await self._of_this_loop()).send(request, **options)
-
-    async def _of_this_loop(self) -> "httpx2.AsyncClient":
-        loop = asyncio.get_running_loop()
-        if loop not in self._per_loop:
-            # In a thread, as it reads the certificates; of several first calls one client is kept.
-            made = _OfOneLoop(await to_thread(openai.DefaultAsyncHttpxClient, **self._made_with))
-            kept = self._per_loop.setdefault(loop, (made, made.until_the_end(self._per_loop, loop)))
-            if kept[0] is made:
-                await anext(kept[1])
-        return self._per_loop[loop][0].client
-
-
-class _OfOneLoop:
-    """A client that may be closed from two sides: whoever comes second waits for the first."""
-
-    def __init__(self, client: "httpx2.AsyncClient") -> None:
-        self.client = client
-        self._closing = asyncio.Lock()
-
-    async def until_the_end(
-        self, per_loop: "_PerLoop", loop: asyncio.AbstractEventLoop
-    ) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            per_loop.pop(loop, None)
-            await self.close()
-
-    async def close(self) -> None:
-        async with self._closing:
-            await self.client.aclose()
-
-
-_Kept = tuple[_OfOneLoop, AsyncGenerator[None]]
-_PerLoop = dict[asyncio.AbstractEventLoop, _Kept]
-
-
-def _close_all(per_loop: _PerLoop) -> None:
-    for loop, kept in list(per_loop.items()):
-        with suppress(RuntimeError):  # the loop has ended, and closed its client
-            loop.call_soon_threadsafe(_begin_to_close, loop, kept)
-
-
-def _begin_to_close(loop: asyncio.AbstractEventLoop, kept: _Kept) -> None:
-    task = loop.create_task(kept[0].close())
-    # Dropped before, the generator would leave the loop nothing to wait for if that ends now.
-    task.add_done_callback(lambda _: kept)
-
-
-# --- OpenAI's client with our timeouts, as it is made from a name and the environment.
 
 CONNECT_SECONDS = 5.0
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
@@ -16,15 +16,12 @@ from langgraph.checkpoint.postgres.base import (
 from langgraph.checkpoint.serde.types import INTERRUPT, _DeltaSnapshot
 from psycopg.types.json import Jsonb
 
+from daruma.graph.storage.fenced_saver import FencedSaver
 from daruma.graph.storage.manifest import NAME, checked, damage_at, remade, sound
 from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.sealing import Sealing
 from daruma.state.channels import DELTA
 from daruma.state.errors import DamagedState, DarumaError
-
-if TYPE_CHECKING:
-    from daruma.graph.storage.saver import PostgresSaver
-
 
 # --- Changing a checkpoint's row that is there, so that it still says what it is afterwards.
 
@@ -113,7 +110,7 @@ async def forget_passed_calls(
 
 
 async def asked_at(
-    saver: "PostgresSaver", thread_id: str, ns: str, ids: Collection[str]
+    saver: FencedSaver, thread_id: str, ns: str, ids: Collection[str]
 ) -> frozenset[str]:
     """Return the ids of the questions that were put at some checkpoints.
 
@@ -159,7 +156,7 @@ class Whole(NamedTuple):
     versions: Mapping[str, Any]
     values: Mapping[str, Any]
 
-    async def put(self, saver: "PostgresSaver", connection: Connection, parent: str | None) -> None:
+    async def put(self, saver: FencedSaver, connection: Connection, parent: str | None) -> None:
         """Write them into the checkpoint, which follows on ``parent`` from now on."""
         named = self.config["configurable"]
         thread, ns = named["thread_id"], named["checkpoint_ns"]
@@ -170,7 +167,7 @@ class Whole(NamedTuple):
         await Renewal(parent, copies.keys()).make(connection, at, saver.sealing)
 
 
-async def whole(saver: "PostgresSaver", thread_id: str, ns: str, checkpoint_id: str) -> Whole:
+async def whole(saver: FencedSaver, thread_id: str, ns: str, checkpoint_id: str) -> Whole:
     """Read what a checkpoint lacks. Raises :class:`NotThinned`, and what reading it raises."""
     named = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
     found = await saver.aget_tuple(RunnableConfig(configurable=named))
@@ -181,7 +178,7 @@ async def whole(saver: "PostgresSaver", thread_id: str, ns: str, checkpoint_id: 
 
 
 async def channel_values(
-    saver: "PostgresSaver", found: CheckpointTuple, channels: list[str]
+    saver: FencedSaver, found: CheckpointTuple, channels: list[str]
 ) -> dict[str, Any]:
     """Return what delta channels hold at a checkpoint, read from its history."""
     history = await saver.aget_delta_channel_history(config=found.config, channels=channels)
@@ -219,7 +216,7 @@ _Staying = tuple[Whole, str | None]
 """A checkpoint, and the one before it where that one stays too."""
 
 
-async def thin(saver: "PostgresSaver", thread_id: str) -> None:
+async def thin(saver: FencedSaver, thread_id: str) -> None:
     """Delete what came before the newest checkpoint of a thread that the saver holds.
 
     Pending writes stay with that checkpoint: open questions can be answered as before. Team members
@@ -245,7 +242,7 @@ def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
 
 
 async def _thinned(
-    saver: "PostgresSaver", connection: Connection, thread_id: str, staying: Sequence[_Staying]
+    saver: FencedSaver, connection: Connection, thread_id: str, staying: Sequence[_Staying]
 ) -> None:
     kept = list[str]()
     for each, parent in staying:
@@ -352,7 +349,7 @@ class _Chain:
         return id_ in self.rows and self.rows[str(id_)].gone
 
 
-async def remove_runs(saver: "PostgresSaver", thread_id: str, run_ids: Sequence[str]) -> None:
+async def remove_runs(saver: FencedSaver, thread_id: str, run_ids: Sequence[str]) -> None:
     """Delete what runs have written on a thread that the saver holds; made again, it does nothing.
 
     What they did outside of the database stays done, and a question that is open again can be
@@ -373,7 +370,7 @@ async def remove_runs(saver: "PostgresSaver", thread_id: str, run_ids: Sequence[
 
 @dataclass(frozen=True)
 class _Removal:
-    saver: "PostgresSaver"
+    saver: FencedSaver
     thread_id: str
     ns: str
     chain: _Chain

@@ -262,6 +262,18 @@ def explained(shown: str) -> Iterator[None]:
         raise _unavailable(shown, reason(error)) from error
 
 
+@contextmanager
+def saver_explained() -> Iterator[None]:
+    """Do the same for a checkpointer of LangGraph's own, which lets them through."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StorageUnavailable(
+            f"the checkpointer can not be used ({reason(error)}): keep it open for as long as the "
+            "graph is used, and call its setup() once"
+        ) from error
+
+
 def _is_of_the_url(error: BaseException) -> bool:
     """Whether a connection can not be had with this URL, however often it is tried.
 
@@ -275,6 +287,8 @@ def display_url(url: str) -> str:
 
     Raises :class:`StorageUnavailable` when it can not be read, and then does not quote it.
     """
+    if not isinstance(url, str):
+        raise StorageUnavailable(f"the Postgres URL is a text, not {type(url).__name__}")
     try:
         parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     except psycopg.ProgrammingError:

@@ -257,22 +257,32 @@ class Opening:
     """What ``open_postgres`` and its kin return: who does not open it with ``with`` is told how."""
 
     def __init__(self, opening: object, how: str) -> None:
-        self._opening, self._how = opening, how
+        self._opening, self._how, self._entered = opening, how, False
 
     def __enter__(self) -> Any:
-        return self._by("__enter__")()
+        return self._enter("__enter__")
 
     def __exit__(self, *error: Any) -> Any:
         return self._by("__exit__")(*error)
 
     def __aenter__(self) -> Any:
-        return self._by("__aenter__")()
+        return self._enter("__aenter__")
 
     def __aexit__(self, *error: Any) -> Any:
         return self._by("__aexit__")(*error)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise NotOpened(f"there is no {name} before the database is open: {self._how}")
+
+    def __await__(self) -> NoReturn:
+        raise NotOpened(f"it is opened otherwise: {self._how}")
+
+    def _enter(self, name: str) -> Any:
+        enter = self._by(name)
+        if self._entered:
+            raise NotOpened(f"it was opened before, and opens once: {self._how}")
+        self._entered = True
+        return enter()
 
     def _by(self, name: str) -> Any:
         found = getattr(self._opening, name, None)

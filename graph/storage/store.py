@@ -3,6 +3,7 @@
 It is the workspace's and the user's, no thread's: deleting and pruning threads leaves it as it is.
 """
 
+from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -54,6 +55,11 @@ class PostgresStore(BaseStore):
         self.database = database
         self._index = IndexWords(sealing or Checked())
         self.meanings = Meanings(database, self._index, embeddings)
+
+    @property
+    def loop(self) -> AbstractEventLoop:
+        """The loop that its connections live on."""
+        return self.database.loop
 
     def with_embeddings(self, embeddings: Embeddings | None) -> "PostgresStore":
         """Return a store of the same items that finds by meaning with another model, or with none.

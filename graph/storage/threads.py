@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from daruma.graph.storage.fenced_saver import FencedSaver
 from daruma.graph.storage.ledgers import athread_held
 from daruma.graph.storage.maintenance import THREADS_OF, remove_runs, thin
 from daruma.graph.storage.manifest import checked, damage_at, remade
@@ -14,10 +15,6 @@ from daruma.graph.storage.pool import Connection
 from daruma.graph.storage.schema import GOING_WITH_A_THREAD, OF_A_THREAD
 from daruma.graph.storage.sealing import Place, Sealing
 from daruma.state.errors import DarumaError
-
-if TYPE_CHECKING:
-    from daruma.graph.storage.saver import PostgresSaver
-
 
 # --- Copying the rows of a sealed thread: each value is opened, and sealed in its new place.
 #
@@ -168,8 +165,11 @@ async def copy_rows(connection: Connection, source: str, target: str, sealing: S
 # --- What a checkpointer can do with whole threads, each held meanwhile: nobody runs it (DU-03).
 
 
+Saver = TypeVar("Saver", bound=FencedSaver)
+
+
 @asynccontextmanager
-async def holding(saver: "PostgresSaver", thread_id: str) -> "AsyncIterator[PostgresSaver]":
+async def holding(saver: Saver, thread_id: str) -> AsyncIterator[Saver]:
     """Hold a thread, unless the saver does. Raises :class:`~daruma.state.errors.ThreadBusy`."""
     if saver.hold and saver.hold.thread_id == thread_id:
         yield saver
@@ -178,13 +178,13 @@ async def holding(saver: "PostgresSaver", thread_id: str) -> "AsyncIterator[Post
             yield own
 
 
-async def delete_thread(saver: "PostgresSaver", thread_id: str) -> None:
+async def delete_thread(saver: FencedSaver, thread_id: str) -> None:
     """Delete a thread with all that belongs to it in the database, in one transaction."""
     async with holding(saver, thread_id) as own:
         await own.transact(lambda connection: delete_rows(connection, thread_id))
 
 
-async def copy_thread(saver: "PostgresSaver", source: str, target: str) -> None:
+async def copy_thread(saver: FencedSaver, source: str, target: str) -> None:
     """Copy a thread with its whole history to a name that is free.
 
     Raises :class:`~daruma.graph.storage.threads.ThreadTaken` for one that is not.
@@ -195,7 +195,7 @@ async def copy_thread(saver: "PostgresSaver", source: str, target: str) -> None:
         await own.transact(lambda connection: copy_rows(connection, source, target, saver.sealing))
 
 
-async def prune_threads(saver: "PostgresSaver", thread_ids: Sequence[str], strategy: str) -> None:
+async def prune_threads(saver: FencedSaver, thread_ids: Sequence[str], strategy: str) -> None:
     """Delete threads, or keep but their newest checkpoint, one after the other.
 
     Raises ``TypeError`` and ``ValueError`` as LangGraph's own does.
@@ -212,7 +212,7 @@ async def prune_threads(saver: "PostgresSaver", thread_ids: Sequence[str], strat
                 await delete_thread(own, thread_id)
 
 
-async def delete_for_runs(saver: "PostgresSaver", run_ids: Sequence[str]) -> None:
+async def delete_for_runs(saver: FencedSaver, run_ids: Sequence[str]) -> None:
     """Take runs back, wherever they are: ``run_id`` in the metadata of their config names them."""
 
     async def find(connection: Connection) -> list[str]:

@@ -15,11 +15,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from daruma.graph.command_line.demo import GOAL, prepare, scenario_named
 from daruma.graph.models.faults import ScriptError
 from daruma.graph.models.script import read_script
 from daruma.graph.models.scripted import CALL_KEY, ROLE_KEY, AnsweringModel, ScriptedChatModel
 from daruma.graph.requests import RequestRefused
+from daruma.graph.scenario import GOAL, prepare, scenario_named
 from daruma.tools.threads import to_thread
 
 EXAMPLE: Final = "fix"
@@ -100,7 +100,7 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request that is made of one: the example's, on a fresh copy, or a mere chat.
 
     Raises :class:`~daruma.graph.requests.RequestRefused` for a workspace of the user's own, and
-    :class:`~daruma.graph.command_line.demo.DemoRefused` without the programs of the checks.
+    :class:`~daruma.graph.scenario.DemoRefused` without the programs of the checks.
     """
     if not _is_the_goal(given.get("messages")):
         return {**given, "mode": "direct_chat", "workspace": None}

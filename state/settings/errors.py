@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
+from daruma.state.settings.keys import keys
 from daruma.state.settings.tools import unpacked_servers
 
 _SERVERS: Final = ("tools", "mcp_servers")
@@ -94,18 +95,16 @@ def _nearest(path: Sequence[str], model: type[BaseModel]) -> str:
         return f"; write it as {': {'.join(sections)}: ...{'}' * (len(sections) - 1)}"
     known = {name.casefold(): name for name in section_at(path[:-1], model).model_fields}
     name = path[-1].casefold().replace("-", "_")
-    elsewhere = "" if name in known else _elsewhere(name)
+    elsewhere = "" if name in known else _elsewhere(name, model)
     close = [known[each] for each in get_close_matches(name, known, n=1, cutoff=0.5)]
     if meant := elsewhere or next(iter(close), ""):
         return f"; did you mean {meant!r}?"
     return f"; known here: {', '.join(known.values())}"
 
 
-def _elsewhere(name: str) -> str:
+def _elsewhere(name: str, model: type[BaseModel]) -> str:
     """Return the path of the one key, of those least deep, that ends so; empty for none."""
-    from daruma.state.settings.reference import keys  # it reads all the settings
-
-    paths = [key.path for key in keys() if f".{key.path}".endswith(f".{name}")]
+    paths = [key.path for key in keys(model) if f".{key.path}".endswith(f".{name}")]
     least = min((path.count(".") for path in paths), default=0)
     found = [path for path in paths if path.count(".") == least]
     return found[0] if len(found) == 1 else ""

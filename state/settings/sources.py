@@ -15,9 +15,9 @@ from typing import Any, Final, Self
 from pydantic import BaseModel
 
 from daruma.state.settings.errors import SettingsError
+from daruma.state.settings.keys import PREFIX, keys
 from daruma.state.text import NotYaml, read_yaml
 
-PREFIX = "DARUMA_"
 NOT_SETTINGS = frozenset(
     {
         "DARUMA_POSTGRES_URL",
@@ -133,7 +133,7 @@ def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
     for variable in sorted(os.environ):
         section = variable.split("__")[0].upper()
         if section.startswith(PREFIX) and section not in {*known, *NOT_SETTINGS}:
-            raise SettingsError(f"unknown environment variable {variable}{_meant(variable)}")
+            raise SettingsError(f"unknown environment variable {variable}{_meant(variable, model)}")
     source = EnvSettingsSource(
         _with_sections_of(model), env_prefix=PREFIX, env_nested_delimiter="__"
     )
@@ -141,14 +141,14 @@ def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
         return source()
     except SourceError as error:
         section = PREFIX + str(error).split('"')[1].upper()
-        raise SettingsError(_not_json(section)) from None
+        raise SettingsError(_not_json(section, model)) from None
 
 
-def _not_json(section: str) -> str:
+def _not_json(section: str, model: type[BaseModel]) -> str:
     """Say which variable of a section has to be JSON and is not."""
-    from daruma.state.settings.reference import keys
-
-    variables = {key.variable: key for key in keys() if key.is_json and key.variable in os.environ}
+    variables = {
+        key.variable: key for key in keys(model) if key.is_json and key.variable in os.environ
+    }
     for variable, key in variables.items():
         if variable != section and variable.startswith(section) and not _is_json(variable):
             form = '["...", "..."]' if key.type.startswith("list") else '{"NAME": ...}'
@@ -164,14 +164,12 @@ def _is_json(variable: str) -> bool:
     return True
 
 
-def _meant(variable: str) -> str:
+def _meant(variable: str, model: type[BaseModel]) -> str:
     """Name the variable that was probably meant: by its words, then by its letters."""
-    from daruma.state.settings.reference import keys
-
     given = variable.upper().removeprefix(PREFIX)
     if given.endswith("API_KEY"):
         return "; a provider's key has the provider's own name, such as OPENAI_API_KEY"
-    known = [*NOT_SETTINGS, *(key.variable for key in keys() if key.variable)]
+    known = [*NOT_SETTINGS, *(key.variable for key in keys(model) if key.variable)]
     near = max(sorted(known), key=lambda name: _likeness(given, name.removeprefix(PREFIX)))
     if _likeness(given, near.removeprefix(PREFIX)) < _LIKE:
         return "; `daruma settings` lists those that there are"

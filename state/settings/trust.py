@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from daruma.state.data_dir import data_dir
-from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sources import FILE, SettingsFile, merge, read_plain, sources
 from daruma.state.settings.strictness import Change, loosened, named
@@ -167,7 +168,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def refuse_untrusted(
-    settings: Settings, file: SettingsFile, environment: Mapping[str, Any]
+    settings: BaseModel, file: SettingsFile, environment: Mapping[str, Any]
 ) -> None:
     """Raise :class:`UntrustedSettings` for what a folder's settings may not change by themselves.
 
@@ -179,7 +180,7 @@ def refuse_untrusted(
         return
     changes: list[Change] = []
     if record is None or record.digest != file.digest:
-        changes = loosened(_agreed(record, environment), settings)
+        changes = loosened(_agreed(type(settings), record, environment), settings)
     changes += [
         Change(key, str(folder))
         for key, folder in _folders(file)
@@ -189,13 +190,15 @@ def refuse_untrusted(
         raise UntrustedSettings(_absolute(file.path), changes)
 
 
-def _agreed(record: Record | None, environment: Mapping[str, Any]) -> Settings:
+def _agreed(
+    model: type[BaseModel], record: Record | None, environment: Mapping[str, Any]
+) -> BaseModel:
     """Return the settings that hold by what was agreed to, or without any file."""
     try:
         own = SettingsFile(Path(), record.content.encode()).values if record else {}
-        return Settings.model_validate(merge(own, environment))
+        return model.model_validate(merge(own, environment))
     except SettingsError:  # the environment needs the file to make sense
-        return Settings()
+        return model()
 
 
 def _folders(file: SettingsFile, start: Path = Path()) -> Iterator[tuple[str, Path]]:
@@ -247,7 +250,7 @@ class Proposal:
             _keep(each)
 
 
-def propose(path: Path | str = ".") -> Proposal:
+def propose(model: type[BaseModel], path: Path | str = ".") -> Proposal:
     """Read what there is to agree to: a folder with ``daruma.yaml``, skills or team templates.
 
     Raises :class:`~daruma.state.settings.errors.SettingsError` where there is nothing, or what is
@@ -261,11 +264,11 @@ def propose(path: Path | str = ".") -> Proposal:
         return _proposal(path, (), (), _parts(path))
     if path.is_file() and _record_of(path) is None and "experts" in SettingsFile.of(path).values:
         return _proposal(path, (), (), [path])
-    read, environment = sources(Settings, str(file))
-    settings = _alone(read, environment)
-    changes = {each.key: each for each in loosened(Settings(), settings)}
+    read, environment = sources(model, str(file))
+    settings = _alone(model, read, environment)
+    changes = {each.key: each for each in loosened(model(), settings)}
     if record := _record_of(file):  # what was agreed to may have been stricter
-        changes |= {each.key: each for each in loosened(_agreed(record, {}), settings)}
+        changes |= {each.key: each for each in loosened(_agreed(model, record, {}), settings)}
     own = Record(_place(file), read.digest, _now(), tuple(changes), _kept_of(read))
     parts = [part for _, folder in _folders(read, file.parent) for part in _parts(folder)]
     return _proposal(file, changes.values(), (own,), parts)
@@ -283,12 +286,12 @@ def _kept_of(file: SettingsFile) -> str:
     return json.dumps({**values, "tools": rest}, default=str)
 
 
-def _alone(file: SettingsFile, environment: Mapping[str, Any]) -> Settings:
+def _alone(model: type[BaseModel], file: SettingsFile, environment: Mapping[str, Any]) -> BaseModel:
     """Return what a file says by itself, which may make sense with the environment only."""
     try:
-        return Settings.model_validate(file.values)
+        return model.model_validate(file.values)
     except SettingsError:
-        return Settings.model_validate(merge(file.values, environment))
+        return model.model_validate(merge(file.values, environment))
 
 
 def _proposal(

@@ -90,6 +90,7 @@ def test_stretches_of_long_threads_lie_around_the_steps_that_are_published() -> 
     assert growth.stretches(410) == list(growth.STRETCHES[:3])
 
 
+@pytest.mark.long
 def test_a_bound_thread_is_cut_into_longer_stretches(ground: Ground) -> None:
     """They span the bursts in which history is summarised; the peer knows no bound."""
     assert [end - begin for begin, end in growth.stretches(1000, bound=True)] == [200] * 5
@@ -116,6 +117,7 @@ def test_crowds_are_of_short_runs_and_one_is_of_longer_ones() -> None:
     assert threads.crowds(Options(crowds=(1, 200), steps=3)) == [(1, 3), (200, 3)]
 
 
+@pytest.mark.long
 def test_slow_tools_are_all_called(ground: Ground) -> None:
     """Blocking and asynchronous, for both kinds of callers; and a thread beside them comes on.
 
@@ -132,6 +134,7 @@ def test_slow_tools_are_all_called(ground: Ground) -> None:
         assert all(0 < step <= whole for step, whole in zip(alone, runs, strict=True))
 
 
+@pytest.mark.long
 def test_commands_come_to_their_end(ground: Ground) -> None:
     """Each process that is timed ends as it should: a thread that waits is completed."""
     (table,) = start.measure(ground, ONCE)

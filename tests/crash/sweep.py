@@ -45,9 +45,9 @@ def swept(url: str, home: Path, scene: str, deaths: Sequence[str]) -> list[Life]
         return list(chain.from_iterable(parts))
 
 
-def points(whole: Life, stride: int = 1) -> list[str]:
-    """Name the moments before and after each write to the database, or every so many of them."""
-    return [str(point) for point in range(0, 2 * whole["writes"], stride)]
+def points(whole: Life) -> list[str]:
+    """Name the moments before and after each write to the database."""
+    return [str(point) for point in range(2 * whole["writes"])]
 
 
 def moments(whole: Life, number: int, seed: int = 0) -> list[str]:

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from tests.failing_models import KEY, Asking, answer, passed_in, said, serving, streaming
 from tests.openai_answers import Reply
 from tests.openai_server import Fault
-from tests.parts import at_once
+from tests.parts import a_registry, at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
 
 from daruma.graph.asker import Asker
@@ -28,9 +28,8 @@ from daruma.state.failure import ModelFailed
 from daruma.state.settings.sections import Requests
 from daruma.state.settings.tools import Tools
 from daruma.state.usage import Usage
-from daruma.tools.calls.registry import Registry
 from daruma.tools.context import EXACT, Answer, Sampling
-from daruma.tools.window.provider_messages import sendable
+from daruma.tools.provider_messages import sendable
 
 # --- Asking a model: one system message, what it cost, and every failure as one kind.
 
@@ -78,7 +77,7 @@ async def test_the_answer_comes_with_its_cost() -> None:
 
 async def test_tools_are_offered_only_if_there_are_some() -> None:
     """Providers refuse an empty list."""
-    (tool,) = Registry([len_]).visible(Tools(), ())
+    (tool,) = a_registry([len_]).visible(Tools(), ())
 
     await ask(RecordingModel(script=[say() | {"expect_tools": ["len_"]}]), tools=[tool])
     await ask(RecordingModel(script=[say() | {"expect_tools": []}]))
@@ -125,7 +124,7 @@ async def test_a_model_that_is_not_there_is_a_failure_of_the_model(model: Any) -
 
 async def test_a_model_that_takes_no_tools_is_told_in_words() -> None:
     """And the next one is asked, as it is never of use."""
-    (tool,) = Registry([len_]).visible(Tools(), ())
+    (tool,) = a_registry([len_]).visible(Tools(), ())
 
     with pytest.raises(ModelFailed, match="FakeListChatModel takes no tools") as raised:
         await ask(FakeListChatModel(responses=["hi"]), tools=[tool])

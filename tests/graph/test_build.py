@@ -83,7 +83,7 @@ def test_settings_are_read_from_the_folder(tmp_path: Path, monkeypatch: pytest.M
     )
     with pytest.raises(UntrustedSettings, match=r"would change llm\.model"):
         build_graph()
-    propose().agree()
+    propose(Settings).agree()
     run = Run([], graph=build_graph(checkpointer=memory())).ask("hi")
     (tmp_path / "daruma.yaml").write_text("{mod: direct_chat}")
 

@@ -9,7 +9,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
-from tests.parts import memory, settings
+from tests.parts import a_registry, memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say, shout
 
 from daruma.graph.build import build_graph
@@ -20,7 +20,6 @@ from daruma.state.channels import State
 from daruma.state.events import Event, Reflected
 from daruma.state.settings import Settings
 from daruma.tools.calls.names import ToolNameConflictError
-from daruma.tools.calls.registry import Registry
 from daruma.tools.context import Context
 from daruma.tools.team.templates import TemplateRefused
 
@@ -39,7 +38,7 @@ async def context_for(contexts: Contexts, given: Settings | None, **configurable
 
 
 def contexts(own: Settings | None = None) -> Contexts:
-    return Contexts(RecordingModel(script=[]), Registry([shout]), own or Settings())
+    return Contexts(RecordingModel(script=[]), a_registry([shout]), own or Settings())
 
 
 async def test_a_run_without_a_context_has_the_graphs_settings() -> None:

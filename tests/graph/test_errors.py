@@ -46,7 +46,7 @@ class CancellingOnce(Registry):
 
 
 def cancelled_in_main() -> Any:
-    contexts = Contexts(ScriptedChatModel(script=[say()]), CancellingOnce([shout]), Settings())
+    contexts = Contexts(ScriptedChatModel(script=[say()]), CancellingOnce((), [shout]), Settings())
     compiled = builder(contexts).compile(checkpointer=memory())
     return Machine.of(compiled, Settings(), contexts.check)
 
@@ -267,7 +267,7 @@ class Unwritten(Registry):
     """A live thing that a node uses, whose storage is gone for the first two times."""
 
     def __init__(self, error: CutOff) -> None:
-        super().__init__([shout])
+        super().__init__((), [shout])
         self.errors = [error, error]
 
     def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
@@ -326,7 +326,7 @@ def test_without_the_chain_a_bug_is_raised_as_it_is() -> None:
         def visible(self, settings: Tools, usable: Collection[Toolset]) -> tuple[Tool, ...]:
             raise ZeroDivisionError(f"{usable} under {settings}")
 
-    contexts = Contexts(RaisingModel(), Broken(), NO_CHAIN)
+    contexts = Contexts(RaisingModel(), Broken((), ()), NO_CHAIN)
     graph: Any = Machine.of(
         builder(contexts).compile(checkpointer=memory()), NO_CHAIN, contexts.check
     )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.graph import END
-from tests.parts import GREEN, RED, a_failure, at_once, calling
+from tests.parts import GREEN, RED, a_failure, a_registry, at_once, calling
 from tests.scripted_runs import illegal, shout
 
 from daruma.graph.build import node as function_of
@@ -51,7 +51,6 @@ from daruma.state.spending import AGAIN, STOP, allowed, assignments, spent_by_ta
 from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
 from daruma.tools.calls.approvals import MAX_VOIDED, given_up, voided
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.results import tool_result
 from daruma.tools.context import Answer, Context
 from daruma.tools.recovery.action import question_of, replied
@@ -151,7 +150,7 @@ class Walker:
         self.context = Context(
             settings=given_settings,
             ask=self.ask,
-            tools=Registry([shout, whisper]),
+            tools=a_registry([shout, whisper]),
             open_sandbox=open_best,
             now=lambda: 0.0,
             sleep=at_once,

@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from tests.graph.test_machine_halts import Walker, World
-from tests.parts import memory, settings
+from tests.parts import a_registry, memory, settings
 from tests.scripted_runs import (
     RecordingModel,
     Run,
@@ -382,7 +382,7 @@ def run_with(
     policy = {"tools": {"policy": {"shout": case.get("policy", "allow")}}}
     given = settings(**RED | review | policy)
     model = RecordingModel(script=case["script"])
-    contexts = Planted(model, given, faulty, registry or Registry([shout]))
+    contexts = Planted(model, given, faulty, registry or a_registry([shout]))
     graph = Machine.of(builder(contexts).compile(checkpointer=memory()), given, contexts.check)
     run = Run([], graph=graph)
     request = {"workspace": str(workspace)} | {k: case[k] for k in ("mode",) if k in case}
@@ -481,7 +481,7 @@ def test_a_bug_in_asking_for_what_is_missing_ends_the_phase(tmp_path: Any) -> No
     """And closes what was opened (PL-04)."""
     lacks = {"calls": [{"name": "whisper", "args": {}}]}
     case = {"script": PLANNED | {"main": [lacks]}, "mode": "plan_exec"}
-    run = run_with(case, "clarify", tmp_path, Registry([shout, whisper]))
+    run = run_with(case, "clarify", tmp_path, a_registry([shout, whisper]))
 
     assert run.result.status == "failed"
     assert unclosed(run.events) == []
@@ -496,7 +496,7 @@ class Broken(Registry):
 
 def test_a_broken_registry_is_a_bug(tmp_path: Any) -> None:
     """Live things may raise anything."""
-    run = run_with(TOOL, "none", tmp_path, Broken())
+    run = run_with(TOOL, "none", tmp_path, Broken((), ()))
 
     assert run.result.status == "failed"
     assert run.result.error_struct is not None

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from daruma.graph.models.calls import Request
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.tools.context import Sampling
-from daruma.tools.window.provider_messages import sendable
+from daruma.tools.provider_messages import sendable
 
 SCRIPT = [{"say": "Yes.", "usage": {"input": 1, "output": 1}}]
 

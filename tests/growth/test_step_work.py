@@ -17,8 +17,8 @@ from daruma.state.steps import Compaction, Crowded, append_steps
 from daruma.state.usage import Role, Usage
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Answer, Context, Sampling
-from daruma.tools.window.provider_messages import sendable
-from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.provider_messages import sendable
+from daruma.tools.tokens import ESTIMATE
 from daruma.tools.window.view import view
 
 LONG = 500

@@ -14,9 +14,8 @@ from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import ModelFailed
 from daruma.tools.calls.resolve import tool_tasks
-from daruma.tools.calls.visible import offer_of
-from daruma.tools.context import EXACT
-from daruma.tools.window.tokens import Tokens
+from daruma.tools.context import EXACT, offer_of
+from daruma.tools.tokens import Tokens
 
 ESTIMATE = Tokens()
 KEEN = settings(tools={"name_repair_attempts": 2, "call_repair_attempts": 2})

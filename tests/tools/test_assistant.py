@@ -7,12 +7,11 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from tests.parts import settings
 
-from daruma.tools.assistant import KINDS, items, place
-from daruma.tools.builtin_tools import TOOLSET_TOOLS
+from daruma.tools.assistant import ASSISTANT_TOOLS, KINDS, items, place
 from daruma.tools.calls.tool import Surroundings
 from daruma.tools.errors import ToolError
 
-TOOLS = {tool.name: tool for tool in TOOLSET_TOOLS if tool.toolset == "assistant"}
+TOOLS = {tool.name: tool for tool in ASSISTANT_TOOLS}
 TITLE = {"title": "Milk"}
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, Literal, NamedTuple
 
+from daruma.tools.calls.json_reader import CutOff, Unreadable, read_value
 from daruma.tools.calls.notations import (
     AGAIN,
     ARGUMENTS,
@@ -34,7 +35,6 @@ from daruma.tools.calls.notations import (
     read_calls,
     skip,
 )
-from daruma.tools.calls.repair.json_reader import CutOff, Unreadable, read_value
 
 # --- Blocks of a text that are calls, or begin as calls.
 

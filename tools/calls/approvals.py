@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,15 +27,18 @@ from daruma.state.settings.tools import Tools
 from daruma.state.text import digest, revealed_line
 from daruma.tools.calls.mcp_pins import REDEFINED
 from daruma.tools.calls.policy.policy import UNCONFINED, decide
+from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.resolve import with_arguments
-from daruma.tools.calls.tool import Tool
+from daruma.tools.calls.results import Outputs
+from daruma.tools.calls.tool import Surroundings, Tool
 from daruma.tools.calls.visible import Offer
 from daruma.tools.commands.command import command_environment
-from daruma.tools.context import Context
 from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
 from daruma.tools.files.paths import shown
 from daruma.tools.files.tree import MOST_NAMED, Listing, Tree, changes_between, listed, tree_of
-from daruma.tools.threads import in_thread
+from daruma.tools.files.workspace import Workspace
+from daruma.tools.sandbox.sandbox import Sandbox
+from daruma.tools.threads import in_thread, to_thread
 
 # --- Asking people: the one place where a node stops for an answer.
 
@@ -72,15 +75,24 @@ COSMETIC = frozenset({"TERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAM
 """Variables that differ from one terminal to the next and choose no program: not part of a yes."""
 
 
+OpenSandbox = Callable[[], Awaitable[Sandbox]]
+
+
 async def grounds_of(
-    call: ToolTask, workspace: str | None, context: Context, *, tree: str = ""
+    call: ToolTask,
+    known: Tool | None,
+    workspace: str | None,
+    open_sandbox: OpenSandbox,
+    *,
+    tree: str = "",
 ) -> Grounds:
     """Return what a call's approval rests on; ``tree`` is the id of the workspace's content.
+
+    ``known`` is the tool of its name, shown or not; None where there is none any more.
 
     Raises :class:`~daruma.tools.errors.ToolError` for a workspace that is gone, and
     :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable`.
     """
-    known = context.tools.named(call.name)
     if known is None:
         return Grounds()
     rests = Grounds(
@@ -90,7 +102,7 @@ async def grounds_of(
     )
     if call.name != "run_command" or workspace is None or not known.builtin:
         return rests
-    sandbox = await context.open_sandbox()
+    sandbox = await open_sandbox()
     return replace(
         rests,
         sandbox=sandbox.level,
@@ -105,10 +117,10 @@ def _works_in(tool: Tool | None, workspace: str | None) -> bool:
     return here and workspace is not None
 
 
-async def tree_now(workspace: str, context: Context, *, named: bool = True) -> Tree:
+async def tree_now(workspace: str, *, named: bool = True) -> Tree:
     """Look at a workspace's content. Raises ``ToolError`` for one that is gone."""
-    at = await context.surroundings(workspace)
-    return await in_thread(tree_of, at.needs_workspace().root, named=named)
+    opened = await to_thread(Workspace, Path(workspace))
+    return await in_thread(tree_of, opened.root, named=named)
 
 
 def _environment(root: Path) -> dict[str, str]:
@@ -123,15 +135,15 @@ def _ids(digest: str) -> str:
     return f"ground-{digest[:32]}"
 
 
-async def _keep(digest: str, grounds: Grounds, context: Context) -> None:
+async def _keep(digest: str, grounds: Grounds, outputs: Outputs) -> None:
     """Keep the grounds of what is asked; of variables their digests, as the values may be keys."""
     told = asdict(grounds) | {"environment": _digests(grounds.environment)}
-    await context.outputs.note(_ids(digest), json.dumps(told))
+    await outputs.note(_ids(digest), json.dumps(told))
 
 
-async def _keep_tree(tree: Tree, context: Context) -> None:
-    if await context.outputs.read(_ids(tree.id)) is None:
-        await context.outputs.note(_ids(tree.id), json.dumps(listed(tree)))
+async def _keep_tree(tree: Tree, outputs: Outputs) -> None:
+    if await outputs.read(_ids(tree.id)) is None:
+        await outputs.note(_ids(tree.id), json.dumps(listed(tree)))
 
 
 def _digests(environment: Mapping[str, str]) -> dict[str, str]:
@@ -139,16 +151,16 @@ def _digests(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 async def changes_since(
-    asked: str, now: Grounds, tree: Tree | None, context: Context
+    asked: str, now: Grounds, tree: Tree | None, outputs: Outputs
 ) -> tuple[str, ...]:
     """Say in a few lines what differs from what a question, by its digest, rested on (TL-13a)."""
-    kept = await context.outputs.read(_ids(asked))
+    kept = await outputs.read(_ids(asked))
     then = json.loads(kept) if kept else None
     if then is None:
         return ("asked again, as what it rests on has changed",)
     lines = []
     if tree is not None and then["tree"] not in ("", tree.id):
-        listing = await context.outputs.read(_ids(then["tree"]))
+        listing = await outputs.read(_ids(then["tree"]))
         before = Listing(*json.loads(listing)) if listing else None
         named = changes_between(before, tree) if before else ""
         lines.append(f"files: {named}" if named else "files of the workspace")
@@ -226,7 +238,11 @@ class Opened:
 
 
 async def open_approvals(
-    calls: Iterable[ToolTask], workspace: str | None, context: Context
+    calls: Iterable[ToolTask],
+    workspace: str | None,
+    tools: Registry,
+    open_sandbox: OpenSandbox,
+    outputs: Outputs,
 ) -> Opened:
     """Look at the calls as things stand, and keep what is seen.
 
@@ -237,19 +253,21 @@ async def open_approvals(
     hopeless: dict[str, str] = {}
     tree: Tree | None = None
     for call in calls:
+        known = tools.named(call.name)
         try:
             # Once for all of them: only now has the workspace to be there.
-            if tree is None and workspace and _works_in(context.tools.named(call.name), workspace):
-                tree = await tree_now(workspace, context)
-                await _keep_tree(tree, context)
-            grounds = await grounds_of(call, workspace, context, tree=tree.id if tree else "")
+            if tree is None and workspace and _works_in(known, workspace):
+                tree = await tree_now(workspace)
+                await _keep_tree(tree, outputs)
+            seen = tree.id if tree else ""
+            grounds = await grounds_of(call, known, workspace, open_sandbox, tree=seen)
         except (ToolError, DarumaError) as error:
             if not call.required:
                 hopeless[call.id] = f"not run: {error}"
                 continue
             grounds = Grounds(sandbox=UNAVAILABLE)
         opened.append(OpenApproval(call, workspace, grounds))
-        await _keep(opened[-1].approval.digest, grounds, context)
+        await _keep(opened[-1].approval.digest, grounds, outputs)
     return Opened(opened, hopeless, tree)
 
 
@@ -287,7 +305,7 @@ def blocking(denied: Iterable[ToolTask]) -> str | None:
 
 
 async def refusal_of_commands(
-    purpose: str, commands: Iterable[str], state: State, context: Context
+    purpose: str, commands: Iterable[str], state: State, at: Surroundings
 ) -> str:
     """Return why commands of the graph's own may not run; empty where they may (SE-04, RO-04).
 
@@ -296,7 +314,7 @@ async def refusal_of_commands(
     content, as that of a call does.
     """
     task, shown = state.task, list(commands)
-    if context.settings.sandbox.require != "none" or task is None or not shown:
+    if at.settings.sandbox.require != "none" or task is None or not shown:
         return ""
     call = ToolTask(
         id=f"{purpose}:{len(state.steps)}",
@@ -307,16 +325,16 @@ async def refusal_of_commands(
         reason=UNCONFINED,
         required=True,
     )
-    sandbox, here = await context.open_sandbox(), task.workspace
-    tree = (await tree_now(here, context, named=False)).id if here else ""
+    sandbox, here = await at.open_sandbox(), task.workspace
+    tree = (await tree_now(here, named=False)).id if here else ""
     grounds = Grounds(sandbox.level, sandbox.not_covered, _environment(Path(here or "")), tree)
     asked = OpenApproval(call, task.workspace, grounds)
     question = approval_request((asked.approval,), None)
-    reply: Decisions = asked_of_people(question, context.now())
+    reply: Decisions = asked_of_people(question, at.now())
     decision = reply.decisions[0]
     runs = decision.decision == "approve" and asked.holds(decision)
     told = decision.decision if runs or decision.decision == "deny" else "void"
-    context.emit(ApprovalCompleted(approval_id=call.id, decision=told))
+    at.emit(ApprovalCompleted(approval_id=call.id, decision=told))
     if runs:
         return ""
     why = decision.reason or "no reason given"
@@ -332,29 +350,32 @@ CHANGED: Final = (
 
 
 async def check_permission(
-    call: ToolTask, tool: Tool, workspace: str | None, context: Context
+    call: ToolTask, tool: Tool, workspace: str | None, at: Surroundings, tools: Registry
 ) -> None:
     """Check that the policy lets a call run, and that it is what was approved, if it was.
+
+    ``at`` is what it would run with; an MCP server's tool is looked up anew in ``tools``.
 
     Raises :class:`~daruma.tools.errors.NotPermitted`, whose text is for the model, and
     :class:`~daruma.tools.errors.GroundsChanged` for what a person has to be asked about again
     (TL-13a, SE-06).
     """
-    unconfined = context.settings.sandbox.require == "none"
-    if said := forbidden(call, tool, context.settings.tools, unconfined=unconfined):
+    unconfined = at.settings.sandbox.require == "none"
+    if said := forbidden(call, tool, at.settings.tools, unconfined=unconfined):
         raise NotPermitted(said)
     if call.definition and call.definition != tool.definition and not call.approved:
         raise GroundsChanged((f"asked, since this has changed: {REDEFINED}",))
     if not call.approved:
         return
     if tool.origin == "mcp":
-        await context.tools.look_again(call.name)
+        await tools.look_again(call.name)
     here = workspace if _works_in(tool, workspace) else None
-    tree = await tree_now(here, context, named=False) if here else None
-    grounds = await grounds_of(call, workspace, context, tree=tree.id if tree else "")
+    tree = await tree_now(here, named=False) if here else None
+    known, seen = tools.named(call.name), tree.id if tree else ""
+    grounds = await grounds_of(call, known, workspace, at.open_sandbox, tree=seen)
     if approval_of(call, workspace, grounds).digest != call.approved:
-        tree = await tree_now(here, context) if here else None
-        raise GroundsChanged(await changes_since(call.approved, grounds, tree, context))
+        tree = await tree_now(here) if here else None
+        raise GroundsChanged(await changes_since(call.approved, grounds, tree, at.outputs))
 
 
 def forbidden(

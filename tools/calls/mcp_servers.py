@@ -22,7 +22,7 @@ from daruma.state.settings.tools import McpServer
 from daruma.state.text import printable_line
 from daruma.tools.commands.host_programs import find_program, search_path
 from daruma.tools.files.own_files import add_own
-from daruma.tools.sandbox import supervisor
+from daruma.tools.sandbox.supervisor import SUPERVISOR
 from daruma.tools.text.secrets import note_secrets, secrets_in, without_keys
 from daruma.tools.threads import to_thread
 
@@ -244,7 +244,7 @@ def _supervisor() -> tuple[str, ...]:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):  # no Linux, or an old one: a server has to end by itself
         return ()
-    return (sys.executable, "-I", "-S", supervisor.__file__, "serve")
+    return (sys.executable, "-I", "-S", SUPERVISOR, "serve")
 
 
 class Stderr:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from daruma.tools.calls.repair.json_reader import CutOff, Reading, Unreadable, read_value
+from daruma.tools.calls.json_reader import CutOff, Reading, Unreadable, read_value
 
 # --- The words and marks of the notations, as data.
 

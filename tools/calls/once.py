@@ -6,34 +6,45 @@ from typing import Final
 from langgraph.errors import GraphInterrupt
 
 from daruma.state.calls import ToolTask
-from daruma.state.events import CallSettled
+from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import Question
 from daruma.state.settings import Settings
 from daruma.state.text import digest
-from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turn, only_looks
+from daruma.tools.calls.journal import (
+    Effect,
+    Entry,
+    Journal,
+    Outcome,
+    Settles,
+    Turn,
+    only_looks,
+)
 from daruma.tools.calls.policy.policy import COMMANDS, decide, is_known_safe
 from daruma.tools.calls.tool import Tool
-from daruma.tools.context import Context
 from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
-from daruma.tools.sandbox.sandbox import SandboxUnavailable
+from daruma.tools.sandbox.sandbox import Sandbox, SandboxUnavailable
 from daruma.tools.threads import NotStarted
 
 # --- What running a call changes, and what is done about one that was cut short (DU-06).
 
 
 async def effect_of(
-    call: ToolTask, tool: Tool, workspace: str | None, context: Context
+    call: ToolTask,
+    tool: Tool,
+    workspace: str | None,
+    settings: Settings,
+    open_sandbox: Callable[[], Awaitable[Sandbox]],
 ) -> Effect | None:
     """Return the effect of a call; None for one that changes nothing, and may be made twice."""
     if tool.effect == "none" or only_looks(tool, call.args):
         return None
     here = tool.effect == "workspace" and workspace is not None
-    confined = here and await _confined(call, tool, context)
-    kept = context.settings.rollback.snapshots
+    confined = here and await _confined(call, tool, settings, open_sandbox)
+    kept = settings.rollback.snapshots
     return Effect(
         call=call.result_id,
         digest=digest([call.name, call.args]),
-        settles=settles(tool, call, context.settings, restores=confined and kept),
+        settles=settles(tool, call, settings, restores=confined and kept),
         workspace=workspace if here and workspace else "",
     )
 
@@ -52,16 +63,21 @@ def settles(tool: Tool, call: ToolTask, settings: Settings, *, restores: bool) -
     return decide(tool, call.args, settings.tools).in_doubt or settings.tools.in_doubt
 
 
-async def _confined(call: ToolTask, tool: Tool, context: Context) -> bool:
+async def _confined(
+    call: ToolTask,
+    tool: Tool,
+    settings: Settings,
+    open_sandbox: Callable[[], Awaitable[Sandbox]],
+) -> bool:
     """Whether a call can have changed nothing outside of the workspace."""
     if not tool.builtin or tool.name not in COMMANDS:
         return True  # by its own word, or as it is written
     if tool.name == "run_tests" or is_known_safe(call.args):
         return True
-    if context.settings.sandbox.network:
+    if settings.sandbox.network:
         return False
     try:
-        return (await context.open_sandbox()).level != "none"
+        return (await open_sandbox()).level != "none"
     except (SandboxUnavailable, ToolError):
         return False
 
@@ -69,12 +85,12 @@ async def _confined(call: ToolTask, tool: Tool, context: Context) -> bool:
 # --- What is said of a call whose tool is no longer there: it may have been made while it was.
 
 
-async def without_tool(call: ToolTask, context: Context) -> Outcome:
+async def without_tool(call: ToolTask, journal: Journal) -> Outcome:
     """Return what came of a call as far as it is on record; else that there is no such tool."""
     effect = Effect(call.result_id, digest([call.name, call.args]), "tell")
-    entry = await context.journal.begin(effect)
+    entry = await journal.begin(effect)
     outcome = entry.outcome or _said(call, entry)
-    await context.journal.end(entry, outcome)
+    await journal.end(entry, outcome)
     return outcome
 
 
@@ -107,41 +123,48 @@ _HAPPENED: Final = "A person says that {name} took effect; what it said was lost
 
 
 async def once(
-    call: ToolTask, effect: Effect | None, context: Context, work: Work, ask: Asking
+    call: ToolTask,
+    effect: Effect,
+    turn: Turn,
+    journal: Journal,
+    work: Work,
+    ask: Asking,
+    emit: Callable[[Event], None],
 ) -> Outcome:
     """Make a call, or find what came of it: an outcome that is on record stands.
 
-    One that an earlier run began and did not end is settled as its effect says, before anything
-    else happens in the same workspace.
+    ``turn`` is the caller's turn in the workspace: a call that an earlier run began and did not end
+    is settled as its effect says, before anything else happens there.
     """
-    if effect is None:
-        return await work("")
-    snapshots = context.snapshots(effect.workspace or None)
-    async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
-        entry = await context.journal.begin(effect)
-        if entry.outcome is None and entry.cut_short:
-            entry, settled = await _settled(call, entry, turn, context, ask)
-            if settled:
-                await context.journal.end(entry, settled)
-                return settled
-        if entry.outcome:
-            context.emit(CallSettled(call_id=call.id, tool=call.name, how="reused"))
-            return entry.outcome
-        return await _made(entry, context, work)
+    entry = await journal.begin(effect)
+    if entry.outcome is None and entry.cut_short:
+        entry, settled = await _settled(call, entry, turn, journal, ask, emit)
+        if settled:
+            await journal.end(entry, settled)
+            return settled
+    if entry.outcome:
+        emit(CallSettled(call_id=call.id, tool=call.name, how="reused"))
+        return entry.outcome
+    return await _made(entry, journal, work)
 
 
-async def _made(entry: Entry, context: Context, work: Work) -> Outcome:
+async def _made(entry: Entry, journal: Journal, work: Work) -> Outcome:
     try:
         outcome = await work(entry.key)
     except (GraphInterrupt, NotStarted, GroundsChanged):  # a tool asks, or it never began
-        await context.journal.forget(entry)
+        await journal.forget(entry)
         raise
-    await context.journal.end(entry, outcome)
+    await journal.end(entry, outcome)
     return outcome
 
 
 async def _settled(
-    call: ToolTask, entry: Entry, turn: Turn, context: Context, ask: Asking
+    call: ToolTask,
+    entry: Entry,
+    turn: Turn,
+    journal: Journal,
+    ask: Asking,
+    emit: Callable[[Event], None],
 ) -> tuple[Entry, Outcome | None]:
     """Return the call as it is made once more, or what stands for its outcome."""
     undone = turn.undone or {}
@@ -152,13 +175,13 @@ async def _settled(
         undo = restored.before if restored else None
     elif how in ("restore", "ask"):
         how = _answered(call, entry, ask)
-    context.emit(CallSettled(call_id=call.id, tool=call.name, how=how, undo=undo))
+    emit(CallSettled(call_id=call.id, tool=call.name, how=how, undo=undo))
     if how == HAPPENED:
         return entry, Outcome("done", _HAPPENED.format(name=call.name))
     if how in (UNKNOWN, "tell"):
         said = OutcomeUnknown(f"{call.name} was cut short when the process ended")
         return entry, Outcome("unknown", f"Error: {said}")
-    return await context.journal.again(entry), None
+    return await journal.again(entry), None
 
 
 def _answered(call: ToolTask, entry: Entry, ask: Asking) -> str:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from langchain_core.tools import BaseTool
 
 from daruma.state.settings.tools import Tools
-from daruma.tools.builtin_tools import BUILTIN_TOOLS, READ_OUTPUT, TOOLSET_TOOLS
 from daruma.tools.calls.alternatives import MOST, ranked
 from daruma.tools.calls.application_tool import from_application
 from daruma.tools.calls.names import (
@@ -16,6 +15,7 @@ from daruma.tools.calls.names import (
     check_promotions,
     name_key,
 )
+from daruma.tools.calls.outputs import READ_OUTPUT
 from daruma.tools.calls.policy.policy import check_policy, check_profile, shows
 from daruma.tools.calls.tool import Tool, Toolset
 
@@ -31,14 +31,20 @@ class Shown(NamedTuple):
 
 
 class Registry:
-    """The built-in tools and the application's own, by name."""
+    """The tools that ship and the application's own, by name."""
 
-    def __init__(self, application_tools: Iterable[BaseTool | Callable[..., Any]] = ()) -> None:
-        """Raises :class:`ToolNameConflictError` for two tools of one name (TL-05)."""
+    def __init__(
+        self, shipped: Iterable[Tool], application_tools: Iterable[BaseTool | Callable[..., Any]]
+    ) -> None:
+        """Raises :class:`ToolNameConflictError` for two tools of one name (TL-05).
+
+        An application's tool takes the place of a shipped one of the same name, unless that is one
+        of the workspace's.
+        """
         own = tuple(map(from_application, application_tools))
         taken = {name_key(tool.name) for tool in own}
-        sets = (tool for tool in TOOLSET_TOOLS if name_key(tool.name) not in taken)
-        tools = (*BUILTIN_TOOLS, READ_OUTPUT, *sets, *own)
+        left = (t for t in shipped if t.toolset == "workspace" or name_key(t.name) not in taken)
+        tools = (*left, READ_OUTPUT, *own)
         check_names(tools, normalize=False)
         self._tools = {tool.name: tool for tool in tools}
         self._shown: tuple[Tools | None, dict[_Asked, Shown]] = None, {}

@@ -10,12 +10,12 @@ from daruma.state.calls import Problem, ToolTask
 from daruma.state.conversation import Clarification
 from daruma.state.record import changed
 from daruma.state.settings.tools import PolicyRule
+from daruma.tools.calls.json_reader import Refused, Repaired
 from daruma.tools.calls.mcp_pins import pinned
 from daruma.tools.calls.names import resolve_name
 from daruma.tools.calls.parse import Call, calls_of, unstorable
 from daruma.tools.calls.policy.policy import decide
 from daruma.tools.calls.repair.by_rules import repaired_args, repaired_text
-from daruma.tools.calls.repair.json_reader import Refused, Repaired
 from daruma.tools.calls.results import cut_off
 from daruma.tools.calls.tool import CanonicalCall, Tool, canonical_call
 from daruma.tools.calls.visible import Offer

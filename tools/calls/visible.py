@@ -1,22 +1,17 @@
 """What a task's model is offered: the tools that it sees (TL-06), the rules, and the time."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from langchain_core.messages import AnyMessage
-
 from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
 from daruma.state.settings import Settings
 from daruma.state.settings.tools import Tools
-from daruma.state.task import Task
-from daruma.tools.calls.results import definitions
 from daruma.tools.calls.tool import Tool, Toolset
-from daruma.tools.context import Context
 
 # --- The time zone of the machine, with its rules for every date and not just today's offset.
 
@@ -110,31 +105,3 @@ class Offer:
     def names(self) -> tuple[str, ...]:
         """The names of the tools that are shown."""
         return tuple(tool.name for tool in self.tools)
-
-
-def offer_of(
-    task: Task | None,
-    context: Context,
-    without: Collection[str] = frozenset(),
-    *,
-    reading: bool = True,
-    messages: Sequence[AnyMessage] = (),
-) -> Offer:
-    """Return what a task is offered, ``without`` some of it: nothing in direct chat.
-
-    ``reading`` says that a result was left out in part: with the tools that bring results comes the
-    one that reads on in them, whatever the profile. ``messages`` are the thread's, where calls are
-    decided on.
-    """
-    settings = context.settings.tools
-    if task is None or task.mode == "direct_chat":
-        return Offer(settings=settings)
-    can_use = usable(
-        context.settings, workspace=task.workspace is not None, store=context.store is not None
-    )
-    shown = context.tools.shown(settings, can_use, frozenset(without), reading=reading)
-    now = local_time(context.now(), settings.time_zone) if shown.dated else None
-    unconfined = context.settings.sandbox.require == "none"
-    served = any(tool.origin == "mcp" for tool in shown.tools)
-    ran_as = definitions(messages) if served else {}
-    return Offer(shown.tools, shown.hidden, settings, now, unconfined=unconfined, ran_as=ran_as)

@@ -1,13 +1,15 @@
 """Recalling the memories that fit a task when it begins: in bounded time, or not at all."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from langgraph.store.base import BaseStore
+
 from daruma.state.channels import Recalled, Remembered
-from daruma.state.events import MemoryRecalled
+from daruma.state.events import Event, MemoryRecalled
+from daruma.state.settings.sections import Memory
 from daruma.state.task import Task
-from daruma.tools.context import Context
 from daruma.tools.memory.memories import Memories
 from daruma.tools.text.search import related
 from daruma.tools.text.secrets import without_keys
@@ -24,24 +26,29 @@ LONGEST_QUERY: Final = 4_000
 
 
 async def recall(
-    task: Task, about: str, context: Context, *, seconds: float = SECONDS
+    task: Task,
+    about: str,
+    store: BaseStore | None,
+    settings: Memory,
+    emit: Callable[[Event], None],
+    *,
+    seconds: float = SECONDS,
 ) -> Recalled | None:
     """Return the memories that fit what a task is about, best first, and tell of them.
 
     None where nothing is to be recalled: no store, memory switched off, a limit of 0. A store that
     fails or is slow costs the task its memories and ``seconds``, and a note says so.
     """
-    settings = context.settings.memory
-    if context.store is None or not settings.enabled or not settings.search_limit:
+    if store is None or not settings.enabled or not settings.search_limit:
         return None
-    memories = Memories(context.store, task.memory_owner, task.expert or "")
+    memories = Memories(store, task.memory_owner, task.expert or "")
     try:
         async with asyncio.timeout(seconds):
             found = await _fitting(memories, about[:LONGEST_QUERY], settings.search_limit)
     except Exception as error:  # noqa: BLE001  # whatever a store raises: memory only helps
-        return _failed(task, error, seconds, context)
+        return _failed(task, error, seconds, emit)
     if found:
-        context.emit(MemoryRecalled(ids=tuple(each.id for each in found)))
+        emit(MemoryRecalled(ids=tuple(each.id for each in found)))
     return Recalled(task_id=task.id, memories=tuple(found))
 
 
@@ -62,10 +69,12 @@ def _within(memories: Sequence[Remembered]) -> Iterator[Remembered]:
             yield memory
 
 
-def _failed(task: Task, error: Exception, seconds: float, context: Context) -> Recalled:
+def _failed(
+    task: Task, error: Exception, seconds: float, emit: Callable[[Event], None]
+) -> Recalled:
     reason = " ".join(without_keys(str(error)).split())[:200] or type(error).__name__
     if isinstance(error, TimeoutError):
         reason = f"no answer within {seconds:g} s"
     note = f"no memories were recalled: {reason}"
-    context.emit(MemoryRecalled(note=note))
+    emit(MemoryRecalled(note=note))
     return Recalled(task_id=task.id, note=note)

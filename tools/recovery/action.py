@@ -19,8 +19,7 @@ from daruma.state.settings.sections import Recovery
 from daruma.tools.calls.answers import changes_of
 from daruma.tools.calls.resolve import tool_tasks
 from daruma.tools.calls.results import tool_result
-from daruma.tools.calls.visible import offer_of
-from daruma.tools.context import Context
+from daruma.tools.context import Context, offer_of
 from daruma.tools.verification import with_changed_tests
 
 # --- Which action against a failure may be taken, and whether a person is asked first. Pure.

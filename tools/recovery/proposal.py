@@ -11,8 +11,8 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction, Strategy
+from daruma.tools.calls.json_reader import Unreadable
 from daruma.tools.calls.parse import unstorable
-from daruma.tools.calls.repair.json_reader import Unreadable
 from daruma.tools.calls.repair.json_text import readings
 from daruma.tools.calls.results import clean
 from daruma.tools.calls.visible import Offer

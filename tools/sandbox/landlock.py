@@ -18,11 +18,11 @@ from daruma.tools.commands.process import Asked, Launch, limited, turns_readable
 from daruma.tools.sandbox.git_sweep import Sweep
 from daruma.tools.sandbox.mounts import Seen, seen
 from daruma.tools.sandbox.seccomp import landlock_filter, memory_file
+from daruma.tools.sandbox.supervisor import SUPERVISOR
 
 SECONDS: Final = 15.0
 """How long the supervisor may take to end everything."""
 
-SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 
 READ: Final = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.READ_DIR
@@ -64,7 +64,7 @@ class Landlock:
             stack.callback(lifeline.close)
             fds = (lifeline.read, rules.fileno(), filter_fd)
             argv = (
-                *(sys.executable, "-I", "-S", str(SUPERVISOR), *map(str, fds), str(own)),
+                *(sys.executable, "-I", "-S", SUPERVISOR, *map(str, fds), str(own)),
                 *limited(asked.argv),
             )
             env = _environment(asked.env, view.home, own)

@@ -30,6 +30,8 @@ END_SECONDS = 10.0
 LEAVE_SECONDS = 1.5
 """For a server to end by itself, once its input has ended."""
 
+SUPERVISOR = __file__
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 

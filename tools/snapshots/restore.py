@@ -3,15 +3,14 @@
 import itertools
 import secrets
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from daruma.tools.files.paths import Parts
 from daruma.tools.snapshots.ignore_patterns import Rules, decoded
 from daruma.tools.snapshots.outcome import (
     By,
-    Change,
     Conflicts,
     Entry,
     Restored,
@@ -19,26 +18,20 @@ from daruma.tools.snapshots.outcome import (
     Snapshot,
     SnapshotUnavailable,
     told,
-    workspace_opened,
 )
 from daruma.tools.snapshots.placing import MEANWHILE, Applying, Placing
+from daruma.tools.snapshots.recorder import Recorder
 from daruma.tools.snapshots.records import Intent, Recorded, close_intent, open_intent, write_intent
 from daruma.tools.snapshots.restore_plan import Plan, beyond, changed, completed, planned
 from daruma.tools.snapshots.states import (
-    Difference,
     Look,
     alone,
-    as_changes,
     between,
     differences,
     mixed,
 )
 from daruma.tools.snapshots.store import Contents, sync_file_system
 from daruma.tools.snapshots.walk import TEMPORARY
-
-if TYPE_CHECKING:
-    from daruma.tools.snapshots.snapshots import Snapshots
-
 
 # --- Bringing a restore that is on record to its end, and saying honestly what came of it.
 
@@ -47,7 +40,7 @@ if TYPE_CHECKING:
 class Finishing:
     """Carries out what an intent says, in a workspace and a store that are open."""
 
-    snapshots: "Snapshots"
+    snapshots: Recorder
     contents: Contents
     top: int
     intent: Intent
@@ -140,7 +133,7 @@ _NAMED: Final = 10
 class PuttingBack:
     """Puts back paths of a workspace that is open, from a store that is open (RO-06)."""
 
-    snapshots: "Snapshots"
+    snapshots: Recorder
     contents: Contents
     top: int
 
@@ -252,48 +245,3 @@ def refused(plan: Plan) -> RestoreRefused:
         " or overwrite them",
         paths,
     )
-
-
-# --- What putting back a snapshot would do, looked at beforehand and without a trace.
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What would be done to which path; ``conflicts`` were changed by the work and others too."""
-
-    changes: tuple[Change, ...]
-    conflicts: tuple[str, ...] = ()
-
-
-def _opened(found: Difference, goal: Collection[Parts]) -> bool:
-    """Whether it is a directory that comes or goes with what lies in it, which says it all."""
-    path, was, now = found
-    kinds = {each.kind for each in (was, now) if each}
-    alone = (was is None or now is None) and kinds == {"directory"}
-    return alone and any(other[: len(path)] == path for other in goal if len(other) > len(path))
-
-
-class _Seen(Exception):
-    def __init__(self, preview: Preview) -> None:
-        self.preview = preview
-
-
-def preview(
-    snapshots: "Snapshots", target: str, *, last: By = "others", conflicts: Conflicts = "refuse"
-) -> Preview:
-    """Say what `Snapshots.restore` would do now; blocks.
-
-    Nothing is kept of the look: what others changed is still to be found by whoever looks next.
-    Raises SnapshotUnavailable.
-    """
-    snapshots.recover()
-    try:
-        with snapshots.store.locked() as contents, workspace_opened(snapshots.workspace) as top:
-            plan, now = PuttingBack(snapshots, contents, top).foreseen(
-                target, last=last, overwrite=conflicts == "overwrite"
-            )
-            found = [(path, now(path), goal) for path, goal in plan.goal.items()]
-            changes = as_changes(each for each in found if not _opened(each, plan.goal))
-            raise _Seen(Preview(changes, tuple(sorted(map(told, plan.conflicts)))))
-    except _Seen as seen:  # raised, so that the store takes back all that was written
-        return seen.preview

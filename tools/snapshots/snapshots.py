@@ -1,7 +1,6 @@
 """The snapshots of one workspace, as one thread takes them: also around what may change it."""
 
 import os
-import time
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -9,15 +8,14 @@ from collections.abc import (
     Collection,
     Iterable,
     Mapping,
-    Sequence,
 )
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from daruma.tools.snapshots.ignore import frozen
-from daruma.tools.snapshots.ignore_patterns import Rules, decoded
+from daruma.tools.files.paths import Parts
+from daruma.tools.snapshots.ignore_patterns import decoded
 from daruma.tools.snapshots.outcome import (
     By,
     Change,
@@ -28,13 +26,15 @@ from daruma.tools.snapshots.outcome import (
     SnapshotUnavailable,
     Taken,
     plain,
+    told,
     told_of,
     workspace_opened,
 )
-from daruma.tools.snapshots.placing import Applying, no_step
-from daruma.tools.snapshots.records import Recorded, packing, prune
+from daruma.tools.snapshots.recorder import Recorder
+from daruma.tools.snapshots.records import prune
 from daruma.tools.snapshots.restore import PuttingBack
 from daruma.tools.snapshots.states import (
+    Difference,
     Look,
     as_changes,
     between,
@@ -44,39 +44,18 @@ from daruma.tools.snapshots.states import (
     seen_again,
     unheld,
 )
-from daruma.tools.snapshots.store import Contents, Store
-from daruma.tools.snapshots.walk import Reader, Statuses, Walk
 from daruma.tools.threads import in_thread
 
 # --- The snapshots of one workspace, as one thread takes them.
 
 
-class Snapshots:
+class Snapshots(Recorder):
     """Takes snapshots of a workspace for a thread, compares them, and puts them back.
 
     All methods block: call them in a thread. Several threads and processes may use one store. All
     raise SnapshotUnavailable: a workspace or snapshot that is not there, a store that can not be
     used. What lies outside (ignored files) is never read, nor ever touched.
     """
-
-    def __init__(
-        self,
-        workspace: Path,
-        thread: str,
-        store: Store,
-        *,
-        exclude: Sequence[str] = (),
-        now: Callable[[], float] = time.time,
-        step: Callable[[], None] = no_step,
-        way: type[Applying] = Applying,
-    ) -> None:
-        self.workspace = workspace
-        self.thread = thread
-        self.store = store
-        self.exclude = tuple(exclude)
-        self.now = now
-        self.step = step
-        self.way = way
 
     def take(self, label: str, *, by: By, fresh: bool = False, opens: bool = False) -> Taken:
         """Keep the workspace as it is. ``fresh`` reads the ignore rules anew, as at a task's start.
@@ -103,31 +82,6 @@ class Snapshots:
                     unkept=last.unkept,
                     opens=True,
                 )
-
-    def taken(
-        self,
-        contents: Contents,
-        top: int,
-        label: str,
-        *,
-        by: By,
-        fresh: bool = False,
-        opens: bool = False,
-    ) -> Taken:
-        """Do what `take` does in a store and a workspace that are open."""
-        recorded = self.recorded(contents)
-        last, base = recorded.last(), recorded.last(undone=False)
-        interrupted = by == "others" and last is not None and last.opens
-        by = "work" if interrupted else by
-        rules = self.rules(contents, last, top, fresh=fresh)
-        root, unkept = self.seen(contents, top, rules)
-        digest = contents.put_blob(rules.encoded())
-        snapshot = recorded.add(
-            label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept), opens=opens
-        )
-        if base is None or interrupted:
-            return Taken(snapshot)
-        return Taken(snapshot, as_changes(between(contents, base, snapshot)))
 
     def note(self, paths: Iterable[str], label: str) -> None:
         """Note that the work has changed exactly these files: only they are read again.
@@ -241,30 +195,50 @@ class Snapshots:
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
             return PuttingBack(self, contents, top).apply(parts, label, by=by)
 
-    def recorded(self, contents: Contents) -> Recorded:
-        """Return the rows of this thread's snapshots in an open store."""
-        return Recorded(contents, self.place(), self.thread)
 
-    def place(self) -> bytes:
-        """Return where the workspace really is."""
-        return os.fsencode(os.path.realpath(self.workspace))
+# --- What putting back a snapshot would do, looked at beforehand and without a trace.
 
-    def rules(
-        self, contents: Contents, last: Snapshot | None, top: int, *, fresh: bool = False
-    ) -> Rules:
-        """Return the ignore rules of the thread's last snapshot, or those that hold now."""
-        if last is None or fresh:
-            return frozen(top, self.workspace, self.exclude)
-        return decoded(contents.blob(last.rules))
 
-    def seen(self, contents: Contents, top: int, rules: Rules) -> tuple[str, list[str]]:
-        """Keep what an open workspace holds; return the root's id and what could not be kept."""
-        statuses = Statuses(contents, self.place())
-        with told_of(self.workspace), packing(contents) as packed:
-            walk = Walk(top, rules, Reader(packed.put, statuses=statuses))
-            root = walk.root(contents.put_tree)
-        statuses.save()
-        return root, walk.unkept
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be done to which path; ``conflicts`` were changed by the work and others too."""
+
+    changes: tuple[Change, ...]
+    conflicts: tuple[str, ...] = ()
+
+
+def _opened(found: Difference, goal: Collection[Parts]) -> bool:
+    """Whether it is a directory that comes or goes with what lies in it, which says it all."""
+    path, was, now = found
+    kinds = {each.kind for each in (was, now) if each}
+    alone = (was is None or now is None) and kinds == {"directory"}
+    return alone and any(other[: len(path)] == path for other in goal if len(other) > len(path))
+
+
+class _Seen(Exception):
+    def __init__(self, preview: Preview) -> None:
+        self.preview = preview
+
+
+def preview(
+    snapshots: Snapshots, target: str, *, last: By = "others", conflicts: Conflicts = "refuse"
+) -> Preview:
+    """Say what `Snapshots.restore` would do now; blocks.
+
+    Nothing is kept of the look: what others changed is still to be found by whoever looks next.
+    Raises SnapshotUnavailable.
+    """
+    snapshots.recover()
+    try:
+        with snapshots.store.locked() as contents, workspace_opened(snapshots.workspace) as top:
+            plan, now = PuttingBack(snapshots, contents, top).foreseen(
+                target, last=last, overwrite=conflicts == "overwrite"
+            )
+            found = [(path, now(path), goal) for path, goal in plan.goal.items()]
+            changes = as_changes(each for each in found if not _opened(each, plan.goal))
+            raise _Seen(Preview(changes, tuple(sorted(map(told, plan.conflicts)))))
+    except _Seen as seen:  # raised, so that the store takes back all that was written
+        return seen.preview
 
 
 # --- Snapshots around what may change the workspace, so that nothing it does is beyond recall.

@@ -14,9 +14,9 @@ from daruma.state.failure import Failure
 from daruma.state.steps import Compaction, ContextCost, Crowded
 from daruma.state.steps import ContextMeasure as Measure
 from daruma.tools.context import Context
+from daruma.tools.tokens import Tokens
 from daruma.tools.window.draft import limit_named
 from daruma.tools.window.summary import Call, Job, Role, Summariser
-from daruma.tools.window.tokens import Tokens
 from daruma.tools.window.view import after, latest, stays, view
 
 # --- What can be done about a request that is over its budget, step by step, until it fits. Pure.

@@ -16,8 +16,8 @@ from daruma.state.failure import Failure, ModelFailed
 from daruma.state.steps import Asking, Crowded, StepKind
 from daruma.tools.calls.tool import Tool
 from daruma.tools.context import Context
-from daruma.tools.window.provider_messages import Sendable, request
-from daruma.tools.window.tokens import REPLY
+from daruma.tools.provider_messages import Sendable, request
+from daruma.tools.tokens import REPLY
 from daruma.tools.window.view import view
 
 MOST_FACTOR: Final = 2.0

@@ -16,7 +16,7 @@ from daruma.state.steps import By
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls.answers import call_audit, unusable
 from daruma.tools.context import Answer, Context, Sampling
-from daruma.tools.window.tokens import MESSAGE, REPLY
+from daruma.tools.tokens import MESSAGE, REPLY
 from daruma.tools.window.view import ends
 
 # --- A history as text for whoever summarises it: bounded, in pieces that fit a request. Pure.

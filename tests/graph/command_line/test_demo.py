@@ -10,7 +10,9 @@ import pytest
 import yaml
 from tests.daruma_command import Daruma, Said
 
-from daruma.graph.command_line.demo import (
+from daruma.graph.command_line.diagnosis import program_path
+from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.scenario import (
     DemoRefused,
     Scenario,
     missing_programs,
@@ -18,8 +20,6 @@ from daruma.graph.command_line.demo import (
     scenario_named,
     scenarios,
 )
-from daruma.graph.command_line.diagnosis import program_path
-from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.tools.checks import recognised_commands
 
 NAMES = ["fix", "gives-up", "rollback", "seven-falls"]
@@ -37,7 +37,13 @@ def ending(said: Said) -> list[str]:
 
 
 def test_the_demo_falls_and_gets_up_again(daruma: Daruma) -> None:
-    """Planned, reviewed, wrongly fixed, found red, reflected on, rightly fixed, green (FA-05)."""
+    """Planned, reviewed, wrongly fixed, found red, reflected on, rightly fixed, green (FA-05).
+
+    It says where the repository is, whose files, tests and history are real; settings that lie
+    around do not matter.
+    """
+    daruma.configure("budgets: {think: 1}\n")
+
     said = daruma.run("demo")
 
     told = [
@@ -50,14 +56,6 @@ def test_the_demo_falls_and_gets_up_again(daruma: Daruma) -> None:
     assert (said.code, said.err) == (0, "")
     assert -1 not in places, told[places.index(-1)]
     assert ending(said) == ["─── ✓ completed ───"]
-
-
-def test_the_demo_leaves_a_repository_that_is_mended(daruma: Daruma) -> None:
-    """It says where; files, tests and history are real, and settings lying around do not matter."""
-    daruma.configure("budgets: {think: 1}\n")
-
-    said = daruma.run("demo", "fix")
-
     repository = Path(re.findall(r"repository: (\S+)", said.out)[0])
     tests = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repository, check=False)
     changed = subprocess.run(

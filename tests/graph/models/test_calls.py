@@ -27,6 +27,7 @@ from langchain_core.tracers import Run
 from langchain_core.tracers.context import collect_runs
 from langchain_openai import ChatOpenAI
 from pydantic import Field, PrivateAttr, SecretStr
+from tests.parts import a_registry
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
@@ -35,9 +36,8 @@ from daruma.graph.models.failover import within
 from daruma.graph.models.faults import ModelUnavailable
 from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.state.settings.tools import Tools
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool
-from daruma.tools.window.provider_messages import sendable
+from daruma.tools.provider_messages import sendable
 
 # --- A model called by itself answers as it does when LangChain calls it.
 
@@ -392,7 +392,7 @@ async def test_langchain_s_own_ways_are_handed_a_prompt() -> None:
 async def test_a_model_with_a_way_of_its_own_is_handed_a_list() -> None:
     """With tools and without."""
     model = OfTheirOwn(responses=[])
-    shown = Registry([say_it]).visible(Tools(), ())
+    shown = a_registry([say_it]).visible(Tools(), ())
 
     assert (await Request(ASKED).sent(model, {})).text == "1 and hi"
     assert (await Offered().asked(model, shown, ASKED, {})).text == "bound: hi"
@@ -416,7 +416,7 @@ def shout(text: str) -> str:
 
 
 def tools() -> tuple[Tool, ...]:
-    return Registry([shout]).visible(Tools(), ())
+    return a_registry([shout]).visible(Tools(), ())
 
 
 class Binding(RecordingModel):

@@ -3,7 +3,7 @@
 import pytest
 
 from daruma.graph.models.names import encoding_of, tokenizer, tokens_of
-from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.tokens import ESTIMATE
 
 
 @pytest.mark.parametrize(

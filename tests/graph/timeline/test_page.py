@@ -12,16 +12,16 @@ from tests.scripted_runs import RecordingModel, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.timeline.moments import KINDS, Moment
-from daruma.graph.timeline.page import (
+from daruma.graph.timeline.timeline import (
     MOST_TEXT,
     SHOWN,
+    Timeline,
     head_html,
     lanes_of,
     page_of,
     plan_card,
     timeline_card,
 )
-from daruma.graph.timeline.timeline import Timeline
 
 EVIL = "</script></style></title><img src=x onerror=alert(1)>\"' &amp; \u202etxt.exe \x1b[2J \0"
 EMPTY = Timeline(thread="t", status="unfinished")

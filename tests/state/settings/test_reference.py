@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 
 from daruma.state.settings import Settings
 from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.reference import NAME, Key, in_force, keys, sections
+from daruma.state.settings.keys import NAME, Key, keys, sections
+from daruma.state.settings.reference import in_force
 from daruma.state.settings.sources import sources
 from daruma.state.settings.trust import propose
 
@@ -19,10 +20,12 @@ def test_the_source_of_each_value_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     """Default, file, environment: the later ones win."""
     file = tmp_path / "daruma.yaml"
     file.write_text("budgets: {think: 4, verify: 5}\ntools: {policy: {run_command: allow}}\n")
-    propose(file).agree()
+    propose(Settings, file).agree()
     monkeypatch.setenv("DARUMA_BUDGETS__VERIFY", "6")
 
-    told = {each.key.path: (each.value, each.source) for each in in_force(keys(), str(file))}
+    told = {
+        each.key.path: (each.value, each.source) for each in in_force(keys(Settings), str(file))
+    }
 
     assert told["budgets.think"] == ("4", "daruma.yaml")
     assert told["budgets.verify"] == ("6", "DARUMA_BUDGETS__VERIFY")
@@ -36,7 +39,9 @@ def test_what_a_preset_sets_is_told(tmp_path: Path) -> None:
     file = tmp_path / "daruma.yaml"
     file.write_text("budgets: {preset: frugal, think: 4}\n")
 
-    told = {each.key.path: (each.value, each.source) for each in in_force(keys(), str(file))}
+    told = {
+        each.key.path: (each.value, each.source) for each in in_force(keys(Settings), str(file))
+    }
 
     assert told["budgets.think"] == ("4", "daruma.yaml")
     assert told["budgets.verify"] == ("2", "budgets.preset")
@@ -49,12 +54,12 @@ def test_settings_that_can_not_be_used_are_refused(tmp_path: Path) -> None:
     file.write_text("budgets: {thnk: 4}\n")
 
     with pytest.raises(SettingsError, match=r"did you mean 'think'"):
-        in_force(keys(), str(file))
+        in_force(keys(Settings), str(file))
 
 
 # --- The list of all settings is complete, and what it says of each is true.
 
-LIVE = [key for key in keys() if NAME not in key.path]
+LIVE = [key for key in keys(Settings) if NAME not in key.path]
 
 
 def value_of(path: str) -> Any:
@@ -64,7 +69,7 @@ def value_of(path: str) -> Any:
     return value
 
 
-@pytest.mark.parametrize("key", keys(), ids=lambda key: key.path)
+@pytest.mark.parametrize("key", keys(Settings), ids=lambda key: key.path)
 def test_every_key_says_what_it_is(key: Key) -> None:
     """Type and description, on one line that ends as a sentence."""
     assert key.type
@@ -83,7 +88,7 @@ def test_defaults_are_those_in_force() -> None:
 
 def test_ranges_types_and_variables_are_told() -> None:
     """Some that are unlike."""
-    known = {key.path: key for key in keys()}
+    known = {key.path: key for key in keys(Settings)}
 
     assert known["llm.requests.per_model"].range == "≥ 1, ≤ 3"
     assert known["llm.fallback_models"].type == "list of text"
@@ -115,6 +120,6 @@ def at(values: Any, path: str) -> Any:
 
 def test_no_section_is_left_out() -> None:
     """Also those under a name of the user's."""
-    paths = {section.path for section in sections()}
+    paths = {section.path for section in sections(Settings)}
 
     assert {"", "llm", "llm.requests", "tools.policy.NAME", "fallback_chain.emergency"} <= paths

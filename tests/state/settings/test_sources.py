@@ -35,7 +35,7 @@ def test_an_empty_file_says_nothing(here: Path) -> None:
 def test_the_environment_goes_over_the_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key by key: what only the file says stays."""
     (here / "daruma.yaml").write_text("llm: {model: from-file, auxiliary_model: small}\n")
-    propose().agree()
+    propose(Settings).agree()
     monkeypatch.setenv("DARUMA_LLM__MODEL", "from-environment")
     monkeypatch.setenv("DARUMA_BUDGETS__THINK", "3")
 

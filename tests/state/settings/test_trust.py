@@ -62,7 +62,7 @@ def test_a_file_is_data_until_it_is_agreed_to(here: Path) -> None:
 
     with pytest.raises(UntrustedSettings) as refused:
         Settings.load()
-    propose(here).agree()
+    propose(Settings, here).agree()
 
     assert refused.value.keys == ("tools.mcp_servers.x", "tools.policy.run_command")
     assert str(refused.value).endswith(
@@ -119,7 +119,7 @@ def test_another_content_is_asked_about_again(here: Path, _what: str, text: str 
     """Whoever has changed it. To take away what was agreed to may weaken, too."""
     strict = EVIL.replace("{run_command: allow}", "{run_command: deny, '*': deny}")
     write(here, strict)
-    propose(here).agree()
+    propose(Settings, here).agree()
     if text is None:
         (here / "daruma.yaml").unlink()
     else:
@@ -127,14 +127,14 @@ def test_another_content_is_asked_about_again(here: Path, _what: str, text: str 
 
     with pytest.raises(UntrustedSettings):
         Settings.load()
-    propose(here).agree()
+    propose(Settings, here).agree()
     Settings.load()
 
 
 def test_a_stricter_content_than_that_agreed_to_is_free(here: Path) -> None:
     """Nobody is asked for less."""
     write(here, "budgets: {max_steps: 90}\n")
-    propose(here).agree()
+    propose(Settings, here).agree()
     write(here, "budgets: {max_steps: 80}\n")
 
     assert Settings.load().budgets.max_steps == 80
@@ -146,7 +146,7 @@ def test_an_agreement_is_about_one_place(
 ) -> None:
     """Relative paths mean something else elsewhere: the same text does not count there."""
     write(here)
-    propose(here).agree()
+    propose(Settings, here).agree()
     other = here / "sub" if where == "child" else here.with_name("other")
     if where == "linked folder":
         other.symlink_to(here)
@@ -168,7 +168,7 @@ def test_an_agreement_is_about_one_place(
 def test_what_is_agreed_to_is_what_was_read(here: Path) -> None:
     """A file that is changed between the question and the yes is not trusted."""
     write(here, "sandbox: {network: true}\n")
-    proposal = propose(here)
+    proposal = propose(Settings, here)
     write(here)
     proposal.agree()
 
@@ -184,14 +184,14 @@ def test_folders_that_a_file_names_are_part_of_it(here: Path, section: str) -> N
         named = here / "more" / "own.yaml"
         named.write_text("experts: [{name: a, about: All.}]\n")
     write(here, f"{section}: {{folders: [more]}}\n")
-    propose(here).agree()
+    propose(Settings, here).agree()
     Settings.load()
 
     named.write_text("Obey me.\n")
 
     with pytest.raises(UntrustedSettings, match=f"would change {section}.folders"):
         Settings.load()
-    propose(here).agree()
+    propose(Settings, here).agree()
     Settings.load()
     skill(here / "more" / "new")
     with pytest.raises(UntrustedSettings):
@@ -210,7 +210,7 @@ def test_a_task_s_own_skills_are_not_followed(tmp_path: Path) -> None:
     assert not may_be_followed(workspace / "skills" / "own", str(workspace))
     assert not may_be_followed(linked, str(workspace))
     assert not may_be_followed(around, str(inner))
-    propose(workspace / "skills").agree()
+    propose(Settings, workspace / "skills").agree()
     assert may_be_followed(workspace / "skills" / "own", str(workspace))
 
 
@@ -223,7 +223,7 @@ def test_links_special_files_and_too_much_are_never_trusted(tmp_path: Path) -> N
         (large / str(number)).touch()
 
     for each in (linked, piped, large):
-        proposal = propose(each)
+        proposal = propose(Settings, each)
         proposal.agree()
         assert proposal.refused == (each,)
         assert not is_trusted(each)
@@ -242,7 +242,7 @@ def test_names_are_part_of_a_folder_s_content(tmp_path: Path) -> None:
 def test_an_agreement_can_be_taken_back(here: Path) -> None:
     """With all that lies below."""
     write(here)
-    propose(here).agree()
+    propose(Settings, here).agree()
 
     assert [each.path for each in records()] == [str(here / "daruma.yaml")]
     assert forget(here)
@@ -255,7 +255,7 @@ def test_an_agreement_can_be_taken_back(here: Path) -> None:
 def test_a_damaged_record_is_none(here: Path, damage: str) -> None:
     """It is asked about again."""
     write(here)
-    propose(here).agree()
+    propose(Settings, here).agree()
     (record,) = (here.parent / "data" / "trust").iterdir()
     record.write_text(damage)
 
@@ -266,7 +266,7 @@ def test_a_damaged_record_is_none(here: Path, damage: str) -> None:
 def test_a_record_is_the_user_s_alone(here: Path) -> None:
     """It may hold what the file does."""
     write(here)
-    propose(here).agree()
+    propose(Settings, here).agree()
     folder = here.parent / "data" / "trust"
 
     assert folder.stat().st_mode & 0o077 == 0
@@ -291,6 +291,6 @@ NOTHING: list[tuple[str, Any]] = [
 def test_what_can_not_be_agreed_to_is_one_line(here: Path, said: str, place: Any) -> None:
     """A pipe in the place of the file is not waited for."""
     with pytest.raises(SettingsError, match=said) as refused:
-        propose(place(here))
+        propose(Settings, place(here))
 
     assert "\n" not in str(refused.value)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.parts import a_registry
 
 from daruma.tools.calls.alternatives import MOST, ranked, stand_ins
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Canonical, Effect, Surroundings, Tool
 
 STRENGTH = {"none": 0, "workspace": 1, "external": 2}
@@ -163,7 +163,7 @@ def test_a_graphs_own_tools_are_compared_once_and_only_shown_ones_are_named() ->
         """Search the web with Bing."""
         return query
 
-    registry = Registry([web_search, brave_search, bing_search])
+    registry = a_registry([web_search, brave_search, bing_search])
 
     assert set(registry.stand_ins("web_search", registry.names)) >= {"brave_search", "bing_search"}
     assert registry.stand_ins("web_search", {"brave_search"}) == ("brave_search",)

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from tests.parts import a_call, a_context, no_sandbox, settings
+from tests.parts import a_call, a_context, a_registry, no_sandbox, settings
 
 from daruma.state.calls import Grounds, ToolTask
 from daruma.tools.calls.approvals import (
+    OpenSandbox,
     check_permission,
     given_up,
     grounds_of,
@@ -35,12 +36,22 @@ async def confining() -> Any:
     return SimpleNamespace(level="landlock", not_covered=("metadata",))
 
 
-CONTEXT = replace(a_context(tools=[shout]), open_sandbox=confining)
+TOOLS = a_registry([shout])
+
+
+async def grounds(
+    call: ToolTask,
+    workspace: str | None,
+    open_sandbox: OpenSandbox = confining,
+    *,
+    tree: str = "",
+) -> Grounds:
+    return await grounds_of(call, TOOLS.named(call.name), workspace, open_sandbox, tree=tree)
 
 
 async def test_a_command_rests_on_its_sandbox_its_environment_and_the_tree(tmp_path: Path) -> None:
     """SA-01: the level, what that leaves open, and which programs it finds."""
-    found = await grounds_of(COMMAND, str(tmp_path), CONTEXT, tree="t1")
+    found = await grounds(COMMAND, str(tmp_path), tree="t1")
 
     assert (found.sandbox, found.not_covered, found.tree) == ("landlock", ("metadata",), "t1")
     assert "PATH" in found.environment
@@ -50,21 +61,19 @@ async def test_what_differs_between_terminals_is_no_part_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A yes that was given in one holds in the other, but not with another PATH."""
-    before = await grounds_of(COMMAND, str(tmp_path), CONTEXT)
+    before = await grounds(COMMAND, str(tmp_path))
     for name in ("TERM", "LANG", "TZ", "LC_ALL"):
         monkeypatch.setenv(name, "another")
-    cosmetic = await grounds_of(COMMAND, str(tmp_path), CONTEXT)
+    cosmetic = await grounds(COMMAND, str(tmp_path))
     monkeypatch.setenv("PATH", "/another")
 
     assert cosmetic == before
-    assert await grounds_of(COMMAND, str(tmp_path), CONTEXT) != before
+    assert await grounds(COMMAND, str(tmp_path)) != before
 
 
 async def test_another_tool_of_ours_rests_on_the_tree_alone(tmp_path: Path) -> None:
     """No sandbox is opened for it."""
-    context = replace(CONTEXT, open_sandbox=no_sandbox)
-
-    assert await grounds_of(EDIT, str(tmp_path), context, tree="t1") == Grounds(tree="t1")
+    assert await grounds(EDIT, str(tmp_path), no_sandbox, tree="t1") == Grounds(tree="t1")
 
 
 @pytest.mark.parametrize(
@@ -73,31 +82,29 @@ async def test_another_tool_of_ours_rests_on_the_tree_alone(tmp_path: Path) -> N
 )
 async def test_what_works_in_no_workspace_rests_on_nothing(call: Any, workspace: Any) -> None:
     """Tools of the application know no sandbox."""
-    context = replace(CONTEXT, open_sandbox=no_sandbox)
-
-    assert await grounds_of(call, workspace, context, tree="t1") == Grounds()
+    assert await grounds(call, workspace, no_sandbox, tree="t1") == Grounds()
 
 
 async def test_a_sandbox_that_is_not_to_be_had_is_said(tmp_path: Path) -> None:
     """SA-01: never a lower level instead."""
     with pytest.raises(SandboxUnavailable):
-        await grounds_of(COMMAND, str(tmp_path), replace(CONTEXT, open_sandbox=no_sandbox))
+        await grounds(COMMAND, str(tmp_path), no_sandbox)
 
 
 async def test_the_tree_changes_with_the_workspace(tmp_path: Path) -> None:
     """And only with it."""
-    first = await tree_now(str(tmp_path), CONTEXT)
-    again = await tree_now(str(tmp_path), CONTEXT)
+    first = await tree_now(str(tmp_path))
+    again = await tree_now(str(tmp_path))
     (tmp_path / "a").write_text("b")
 
     assert first == again
-    assert await tree_now(str(tmp_path), CONTEXT) != first
+    assert await tree_now(str(tmp_path)) != first
 
 
 async def test_a_workspace_that_is_gone_is_said(tmp_path: Path) -> None:
     """One line, for the model."""
     with pytest.raises(ToolError):
-        await tree_now(str(tmp_path / "gone"), CONTEXT)
+        await tree_now(str(tmp_path / "gone"))
 
 
 # --- Between a yes and the run of a call the world may have become another.
@@ -110,14 +117,14 @@ def context(**policy: Any) -> Context:
 
 
 async def approved(call: ToolTask, workspace: str, at: Context) -> ToolTask:
-    opened = await open_approvals([call], workspace, at)
+    opened = await open_approvals([call], workspace, at.tools, at.open_sandbox, at.outputs)
     return opened.approvals[0].agreed(call)
 
 
 async def check(call: ToolTask, at: Context, workspace: str | None = None) -> None:
     tool = at.tools.named(call.name)
     assert tool is not None
-    await check_permission(call, tool, workspace, at)
+    await check_permission(call, tool, workspace, await at.surroundings(None), at.tools)
 
 
 async def test_what_needs_nobody_may_run() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
+from tests.parts import a_registry
 from tests.sandboxes import sandbox_at
 
 from daruma.state.settings.errors import SettingsError
@@ -21,7 +22,6 @@ from daruma.tools.calls.mcp import (
     usable_name,
 )
 from daruma.tools.calls.mcp_servers import server_places
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.running import run_within
 from daruma.tools.calls.tool import Surroundings, Tool
 from daruma.tools.errors import CommandRefused, OutcomeUnknown, PathRefused, ToolError
@@ -188,7 +188,7 @@ def test_two_servers_tools_that_become_one_name_are_refused(
     twin = odd.model_copy(update={"name": "mcp__notes__odd_name.look"})
 
     with pytest.raises(Exception, match=r"'mcp__notes__odd.name/look' and .*odd_name.look'"):
-        Registry([odd, twin])
+        a_registry([odd, twin])
 
 
 def test_a_tool_of_the_application_is_not_taken_for_a_servers() -> None:

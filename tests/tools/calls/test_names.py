@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.tools import BaseTool, tool
+from tests.parts import a_registry
 
 from daruma.state.settings.tools import Tools
 from daruma.tools.calls.names import (
@@ -20,7 +21,6 @@ from daruma.tools.calls.names import (
     name_key,
     resolve_name,
 )
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Tool
 
 VISIBLE = ("read_file", "memory_search", "memory_store", "v1_2", "list_todos")
@@ -306,9 +306,9 @@ def plain(text: str) -> str:
 def test_a_promotion_that_leads_nowhere_is_refused(tools: list[BaseTool], said: str) -> None:
     """TL-19: when the graph is built."""
     with pytest.raises(PromotionRefused, match=said):
-        Registry(tools).check(Tools())
+        a_registry(tools).check(Tools())
 
 
 def test_promotions_may_follow_one_another() -> None:
     """As long as they end."""
-    Registry([promoted("a", "b"), promoted("b", "plain"), plain]).check(Tools())
+    a_registry([promoted("a", "b"), promoted("b", "plain"), plain]).check(Tools())

@@ -18,12 +18,19 @@ from daruma.state.interrupts import Question, read_reply
 from daruma.state.settings import Settings
 from daruma.state.text import digest
 from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turns
-from daruma.tools.calls.once import effect_of, once, question_of, without_tool
+from daruma.tools.calls.once import Asking, Work, effect_of, once, question_of, without_tool
 from daruma.tools.context import Context
 from daruma.tools.snapshots.snapshots import around
 
 CALL = a_call(args={"amount": 5, "note": "x" * 500})
 DONE = Outcome("done", "paid")
+
+
+async def make_once(effect: Effect, context: Context, work: Work, ask: Asking) -> Outcome:
+    """Make the call in its turn, as the node does."""
+    snapshots = context.snapshots(effect.workspace or None)
+    async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
+        return await once(CALL, effect, turn, context.journal, work, ask, context.emit)
 
 
 class Life:
@@ -69,7 +76,7 @@ class Life:
                 raise GraphInterrupt
             return answers.pop(0)
 
-        return await once(CALL, self.effect(settles), self.begin(), work, ask)
+        return await make_once(self.effect(settles), self.begin(), work, ask)
 
     def settled(self) -> list[str]:
         return [each.how for each in self.events if isinstance(each, CallSettled)]
@@ -82,18 +89,6 @@ async def test_a_call_that_was_made_is_answered_with_what_came_of_it() -> None:
 
     assert await life.make("ask", outcome=Outcome("done", "paid twice")) == DONE
     assert (len(life.worked), life.settled()) == (1, ["reused"])
-
-
-async def test_a_call_without_effect_is_made_again() -> None:
-    """Nothing is on record of it."""
-
-    async def work(key: str) -> Outcome:
-        return Outcome("done", f"key {key!r}")
-
-    def ask(_: Question) -> str:
-        raise LookupError
-
-    assert await once(CALL, None, Life().begin(), work, ask) == Outcome("done", "key ''")
 
 
 async def test_a_failure_is_an_outcome_too() -> None:
@@ -182,9 +177,9 @@ async def test_a_tool_that_asks_in_its_own_words_is_begun_anew() -> None:
 
     context = life.begin()
     with pytest.raises(GraphInterrupt):
-        await once(CALL, life.effect("ask"), context, work, ask)
+        await make_once(life.effect("ask"), context, work, ask)
 
-    assert await once(CALL, life.effect("ask"), life.begin(), work, ask) == DONE
+    assert await make_once(life.effect("ask"), life.begin(), work, ask) == DONE
 
 
 def test_the_question_names_the_call_and_takes_its_options_only() -> None:
@@ -234,15 +229,15 @@ async def test_what_was_cut_short_in_a_workspace_is_undone_before_anything_else_
     assert snapshots
     snapshots.take("the start", by="others")
     with pytest.raises(KeyboardInterrupt):
-        await once(
-            CALL, life.effect("restore"), first, lambda key: writing(first, key, dies=True), ask
+        await make_once(
+            life.effect("restore"), first, lambda key: writing(first, key, dies=True), ask
         )
     assert log.read_text() == "half"
 
     second = life.begin()
-    await once(CALL, life.effect("restore", "m1:c2"), second, looking, ask)
-    await once(
-        CALL, life.effect("restore"), second, lambda key: writing(second, key, dies=False), ask
+    await make_once(life.effect("restore", "m1:c2"), second, looking, ask)
+    await make_once(
+        life.effect("restore"), second, lambda key: writing(second, key, dies=False), ask
     )
 
     assert [there for there, _ in seen] == [False]
@@ -316,7 +311,9 @@ async def effect(name: str, given: Settings | None = None, **args: Any) -> Effec
     used = context(given)
     known = used.tools.named(name)
     assert known
-    return await effect_of(a_call(name=name, args=args), known, "/ws", used)
+    return await effect_of(
+        a_call(name=name, args=args), known, "/ws", used.settings, used.open_sandbox
+    )
 
 
 @pytest.mark.parametrize(
@@ -416,7 +413,7 @@ async def test_a_call_that_was_never_begun_has_failed() -> None:
     first, second = lives()
 
     for context in (first, second):
-        outcome = await without_tool(CALL_GONE, context)
+        outcome = await without_tool(CALL_GONE, context.journal)
         assert outcome == Outcome("failed", "Error: the tool 'shout' is no longer there")
 
 
@@ -426,7 +423,7 @@ async def test_a_call_that_was_made_is_answered_with_what_came_of_it_gone() -> N
     done = Outcome("done", "paid")
     await first.journal.end(await first.journal.begin(PAY), done)
 
-    assert await without_tool(CALL_GONE, second) == done
+    assert await without_tool(CALL_GONE, second.journal) == done
 
 
 async def test_of_a_call_that_was_cut_short_nobody_knows() -> None:
@@ -434,8 +431,8 @@ async def test_of_a_call_that_was_cut_short_nobody_knows() -> None:
     first, second = lives()
     await first.journal.begin(PAY)
 
-    outcome = await without_tool(CALL_GONE, second)
+    outcome = await without_tool(CALL_GONE, second.journal)
 
     assert outcome.status == "unknown"
     assert outcome.text.startswith("Error: outcome_unknown: shout was cut short")
-    assert await without_tool(CALL_GONE, second) == outcome
+    assert await without_tool(CALL_GONE, second.journal) == outcome

@@ -15,6 +15,7 @@ from tests.tools.repair.corpus.offered import TOOLS
 from daruma.state.serializer import StrictSerializer
 from daruma.tools.calls.answer_text import written_calls
 from daruma.tools.calls.answers import limited
+from daruma.tools.calls.json_reader import Refused, Repaired
 from daruma.tools.calls.parse import (
     DEEPEST,
     SENT_CALLS,
@@ -25,7 +26,6 @@ from daruma.tools.calls.parse import (
     with_own_ids,
 )
 from daruma.tools.calls.repair.by_rules import repaired_text
-from daruma.tools.calls.repair.json_reader import Refused, Repaired
 
 # --- What a checkpoint can not keep unchanged is told before it is tried.
 

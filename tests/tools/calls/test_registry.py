@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import tool
+from tests.parts import WORKSPACE_TOOLS, a_registry
 
 from daruma.state.errors import DarumaError
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.tools import Tools
-from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.calls.names import ToolNameConflictError
 from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Toolset
@@ -41,7 +41,7 @@ def own_search(text: str) -> str:
 def test_two_tools_of_one_name_are_refused(given: list[object], named: str) -> None:
     """TL-05: among the application's own, and between these and the built-in ones."""
     with pytest.raises(ToolNameConflictError, match=f"two tools are named {named}") as refused:
-        Registry(given)  # type: ignore[arg-type]  # a list of both kinds
+        a_registry(given)  # type: ignore[arg-type]  # a list of both kinds
 
     assert isinstance(refused.value, DarumaError)
 
@@ -53,16 +53,16 @@ def names(registry: Registry, *, workspace: bool, **given: Any) -> list[str]:
 
 def test_built_in_tools_are_shown_with_a_workspace_only() -> None:
     """The application's own are shown always."""
-    registry = Registry([shout])
+    registry = a_registry([shout])
 
-    builtin = [each.name for each in BUILTIN_TOOLS]
+    builtin = [each.name for each in WORKSPACE_TOOLS]
     assert names(registry, workspace=True) == [*builtin, "shout"]
     assert names(registry, workspace=False) == ["shout"]
 
 
 def test_a_profile_decides_what_is_shown() -> None:
     """TL-06: in a workspace and without one."""
-    registry = Registry([shout])
+    registry = a_registry([shout])
 
     assert names(registry, workspace=True, profile="read_only") == ["search"]
     assert names(registry, workspace=False, profile="read_only") == []
@@ -70,7 +70,7 @@ def test_a_profile_decides_what_is_shown() -> None:
 
 def test_a_tool_is_known_by_its_name_shown_or_not() -> None:
     """What stands in a thread's history may be hidden from its next task."""
-    registry = Registry([shout])
+    registry = a_registry([shout])
 
     assert registry.named("shout") is not None
     assert registry.named("Shout") is None
@@ -89,17 +89,17 @@ def test_settings_that_do_not_fit_the_tools_are_refused(
 ) -> None:
     """TL-05 and TL-06: by ``check``, as each run may bring settings of its own."""
     with pytest.raises(error):
-        Registry([shout]).check(Tools(**given))
+        a_registry([shout]).check(Tools(**given))
 
 
 def test_the_settings_as_they_come_fit() -> None:
     """No tool that ships with Daruma is in another's way."""
-    Registry([shout]).check(Tools())
+    a_registry([shout]).check(Tools())
 
 
 def test_what_is_shown_is_looked_for_once_for_the_same_settings() -> None:
     """Each step of a run asks for it; other settings, and other needs, show something else."""
-    registry, given, nothing = Registry([shout]), Tools(), frozenset[Any]()
+    registry, given, nothing = a_registry([shout]), Tools(), frozenset[Any]()
     other = Tools(profile="own", profiles={"own": ("search",)})
 
     first = registry.shown(given, nothing, nothing, reading=True)

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from tests.parts import settings
+from tests.parts import a_registry, settings
 
 from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
 from daruma.tools.calls.parse import Call
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.resolve import filled, tool_task, tool_tasks, with_arguments
 from daruma.tools.calls.tool import Canonical, Tool
 from daruma.tools.calls.visible import Offer
@@ -34,7 +33,7 @@ DAY = "2031-05-05"
 
 
 def offer(*known: Clarification) -> Offer:
-    tools = Registry().visible(settings().tools, {"assistant"})
+    tools = a_registry().visible(settings().tools, {"assistant"})
     return Offer(tools, asks=True, resuming=known)
 
 
@@ -112,7 +111,7 @@ WHOLE = {"name": "Ann", "seats": 2, "day": "2026-11-25"}
 def become(args: dict[str, Any] | str, *, asks: bool = True, **given: Any) -> ToolTask:
     """What a call becomes; arguments as a text are such as could not be read."""
     tools = settings(tools={"call_repair_attempts": 0} | given).tools
-    offer = Offer(Registry([book]).visible(tools, ()), settings=tools, now=NOW, asks=asks)
+    offer = Offer(a_registry([book]).visible(tools, ()), settings=tools, now=NOW, asks=asks)
     made = {"name": "book", "args": args, "id": "c1"}
     bad = [{**made, "type": "invalid_tool_call", "error": None}] if isinstance(args, str) else []
     good = [] if isinstance(args, str) else [made]
@@ -179,7 +178,7 @@ def test_the_policy_goes_first() -> None:
 
 def test_a_persons_edit_is_not_asked_about() -> None:
     """It can not be used, and is told to be so."""
-    offer = Offer(Registry([book]).visible(settings().tools, ()), now=NOW)
+    offer = Offer(a_registry([book]).visible(settings().tools, ()), now=NOW)
 
     edited = with_arguments(become(WHOLE), {"seats": 2}, replace(offer, asks=False))
 
@@ -220,7 +219,7 @@ def offer_resolution(*, workspace: bool = False, **given: Any) -> Offer:
     shown = {"profile": "some", "profiles": {"some": ["shout", "count", "run_*"]}}
     attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
     tools = settings(tools=shown | attempts | given).tools
-    visible = Registry([shout, count, hidden]).visible(tools, {"workspace"} if workspace else ())
+    visible = a_registry([shout, count, hidden]).visible(tools, {"workspace"} if workspace else ())
     return Offer(visible, frozenset({"hidden"}), tools)
 
 

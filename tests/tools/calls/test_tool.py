@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import settings
+from tests.parts import a_registry, settings
 
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Canonical, Tool, canonical_call
 
 GOAL_DATES = ["date", "target_date", "deadline", "due_date", "due", "by"]
 WHEN = ["due_time", "due_datetime", "start_time", "end_time"]
 
 
-ASSISTANT = Registry().visible(settings().tools, {"assistant"})
+ASSISTANT = a_registry().visible(settings().tools, {"assistant"})
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 
 

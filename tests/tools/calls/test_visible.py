@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.parts import a_context, a_task, settings
+from tests.parts import TOOLSET_TOOLS, a_context, a_registry, a_task, settings
 
-from daruma.tools.builtin_tools import TOOLSET_TOOLS
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Canonical, Effect, Tool
-from daruma.tools.calls.visible import Offer, local_time, offer_of
-from daruma.tools.context import Context
+from daruma.tools.calls.visible import Offer, local_time
+from daruma.tools.context import Context, offer_of
 
 # --- Local time is that of a zone by its name, or of the machine.
 
@@ -140,6 +138,6 @@ def test_the_time_is_told_where_a_tool_takes_dates() -> None:
 def showing(*tools: Tool) -> Context:
     """Return a context whose registry has these tools beside its own."""
     context = a_context()
-    registry = Registry()
+    registry = a_registry()
     registry._tools = {tool.name: tool for tool in tools}
     return replace(context, tools=registry)

@@ -13,7 +13,7 @@ from tests.parts import a_context, a_task, settings
 from typing_extensions import override
 
 from daruma.tools.calls.tool import Surroundings
-from daruma.tools.calls.visible import offer_of
+from daruma.tools.context import offer_of
 from daruma.tools.errors import ToolError
 from daruma.tools.memory.memories import (
     LONGEST_TEXT,

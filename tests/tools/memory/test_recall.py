@@ -3,13 +3,12 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from langgraph.store.base import BaseStore, Result
 from langgraph.store.memory import InMemoryStore
-from tests.parts import a_context, a_task, settings
+from tests.parts import a_task, settings
 from typing_extensions import override
 
 from daruma.state.channels import Recalled
@@ -49,9 +48,11 @@ async def recalled(
     seconds: float = SECONDS,
     **memory: Any,
 ) -> Recalled | None:
-    context = replace(a_context(given=settings(memory=memory), events=events), store=store)
     task = a_task(memory_owner="o", expert=expert)
-    return await recall(task, about, context, seconds=seconds)
+    told = events if events is not None else []
+    return await recall(
+        task, about, store, settings(memory=memory).memory, told.append, seconds=seconds
+    )
 
 
 def texts(found: Recalled | None) -> Sequence[str]:

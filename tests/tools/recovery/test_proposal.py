@@ -23,11 +23,10 @@ from daruma.state.failure import Failure
 from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.tools.calls.parse import unstorable
-from daruma.tools.calls.visible import offer_of
-from daruma.tools.context import Context
+from daruma.tools.context import Context, offer_of
 from daruma.tools.evolution.recoveries import learn_recoveries
 from daruma.tools.recovery.proposal import LONGEST, action_in, briefing, learned_against
-from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.tokens import ESTIMATE
 
 # --- What a model is told when it is asked for an action: the six parts of RE-04, bounded.
 

@@ -12,8 +12,7 @@ from tests.snapshot_race import race
 
 from daruma.tools.snapshots.outcome import Change, Entry, RestoreRefused, SnapshotUnavailable
 from daruma.tools.snapshots.placing import no_step
-from daruma.tools.snapshots.restore import Preview, preview
-from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots.snapshots import Preview, Snapshots, preview
 from daruma.tools.snapshots.store import Store
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.parts import a_task, settings
 
 from daruma.state.mode import MODES
+from daruma.state.settings import Settings
 from daruma.state.settings.sections import Team
 from daruma.state.settings.tools import Tools
 from daruma.state.settings.trust import propose
@@ -256,7 +257,7 @@ def test_a_team_in_the_workspace_counts_once_it_is_agreed_to(tmp_path: Path) -> 
 
     with pytest.raises(TemplateRefused, match=r"own\.yaml is not trusted: look at it"):
         template_named("own", team, None, str(tmp_path / "ws"))
-    propose(file).agree()
+    propose(Settings, file).agree()
 
     assert template_named("own", team, None, str(tmp_path / "ws")).names == ("a",)
     assert template_named("coding", team, None, "/").names

@@ -20,9 +20,9 @@ from tests.tools.context_window.histories import HISTORIES, rounds, working
 
 from daruma.state.plan import message_id
 from daruma.state.steps import Compaction, Crowded
+from daruma.tools.provider_messages import sendable
+from daruma.tools.tokens import ESTIMATE
 from daruma.tools.window.compaction import compacted
-from daruma.tools.window.provider_messages import sendable
-from daruma.tools.window.tokens import ESTIMATE
 from daruma.tools.window.view import SUMMARY_ID, view
 
 

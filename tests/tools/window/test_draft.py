@@ -14,8 +14,8 @@ from daruma.state.steps import Asking, Compaction, ContextCost, Crowded, Step
 from daruma.state.usage import Failover, Usage
 from daruma.tools.context import Context
 from daruma.tools.memory.memories import MEMORY_TOOLS as TOOLS
+from daruma.tools.tokens import ESTIMATE
 from daruma.tools.window.draft import Draft, factor_of, refused, unasked, weighed
-from daruma.tools.window.tokens import ESTIMATE
 
 HISTORY = working(20)
 DRAFT = Draft("main", [SystemMessage("Work.")], HISTORY)

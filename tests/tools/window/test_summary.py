@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from tests.tools.context_window.asked_models import SAYS, Models, context_of, driven
 from tests.tools.context_window.histories import HISTORIES, rounds, working
 
+from daruma.tools.tokens import ESTIMATE
 from daruma.tools.window.summary import (
     MOST_PIECES,
     TEXTS,
@@ -19,7 +20,6 @@ from daruma.tools.window.summary import (
     request,
     spoken,
 )
-from daruma.tools.window.tokens import ESTIMATE
 
 # --- A history reads as a conversation, bounded, and in few pieces.
 

@@ -14,9 +14,9 @@ from tests.tools.context_window.histories import HISTORIES, IMAGE, rounds, worki
 from daruma.state.messages import Growing
 from daruma.state.steps import Compaction
 from daruma.state.text import REFERENCE
-from daruma.tools.window.provider_messages import sendable
+from daruma.tools.provider_messages import sendable
+from daruma.tools.tokens import ESTIMATE, Tokens
 from daruma.tools.window.summary import TEXTS
-from daruma.tools.window.tokens import ESTIMATE, Tokens
 from daruma.tools.window.view import (
     PRUNED,
     SHRUNK,

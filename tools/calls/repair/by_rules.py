@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from daruma.tools.calls.notations import ARGUMENTS, NAMES, OWN
-from daruma.tools.calls.repair.json_reader import (
+from daruma.tools.calls.json_reader import (
     DEEPEST,
     DIGITS,
     CutOff,
@@ -20,6 +19,7 @@ from daruma.tools.calls.repair.json_reader import (
     read_value,
     same,
 )
+from daruma.tools.calls.notations import ARGUMENTS, NAMES, OWN
 from daruma.tools.calls.repair.json_text import readings
 from daruma.tools.calls.schema import (
     Schema,

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, Final
 
-from daruma.tools.calls.repair.json_reader import (
+from daruma.tools.calls.json_reader import (
     DEEPEST,
     CutOff,
     Quotes,

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.parts import settings
+from tests.parts import WORKSPACE_TOOLS, a_registry, settings
 
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.tools import PolicyRule, Tools
-from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.calls.policy.policy import (
     NONE,
     UNTOLD,
@@ -23,10 +22,9 @@ from daruma.tools.calls.policy.policy import (
     shows,
     surely_fits,
 )
-from daruma.tools.calls.registry import Registry
 from daruma.tools.calls.tool import Effect, Tool
 
-BUILTIN = {tool.name: tool for tool in BUILTIN_TOOLS}
+BUILTIN = {tool.name: tool for tool in WORKSPACE_TOOLS}
 COMMAND = BUILTIN["run_command"]
 
 
@@ -35,7 +33,7 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-(SHOUT,) = Registry([shout]).visible(Tools(), ())
+(SHOUT,) = a_registry([shout]).visible(Tools(), ())
 
 
 def policy(**rules: Any) -> Tools:
@@ -498,7 +496,7 @@ def pay(amount: int) -> str:
 def test_a_rule_about_nothing_is_refused(key: str, said: str) -> None:
     """A prohibition that is misspelt would hold for nothing, and nobody would know."""
     with pytest.raises(SettingsError) as error:
-        Registry([pay]).check(Tools(policy={key: "deny"}))
+        a_registry([pay]).check(Tools(policy={key: "deny"}))
 
     assert said in str(error.value)
 
@@ -508,4 +506,4 @@ def test_a_rule_about_nothing_is_refused(key: str, said: str) -> None:
 )
 def test_a_rule_may_be_about_tools_that_are_not_there(key: str) -> None:
     """Settings are shared by graphs with other tools."""
-    Registry([pay]).check(Tools(policy={key: "deny"}))
+    a_registry([pay]).check(Tools(policy={key: "deny"}))

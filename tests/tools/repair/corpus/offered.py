@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+from tests.parts import WORKSPACE_TOOLS
 
-from daruma.tools.builtin_tools import BUILTIN_TOOLS
 from daruma.tools.calls.tool import Effect, Surroundings, Tool
 
 
@@ -80,7 +80,7 @@ def application_tool(name: str, args: type[BaseModel], effect: Effect) -> Tool:
 TOOLS = {
     tool.name: tool
     for tool in (
-        *BUILTIN_TOOLS,
+        *WORKSPACE_TOOLS,
         application_tool("create_event", CreateEvent, "external"),
         application_tool("query_orders", QueryOrders, "none"),
         application_tool("send_message", SendMessage, "external"),

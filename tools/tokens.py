@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from daruma.state.messages import growing
 from daruma.tools.calls.tool import Tool
-from daruma.tools.window.provider_messages import sendable, settled
+from daruma.tools.provider_messages import sendable, settled
 
 # --- How many tokens a text is, without a tokenizer: an estimate that is seldom too small. Pure.
 #

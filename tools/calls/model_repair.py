@@ -13,8 +13,8 @@ from daruma.state import budget
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State
 from daruma.state.steps import RepairRound
+from daruma.tools.calls.json_reader import Problem, Unreadable, same
 from daruma.tools.calls.parse import Call, calls_of
-from daruma.tools.calls.repair.json_reader import Problem, Unreadable, same
 from daruma.tools.calls.repair.json_text import readings
 from daruma.tools.calls.repair.payload import keeps_payload
 from daruma.tools.calls.resolve import NAME_PROBLEMS, failed, tool_task, with_arguments

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from tests.parts import a_registry
 from tests.scripted_runs import shout
 from tests.tools.context_window.histories import HISTORIES
 
 from daruma.state.messages import Growing
-from daruma.tools.calls.registry import Registry
-from daruma.tools.window.provider_messages import sendable
-from daruma.tools.window.tokens import CALL, MESSAGE, PART, Tokens
+from daruma.tools.provider_messages import sendable
+from daruma.tools.tokens import CALL, MESSAGE, PART, Tokens
 
 WORDS = Tokens(lambda text: len(text.split()))
 LETTERS = Tokens(len)
@@ -55,7 +55,7 @@ def test_what_is_no_text_has_a_flat_figure() -> None:
 
 def test_tools_count_as_they_are_offered() -> None:
     """Name, description and schema."""
-    registry = Registry([shout])
+    registry = a_registry([shout])
     tool = registry.named("shout")
     assert tool is not None
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.calls.repair.by_model import (
+from daruma.tools.calls.json_reader import Problem
+from daruma.tools.calls.model_repair import (
     MOST_RAW_BYTES,
     ArgumentCandidate,
     NameCandidate,
@@ -17,8 +18,7 @@ from daruma.tools.calls.repair.by_model import (
     name_repairs,
     name_request,
 )
-from daruma.tools.calls.repair.json_reader import Problem
-from daruma.tools.window.tokens import ESTIMATE
+from daruma.tools.tokens import ESTIMATE
 
 # --- What a model answers to a request for repair is taken only as far as it fits.
 
