@@ -1,5 +1,7 @@
 """The pages are true: their commands, pictures, links and Python work as they stand."""
 
+import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -38,6 +40,20 @@ def test_the_readme_is_read_in_one_go() -> None:
 def test_the_python_is_python(block: str) -> None:
     """Every Python block can be pasted as it is: it compiles on its own."""
     compile(block, "docs", "exec")
+
+
+def imported() -> list[tuple[str, str]]:
+    """Return what the Python blocks import of Daruma: module and name."""
+    nodes = [node for block in blocks("python") for node in ast.walk(ast.parse(block))]
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    found = {(node.module or "", each.name) for node in froms for each in node.names}
+    return sorted(each for each in found if each[0].startswith("daruma"))
+
+
+@pytest.mark.parametrize(("module", "name"), imported())
+def test_what_the_python_imports_is_there(module: str, name: str) -> None:
+    """Also in blocks that need more than is here to run."""
+    assert hasattr(importlib.import_module(module), name)
 
 
 @pytest.mark.parametrize("block", blocks("yaml"))
