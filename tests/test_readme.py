@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.pages import PAGES, README, ROOT, block_with, blocks, published, text_of
 
-from daruma import Settings
+from daruma import ScriptedChatModel, Settings, build_graph
 from daruma.graph.machine import mermaid
 
 LONGEST_README = 250
@@ -27,8 +27,11 @@ def test_ci_runs_the_readme_s_commands() -> None:
 
 
 def test_the_picture_is_the_table() -> None:
-    """``daruma graph`` draws the picture that the pages show."""
+    """``daruma graph`` draws one picture that the pages show, ``graph.picture()`` the other."""
+    graph = build_graph(ScriptedChatModel(script={}))
+
     assert blocks("mermaid") == [mermaid().strip() + "\n"]
+    assert (ROOT / "docs" / "machine.svg").read_text(encoding="utf-8") == graph.picture().svg
 
 
 def test_the_readme_is_read_in_one_go() -> None:
