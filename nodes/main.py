@@ -192,7 +192,7 @@ def _asked_in_vain(state: State) -> int:
 
 
 def _refused(message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure) -> Update:
-    """Run none of the calls, and say so to the model: what it said stays as it is (TL-11)."""
+    """Run none of the calls, and say so to the model: what it said stays as it is."""
     told = f"Not run: {why.message}. It would lead no further: do something else."
     results = [tool_result(call, told, ok=False) for call in calls]
     messages: Messages = [message, *results]

@@ -117,7 +117,7 @@ def moved(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
 
 @record
 class Approval:
-    """One open approval. An answer must name its id and digest (TL-13).
+    """One open approval. An answer must name its id and digest.
 
     ``digest`` proves what was shown, the state of the workspace included. ``shown`` is the call
     with control, bidirectional and invisible characters spelled out; ``warnings`` says that there
@@ -157,7 +157,7 @@ class Grounds:
 
 
 def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None = None) -> Approval:
-    """Describe a call for the person who decides; the digest covers all that will run.
+    """Describe a call for the person who decides; the digest covers all that will run (TL-13).
 
     The call's place in the history is part of it: models repeat ids, and a yes is for one call.
     """

@@ -44,7 +44,7 @@ class SpecReviewRequest(TypedDict):
 
 
 class ApprovalRequest(TypedDict):
-    """All calls of one answer that need a person (TL-13)."""
+    """All calls of one answer that need a person."""
 
     type: Literal["approval_request"]
     id: str
@@ -235,6 +235,7 @@ def edited_plan(value: Mapping[str, Any], reply: Edit, plan_id: str) -> Plan:
 
 
 def _check_decisions(value: Mapping[str, Any], reply: Decisions, *, shown: bool) -> None:
+    """Refuse decisions that do not name open approvals by their id and digest (TL-13)."""
     open_ones = {approval["approval_id"]: approval["digest"] for approval in value["approvals"]}
     if len({decision.approval_id for decision in reply.decisions}) < len(reply.decisions):
         raise ReplyRefused("an approval is decided twice in one reply: decide each of them once")

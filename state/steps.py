@@ -104,7 +104,7 @@ class ContextCost:
         return plain
 
 
-# --- What was changed or left out between what the model said and what was run, on record (TL-11).
+# --- What was changed or left out between what the model said and what was run, on record.
 
 MAX_NAMES: Final = 20
 """Changed names of one answer that are kept (TL-04)."""

@@ -90,7 +90,7 @@ def named(call: Made, quote: Quote, form: str) -> str:
     return form.replace("«NAME»", call[0]).replace("«ARGS»", arguments)
 
 
-def in_tags(call: Made, form: tuple[str, str, str]) -> str:
+def in_tags(call: Made, form: Sequence[str]) -> str:
     opening, argument, closing = form
     given = "".join(
         argument.replace("KEY", key).replace("VALUE", v if isinstance(v, str) else as_json(v))
@@ -101,6 +101,11 @@ def in_tags(call: Made, form: tuple[str, str, str]) -> str:
 
 INVOKE: Final = ('<invoke name="NAME">\n', '<parameter name="KEY">VALUE</parameter>\n', "</invoke>")
 QWEN: Final = ("<function=NAME>\n", "<parameter=KEY>\nVALUE\n</parameter>\n", "</function>")
+ANTML: Final = tuple(re.sub(r"(</?)(?=[ip])", r"\1antml:", part) for part in INVOKE)
+DSML: Final = tuple(
+    re.sub(r"(</?)(?=[ip])", r"\1｜DSML｜", part).replace('KEY"', 'KEY" string="true"')
+    for part in INVOKE
+)
 GLM: Final = ("NAME\n", "<arg_key>KEY</arg_key>\n<arg_value>VALUE</arg_value>\n", "")
 
 Notation = Callable[[Sequence[Made], Quote], str]
@@ -148,6 +153,43 @@ NOTATIONS: Final[dict[str, Notation]] = {
     "glm": lambda calls, _: "\n".join(
         f"<tool_call>{in_tags(call, GLM)}</tool_call>" for call in calls
     ),
+    "antml": lambda calls, _: "\n".join(
+        ["<function_calls>", *(in_tags(c, ANTML) for c in calls), "</function_calls>"]
+    ),
+    "dsml": lambda calls, _: "\n".join(
+        [
+            "<｜DSML｜function_calls>",
+            *(in_tags(c, DSML) for c in calls),
+            "</｜DSML｜function_calls>",
+        ]
+    ),
+    "phi": lambda calls, q: f"<|tool_call|>[{each(calls, q, 'CALL', ', ')}]<|/tool_call|>",
+    "functools": lambda calls, q: f"functools[{each(calls, q, 'CALL', ', ')}]",
+    "nemotron": lambda calls, q: f"<TOOLCALL>[{each(calls, q, 'CALL', ', ')}]</TOOLCALL>",
+    "longcat": lambda calls, q: each(calls, q, "<longcat_tool_call>CALL</longcat_tool_call>"),
+    "qwen agent": lambda calls, q: "\n".join(
+        named(call, q, "✿FUNCTION✿: «NAME»\n✿ARGS✿: «ARGS»") for call in calls
+    ),
+    "react": lambda calls, q: "\n".join(
+        named(call, q, "Action: «NAME»\nAction Input: «ARGS»") for call in calls
+    ),
+    "command-r": lambda calls, q: (
+        f"Action: ```json\n[{each(calls, q, 'CALL', ', ', arguments='parameters')}]\n```"
+    ),
+    "a message": lambda calls, q: (
+        '{"role": "assistant", "content": null, "thought": "hm", "tool_calls": '
+        f"[{each(calls, q, 'CALL', ', ')}]}}"
+    ),
+    "harmony to": lambda calls, q: "".join(
+        named(
+            call,
+            q,
+            "<|start|>assistant to=functions.«NAME»<|channel|>commentary json<|message|>«ARGS»"
+            "<|call|>",
+        )
+        for call in calls
+    ),
+    "jsonl": lambda calls, q: f"```jsonl\n{each(calls, q, 'CALL')}\n```",
     "granite": lambda calls, q: f"<|tool_call|>[{each(calls, q, 'CALL', ', ')}]",
     "lfm": lambda calls, q: (
         f"<|tool_call_start|>[{', '.join(python(call, q) for call in calls)}]<|tool_call_end|>"
@@ -187,7 +229,7 @@ NOTATIONS: Final[dict[str, Notation]] = {
         for call in calls
     ),
 }
-TAGGED: Final = frozenset({"<invoke>", "qwen coder", "glm"})
+TAGGED: Final = frozenset({"<invoke>", "qwen coder", "glm", "antml", "dsml"})
 """Notations that write texts as they are: there is one quoting, and nothing is null."""
 
 
@@ -376,6 +418,12 @@ SHOWN: Final = (
     "Llama's syntax is <function=«NAME»>«ARGS»</function>.",
     "> <tool_call>«CALL»</tool_call>\n\nis a quote from its model card.",
     "The three forms are equal: «CALL», [«CALL»] and `[TOOL_CALLS][«CALL»]`.",
+    "In ReAct one writes\n\nAction: «NAME»\nAction Input: «ARGS»\n\nand waits for an observation.",
+    'DeepSeek writes\n\n<｜DSML｜invoke name="«NAME»">\n</｜DSML｜invoke>\n\nfor «NAME».',
+    "functools[«CALL»] is the form of Phi.",
+    "Qwen-Agent writes `✿FUNCTION✿: «NAME»` and `✿ARGS✿: «ARGS»`.",
+    '{"role": "assistant", "content": "«NAME» was called", "tool_calls": []}',
+    '{"action": "«NAME»", "count": 3}',
     "I renamed `<function_call>` in parser.py, as in `<tool_call>«CALL»</tool_call>`.",
 )
 

@@ -20,9 +20,11 @@ from daruma.state.text import folded, revealed, warnings, without_ids, without_n
 from daruma.tools.calls.answer_text import written_calls
 from daruma.tools.calls.json_reader import Unreadable, read_value
 from daruma.tools.calls.repair.json_text import checked_prose
+from daruma.tools.checks import about_tests, commands_for, plugins_to_load
 from daruma.tools.commands.output import last_lines
 from daruma.tools.continuity.continuation import stripped
 from daruma.tools.evolution.setbacks import telling_line
+from daruma.tools.reports import collected, findings
 from daruma.tools.skills import SkillRefused, described
 from daruma.tools.snapshots.ignore_patterns import Patterns, lines_of
 from daruma.tools.team.templates import TemplateRefused, read_template
@@ -61,6 +63,21 @@ def test_very_many_lines_of_an_ignore_file_hold_up_nothing() -> None:
 
     assert patterns.verdict("x-1-xb", directory=False) is True
     assert patterns.verdict("x-99999-xb", directory=False) is None
+
+
+MANY = {
+    "endings": [f"*.{number}" for number in range(150_000)],
+    "taken back": [f"{'!' * (number % 2)}*-{number}-*b" for number in range(100_000)],
+    "names taken back": [f"{'!' * (number % 2)}n{number}" for number in range(100_000)],
+}
+
+
+@pytest.mark.parametrize("lines", MANY.values(), ids=MANY)
+def test_lines_of_an_ignore_file_are_not_tried_one_by_one(lines: list[str]) -> None:
+    """Also where each takes back what the one before it says."""
+    patterns = Patterns(lines)
+
+    assert not any(patterns.verdict(f"x{name}", directory=False) for name in range(5_000))
 
 
 def plan(text: str) -> None:
@@ -112,6 +129,31 @@ def test_yaml_that_doubles_with_each_line_is_refused(text: str, tmp_path: Path) 
         Settings.load(str(tmp_path / "team.yaml"))
 
 
+MANIFESTS = [
+    ("pyproject.toml", "\n" * 200_000),
+    ("CMakeLists.txt", "\n" * 200_000),
+    ("Makefile", "test " * 50_000),
+    ("Makefile", "test:" + "a" * 200_000),
+    ("Makefile", "test:\n\t" + "`" * 200_000),
+    ("Rakefile", "task " * 50_000),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), MANIFESTS, ids=lambda each: each[:12])
+def test_no_manifest_holds_up_whoever_looks_for_checks(name: str, text: str) -> None:
+    """Blank lines, or a rule with many targets, were read again from each place in them."""
+    assert set(commands_for({"Gemfile": "", name: text})) <= {"pytest -x -q", "make test"}
+    assert about_tests("tox.ini", text) == ""
+
+
+def test_no_manifest_holds_up_whoever_looks_for_plugins() -> None:
+    """What stands behind the first ``addopts`` of a line is read once."""
+    known = [("xdist", "pytest-xdist")]
+
+    assert plugins_to_load(known, "addopts " * 30_000) == ()
+    assert plugins_to_load(known, f"\n{'addopts ' * 30_000} -n") == ("xdist",)
+
+
 def page(text: str) -> None:
     """Read a proxy's page."""
     for body in (f"<{text}", f"[{text}"):
@@ -133,6 +175,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "last lines": lambda text: last_lines(text[:8_192].encode(), whole=True),
     "reply": stripped,
     "check's output": telling_line,
+    "findings": findings,
+    "list of tests": collected,
     "words": terms,
     "tokens": estimate,
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from daruma.state.channels import State
-from daruma.tools.checks import RUNS_TESTS, about_tests, is_test_file, says_how
+from daruma.tools.checks import RUNS_TESTS, about_tests, is_test_file, read_text, says_how
 from daruma.tools.context import Context
 from daruma.tools.files.tree import counts
 from daruma.tools.snapshots.outcome import Change, Snapshot, SnapshotUnavailable
@@ -69,10 +69,7 @@ class Beginning:
     def _says_else(self, change: Change) -> bool:
         if self.snapshots is None or change.what != "changed":
             return True
-        try:
-            now = (self.snapshots.workspace / change.path).read_text("utf-8", errors="replace")
-        except OSError:
-            return True
+        now = read_text(self.snapshots.workspace / change.path)
         before = self.snapshots.text(self.snapshot, change.path) or ""
         return about_tests(change.path, before) != about_tests(change.path, now)
 

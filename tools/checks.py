@@ -6,12 +6,14 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
 from daruma.tools.calls.policy.shell import is_plainly
 from daruma.tools.exit_codes import find_hidden_exit
+from daruma.tools.files.repository import content_of
 from daruma.tools.reports import Case, Key
 from daruma.tools.threads import to_thread
 
@@ -28,14 +30,14 @@ CTEST: Final = (
 _PHPUNIT: Final = "vendor/bin/phpunit"
 
 _NOT_SEARCHED: Final = frozenset({"node_modules", "venv", "site-packages", "__pycache__"})
-_LARGEST: Final = 256 * 1024
-"""Characters of a manifest that are read."""
+_MOST: Final = 100_000
+"""Names at the top of a workspace, and folders below it, that are looked at."""
 
 _NO_NPM_TEST: Final = "no test specified"
 """What `npm init` writes as the test script: it always fails."""
 
-_RECIPE: Final = r"^test[ ]*::?(?!=)([^\n#]*).*\n((?:\t.*\n?|[ ]*\n)*)"
-_TEST_TARGET: Final = r"^(?:[\w./-]+ +)*test(?: +[\w./-]+)* *::?(?!=)"
+_RECIPE: Final = r"^test[ ]*::?(?!=)([^\n#]*+).*+\n((?:\t.*\n?|[ ]*\n)*)"
+_TEST_TARGET: Final = r"^(?=[\w./ -]++::?(?!=))(?:[\w./-]+ +)*?test(?![\w./-])"
 
 Files = Mapping[str, str]
 """Names of what lies at the top of a workspace, folders with a slash at the end, to their text."""
@@ -103,7 +105,7 @@ def _json_at(text: str, *keys: str) -> Any:
 _BY_MANIFEST: Final[tuple[tuple[str, Callable[[str, Files], bool], str], ...]] = (
     ("pyproject.toml", _always, PYTEST),
     ("*.py", _always, PYTEST),
-    ("pyproject.toml", _has(r"^\s*\[+tool\.ruff\b"), RUFF),
+    ("pyproject.toml", _has(r"^[ \t]*\[+tool\.ruff\b"), RUFF),
     ("ruff.toml", _always, RUFF),
     (".ruff.toml", _always, RUFF),
     ("package.json", _npm_tests, "npm run test --if-present --silent"),
@@ -115,7 +117,7 @@ _BY_MANIFEST: Final[tuple[tuple[str, Callable[[str, Files], bool], str], ...]] =
     ("mix.exs", _always, "mix test"),
     ("Gemfile", _rspec, "bundle exec rspec"),
     ("Gemfile", _rake, "bundle exec rake test"),
-    ("CMakeLists.txt", _has(r"(?i)^\s*(?:enable_testing|add_test|include\s*\(\s*CTest)\b"), CTEST),
+    ("CMakeLists.txt", _has(r"(?i)^[ \t]*(?:enable_testing|add_test|include *\( *CTest)\b"), CTEST),
     ("*.sln", _always, "dotnet test"),
     ("*.csproj", _always, "dotnet test"),
     ("composer.json", _composer_tests, "composer test"),
@@ -200,10 +202,10 @@ async def recognised_commands(workspace: Path) -> tuple[str, ...]:
 def _telling_files(workspace: Path) -> dict[str, str]:
     read = {manifest for manifest, _, _ in _BY_MANIFEST} | {"Rakefile"}
     with os.scandir(workspace) as listed:
-        entries = sorted(listed, key=lambda each: each.name)
+        entries = sorted(islice(listed, _MOST), key=lambda each: each.name)
     folders = [f"{each.name}/" for each in entries if _leads_to(each.is_dir)]
     names = [each.name for each in entries if _leads_to(each.is_file)]
-    files = {name: _text(workspace / name) if name in read else "" for name in names}
+    files = {name: read_text(workspace / name) if name in read else "" for name in names}
     return files | dict.fromkeys([*folders, *_first_python_file(workspace)], "")
 
 
@@ -214,16 +216,13 @@ def _leads_to(kind: Callable[[], bool]) -> bool:
         return False
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_LARGEST)
-    except OSError:
-        return ""
+def read_text(path: Path) -> str:
+    """Return what a manifest says; nothing where it is no plain file, or too large (SE-07)."""
+    return content_of(path).decode(errors="replace")
 
 
 def _first_python_file(workspace: Path) -> list[str]:
-    for _, folders, files in os.walk(workspace):
+    for _, folders, files in islice(os.walk(workspace), _MOST):
         folders[:] = [f for f in folders if f not in _NOT_SEARCHED and not f.startswith(".")]
         if python := [name for name in files if name.endswith(".py")]:
             return python[:1]
@@ -271,7 +270,7 @@ def runs_pytest(line: str) -> bool:
 
 _HINTS: Final = {
     "pytest-asyncio": re.compile(r"\basyncio_(?:mode|default)"),
-    "pytest-xdist": re.compile(r"addopts.*(?:\s|['\"])(?:-n|--dist|--numprocesses)\b"),
+    "pytest-xdist": re.compile(r"(?m)^(?>.*?addopts).*(?:\s|['\"])(?:-n|--dist|--numprocesses)\b"),
 }
 """Options of pytest that only these know."""
 

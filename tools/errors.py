@@ -64,7 +64,7 @@ class GroundsChanged(Exception):
 
 
 class OutcomeUnknown(ToolError):
-    """Raised when a call with an effect was given up: it may or may not have happened (TL-21)."""
+    """Raised when a call with an effect was given up: it may or may not have happened."""
 
     def __init__(self, what: str) -> None:
         super().__init__(

@@ -304,11 +304,17 @@ def _checks_nothing(words: Words) -> bool:
     return program in _TELL and not tells.isdisjoint(args[:1] if "help" in tells else args)
 
 
+_MOST_QUOTED: Final = 1_000
+"""Backquotes in a shell line; one with more is not read, which might take long (SE-07)."""
+
+
 def find_hidden_exit(text: str) -> str:
     """Return what of a shell line keeps it from failing; empty where it can fail (VE-08).
 
     What makes ready for other commands, as ``cd`` does, is taken to go well there.
     """
+    if text.count("`") > _MOST_QUOTED:
+        return f"{text[:40]}... (too many backquotes)"
     met = _Met()
     try:
         outer = _Shell(shell.line_of(text), met, 0, frozenset(), tested=False)

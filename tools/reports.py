@@ -217,7 +217,7 @@ def _taken(
             yield case
 
 
-_FINDING = re.compile(r"(?P<file>[^:\n]+):\d+:\d+: (?P<what>.+)")
+_FINDING = re.compile(r"^(?P<file>.+?):\d+:\d+: (?P<what>.+)", re.MULTILINE)
 
 
 def findings(text: str) -> Counter[tuple[str, str]]:

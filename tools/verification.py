@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,7 @@ from daruma.tools.checks import (
     programs_of,
     pytest_line,
     ran_nothing,
+    read_text,
     recognised_commands,
     runs_pytest,
     runs_tests,
@@ -441,6 +443,8 @@ _MANIFESTS: Final = (
     "pytest.toml", "Pipfile", "requirements*.txt", "requirements/*.txt", "environment.y*ml",
 )  # fmt: skip
 """Where a Python workspace says what it needs."""
+_MOST_ALIKE: Final = 20
+"""Files that are read of each of these names."""
 
 
 def _plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
@@ -453,10 +457,9 @@ def _plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
     if found is None or Path(found).parent != own or own.is_relative_to(root):
         return False, ()
     texts = [
-        each.read_text(encoding="utf-8", errors="replace")
+        read_text(each)
         for pattern in _MANIFESTS
-        for each in sorted(root.glob(pattern))
-        if each.is_file()
+        for each in sorted(islice(root.glob(pattern), _MOST_ALIKE))
     ]
     return True, plugins_to_load(_known_plugins(), "\n".join(texts))
 

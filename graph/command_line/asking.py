@@ -29,7 +29,7 @@ def decision_on(
     reason: str = "",
     args: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a decision that names exactly what was asked: its id and its digest (TL-13).
+    """Return a decision that names exactly what was asked: its id and its digest.
 
     A reason goes with ``deny``, new arguments go with ``edit``.
     """

@@ -117,11 +117,9 @@ def models(incomplete: str) -> list[str]:
 
 
 def _named_models() -> list[str]:
-    import yaml
+    from daruma.state.settings.sources import FILE, SettingsFile
 
-    file = Path("daruma.yaml")
-    known = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    llm = (known or {}).get("llm") or {}
+    llm = SettingsFile.of(Path(FILE)).values.get("llm") or {}
     names = [os.environ.get("DARUMA_LLM__MODEL"), llm.get("model"), llm.get("auxiliary_model")]
     names += [*(llm.get("model_aliases") or {}), *(llm.get("fallback_models") or ())]
     return [*dict.fromkeys(str(name) for name in names if name)]

@@ -157,7 +157,7 @@ def _question(value: Mapping[str, Any], answer: Any) -> Moment:
 def _approval(
     asked: Mapping[str, Any], decision: Mapping[str, Any] | None, *, answered: bool
 ) -> Moment:
-    """Return the approval of a call; an answer may have left it open, to be asked again (TL-14)."""
+    """Return the approval of a call; an answer may have left it open, to be asked again."""
     args = asked.get("args", {})
     title = f"May this run: {call_title(asked.get('tool', ''), args)}"
     detail = "\n".join(str(part) for part in (asked.get("shown"), asked.get("reason")) if part)

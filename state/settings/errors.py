@@ -60,7 +60,8 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
         text += "" if of_server else f" (given: {first['input']!r:.100})"
     else:
         wrong = first["msg"].removeprefix("Value error, ")
-        given_as = "" if of_server else f" (given: {first['input']!r})"  # it may hold keys (SE-08)
+        holds_keys = of_server or "extra" in first["loc"]  # not to be quoted (SE-08)
+        given_as = "" if holds_keys else f" (given: {first['input']!r})"
         text = f"setting {key!r}: {wrong}{given_as}{_meant(first)}"
     return text if len(paths) == 1 else f"{text}; and {len(paths) - 1} more"
 

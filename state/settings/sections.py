@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
@@ -236,6 +237,7 @@ class ModelOptions(Section):
     def _is_address(cls, url: str | None) -> str | None:
         if url is not None and not re.match(r"https?://[^/\s]+", url):
             raise ValueError("has to start with http:// or https://")
+        _ = urlsplit(url or "").port  # raises for a bracket or a port that is none
         return url
 
     @field_validator("extra")

@@ -6,6 +6,7 @@ Words choose among the traps; ``--level landlock`` asks for another sandbox than
 import argparse
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,17 +29,21 @@ def main() -> int:
         top.chmod(0o755)
         with embedded_postgres(top / "pg") as server, ThreadPoolExecutor(2) as pool:
 
-            def one(number: int) -> list[str]:
+            def one(number: int) -> tuple[list[str], float]:
+                start = time.monotonic()
                 database = f"hostile_{number}"
                 with psycopg.connect(server, autocommit=True) as connection:
                     connection.execute(f"CREATE DATABASE {database}".encode())
                 url = make_conninfo(server, dbname=database)
-                return carry_out(*cases[number], Place(top / str(number), url, args.level))
+                found = carry_out(*cases[number], Place(top / str(number), url, args.level))
+                return found, time.monotonic() - start
 
             told = 0
-            for case, found in zip(cases, pool.map(one, range(len(cases))), strict=True):
+            for case, (found, seconds) in zip(cases, pool.map(one, range(len(cases))), strict=True):
                 told += bool(found)
-                sys.stdout.write(f"{' '.join(case)}: {'; '.join(found) or 'safe'}\n")
+                sys.stdout.write(
+                    f"{' '.join(case)}: {'; '.join(found) or 'safe'} ({seconds:.0f} s)\n"
+                )
                 sys.stdout.flush()
     sys.stdout.write(f"{len(cases)} hostile workspaces, {told} not safe\n")
     return min(told, 1)

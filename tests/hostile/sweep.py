@@ -15,8 +15,13 @@ from tests.hostile.traps import TRAPS, Bait, lay_ground, pack
 KEY: Final = "sk-proj-Zq7canaryKEY4bTh9wLm2xVn8"
 """The key in the environment: nothing that is written may hold it."""
 HOME_SECRET: Final = "canary-of-the-home-folder-5521"
-SECONDS: Final = 120
-"""How long all the commands of one run may take; what takes longer hangs."""
+SECONDS: Final = 300
+"""How long all the commands of one run may take; what takes longer hangs.
+
+Most of it is what pytest, ruff and git take in the sandbox, ten times as long on a busy machine.
+"""
+OWN_SECONDS: Final = 60
+"""Processor time of Daruma's own, without what it starts: the same however busy the machine is."""
 CODES: Final = frozenset({0, 1, 2, 3})
 WAYS: Final = ("cloned", "planted")
 """A trap is there from the beginning, or a command of the first task lays it."""
@@ -52,6 +57,7 @@ class Place:
             "DARUMA_DATA_DIR": str(self.top / "data"),
             "DARUMA_POSTGRES_URL": self.url,
             "OPENAI_API_KEY": KEY,
+            "DARUMA_BUDGETS__VERIFY": "2",  # each runs the checks up to ten times
         } | ({"DARUMA_SANDBOX__REQUIRE": self.level} if self.level else {})
 
     def make(self) -> None:
@@ -108,7 +114,7 @@ def _carry_out(place: Place, thread: str, *first: dict[str, Any]) -> Iterator[st
     driver = Path(__file__).with_name("driver.py")
     try:
         done = subprocess.run(
-            [sys.executable, driver, told],
+            [sys.executable, driver, told, str(SECONDS - 10)],
             check=False,
             cwd=place.workspace,
             env=place.environment,
@@ -118,13 +124,17 @@ def _carry_out(place: Place, thread: str, *first: dict[str, Any]) -> Iterator[st
             errors="replace",
             timeout=SECONDS,
         )
-    except subprocess.TimeoutExpired:
-        yield f"{thread}: hangs"
+    except subprocess.TimeoutExpired as late:
+        where = (late.stderr or b"").decode(errors="replace")
+        yield f"{thread}: hangs after {SECONDS} s: {where[-4000:]}"
         return
     if done.returncode:
         yield f"{thread}: ended with {done.returncode}: {done.stderr[-2000:]}"
         return
-    for each in json.loads(told.read_text()):
+    ended = json.loads(told.read_text())
+    if (own := sum(each["own_seconds"] for each in ended)) > OWN_SECONDS:
+        yield f"{thread}: takes {own:.0f} s of processor time"
+    for each in ended:
         name, said = each["args"][0], each["out"] + each["err"]
         if each["code"] not in CODES or "Traceback" in said or "this is a bug" in said:
             yield f"{thread}: {name} ended with {each['code']}: {said[-2000:]}"

@@ -87,7 +87,10 @@ def test_injected_memory_goes_first() -> None:
     facts = [
         call("memory_store", text=f"Place {n}: {'a dull fact of it. ' * 30}") for n in range(5)
     ]
-    budget = {"llm": {"context_window_tokens": 4000}, "verification": {"enabled": False}}
+    budget: dict[str, Any] = {
+        "llm": {"context_window_tokens": 4000},
+        "verification": {"enabled": False},
+    }
     Run([calls(*facts), say()], store=store, **budget).ask("Remember the place")
     script = [*(calls(call("look", f"c{n}", at=n)) for n in range(4)), say()]
     run = Run(script, store=store, with_tools=[look], **budget).ask("Look at the place")
@@ -193,7 +196,7 @@ def test_a_summarys_usage_is_the_compressors(tmp_path: Path) -> None:
 def test_memory_is_one_block_and_has_tools_of_its_own() -> None:
     """CX-05: what was stored is recalled by later tasks, so many at most, and can be forgotten."""
     store = InMemoryStore()
-    limited = {"memory": {"search_limit": 2}}
+    limited: dict[str, Any] = {"memory": {"search_limit": 2}}
     facts = [call("memory_store", f"c{n}", text=f"The door {n} is green.") for n in range(4)]
     Run([calls(*facts), say()], store=store).ask("Remember the doors")
     search = [calls(call("memory_search", "s", query="green door")), say()]
@@ -218,7 +221,7 @@ def test_pieces_of_the_prompt_stand_at_their_places() -> None:
     }
     phases = plan({"title": "a", "expert": "developer"}, {"title": "b", "expert": "tester"})
     script = {"plan": [phases], "main": [say()]}
-    review = {"spec_review": {"enabled": False}}
+    review: dict[str, Any] = {"spec_review": {"enabled": False}}
     run = Run(script, mode="team_collab", prompts=prompts, **review).ask()
 
     (planner,) = run.model.asked("plan")

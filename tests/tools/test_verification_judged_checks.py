@@ -1,5 +1,6 @@
 """A check is judged by what the task has made of it, and is not talked round."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -441,6 +442,19 @@ HONEST: list[tuple[Files, str, tuple[str, ...]]] = [
         ("tests/test_new.py",),
     ),
 ]
+
+
+async def test_a_manifest_that_became_a_pipe_is_not_waited_for(ws: Path) -> None:
+    """SE-07: nor is it taken for what it was."""
+    context = a_context(given=settings())
+    task = a_task(workspace=str(ws), started_at=began(ws))
+    put(ws, PYTHON | {"Makefile": "all:\n"})
+    written = await write_savepoint(task, "task", context)
+    (ws / "Makefile").unlink()
+    os.mkfifo(ws / "Makefile")
+    found = await checked(a_state(task=task, savepoints=written.savepoints), context)
+
+    assert (found.outcome, found.changed_tests) == ("passed", ("Makefile",))
 
 
 @pytest.mark.parametrize(("after", "goal", "told"), HONEST)

@@ -8,6 +8,7 @@ it all calls of its text. Pure.
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from html import unescape
 from itertools import islice
 from typing import Final, Literal, NamedTuple
 
@@ -15,6 +16,7 @@ from daruma.tools.calls.json_reader import CutOff, Unreadable, read_value
 from daruma.tools.calls.notations import (
     AGAIN,
     ARGUMENTS,
+    AROUND,
     BETWEEN,
     CLOSED_BY,
     CLOSING,
@@ -40,8 +42,8 @@ from daruma.tools.calls.notations import (
 
 MOST_PLACES: Final = 128
 """Marks and fences of a text that are looked at."""
-CALL_FENCES: Final = frozenset({"tool_call", "tool_calls", "tool_code", "tool_use"})
-DATA_FENCES: Final = frozenset({"", "json", "json5", "python", "py"})
+CALL_FENCES: Final = frozenset({"tool", "tool_call", "tool_calls", "tool_code", "tool_use"})
+DATA_FENCES: Final = frozenset({"", "json", "json5", "jsonl", "python", "py", "xml"})
 BEGUN: Final = (
     rf"""["']?(?:{"|".join(NAMES)})["']?\s*:\s*["']({NAME_FORM})["']\s*,\s*"""
     rf"""["']?(?:{"|".join(ARGUMENTS)})["']?\s*:\s*"""
@@ -70,11 +72,13 @@ class Block(NamedTuple):
 
 
 PLACE: Final = re.compile(
-    rf"^[ \t]*```(?P<fence>[\w+-]*)[ \t]*\n|{MARK.pattern}", re.MULTILINE | re.IGNORECASE
+    r"^[ \t]*(?:Action:?\s*)?`{3,9}(?P<fence>[\w+-]*)(?:[ \t]+\w+=[^\n`]*)?[ \t]*\n"
+    rf"|{MARK.pattern}",
+    re.MULTILINE | re.IGNORECASE,
 )
-FENCE_END: Final = re.compile(r"^[ \t]*```[ \t]*$|\Z", re.MULTILINE)
+FENCE_END: Final = re.compile(r"^[ \t]*`{3,9}[ \t]*$|\Z", re.MULTILINE)
 DATA: Final = re.compile(r"""\s*(?:\{|\[[\s\[]*["'{\]])""")
-_KEYS: Final = "|".join((*NAMES, *WHOLES, *INNER, *sorted(OWN)))
+_KEYS: Final = "|".join((*NAMES, *WHOLES, *INNER, *sorted(OWN | AROUND)))
 LINE: Final = re.compile(
     rf"""^[ \t]*(?:(?=(?:[\[{{][\s\[{{]{{0,40}}+["']?|["'])(?:{_KEYS})\b)"""
     rf"|(?=(?:\[\s*)?(?P<name>{IDENTIFIER})(?:[({{]|\Z)))",
@@ -89,7 +93,9 @@ GOES_ON: Final = re.compile(r"[\[\]{}\"',]")
 TOKEN: Final = re.compile("<｜")
 """How marks of DeepSeek begin: nobody writes that in an answer."""
 LAST_MARK: Final = re.compile(rf"(?:{CLOSED_BY})\Z", re.IGNORECASE)
-OPENED: Final = re.compile(rf"(?:{OPENING}|<\|channel\|>)\s*\Z", re.IGNORECASE)
+OPENED: Final = re.compile(
+    rf"(?:{OPENING}|<\|(?:channel|start)\|>|to=|Action:?|functools)\s*\Z", re.IGNORECASE
+)
 CUT: Final = re.compile(r"(?:<[^\s>]{0,40}|\[[A-Z_]{0,12}|`{1,2})\Z")
 """A mark that was opened, and nothing or half a mark behind it."""
 DEFINED: Final = re.compile(
@@ -310,7 +316,14 @@ LABEL: Final = re.compile(
 )
 """What stands before a call in a list, a table, a quote, or below a heading."""
 SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|[。！？\n]+")
-THOUGHT: Final = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+THOUGHT: Final = re.compile(
+    r"(?:\s|<\|start_header_id\|>\w{1,20}<\|end_header_id\|>|<\|im_start\|>assistant"
+    r"|<think>(?:(?!</think>).)*+</think>)*+"
+    r"(?:Thought:(?:(?!^Action:).)*+(?=^Action:))?",
+    re.DOTALL | re.MULTILINE,
+)
+"""What stands before an answer: its template's head, and what its model thought."""
+ESCAPED: Final = re.compile(r"\s*(?:&lt;|[\[{][\s\[{]{0,9}&quot;)")
 
 Role = Literal["made", "shown", "doubt"]
 
@@ -351,6 +364,7 @@ def written_calls(text: str, visible: Collection[str]) -> tuple[WrittenCall, ...
     shown = Shown(visible)
     thought = THOUGHT.match(text)
     text = text[thought.end() if thought else 0 :].strip()
+    text = unescape(text) if ESCAPED.match(text) else text
     blocks = _blocks(text, shown)
     marked = any(block.marked for block in blocks)
     blocks = [block for block in blocks if block.marked or not marked]

@@ -113,7 +113,10 @@ def audit_of(
     asked: RepairRound | None = None,
     failover: Failover | None = None,
 ) -> Audit:
-    """Return what there is to tell of an answer's tasks, which may be nothing."""
+    """Return what there is to tell of an answer's tasks, which may be nothing (TL-11).
+
+    The answer itself stays as the model said it: a repair changes its task alone.
+    """
     names = [_name(task) for task in tasks if _is_renamed(task)]
     arguments = [_arguments(task) for task in tasks if _is_mended(task)]
     return Audit(

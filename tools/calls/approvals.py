@@ -275,7 +275,10 @@ async def open_approvals(
 
 
 def after_decision(asked: OpenApproval, decision: Decision, offer: Offer) -> ToolTask:
-    """Return the call as it is after a decision; an edit that does not fit decides nothing yet."""
+    """Return the call as it is after a decision (TL-14).
+
+    An edit that does not fit decides nothing yet.
+    """
     if decision.decision == "deny":
         return moved(asked.call, "rejected")
     if decision.args is None:

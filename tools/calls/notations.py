@@ -15,30 +15,42 @@ from daruma.tools.calls.json_reader import CutOff, Reading, Unreadable, read_val
 
 # --- The words and marks of the notations, as data.
 
-NAMES: Final = ("name", "tool", "tool_name", "function")
-ARGUMENTS: Final = ("arguments", "args", "parameters", "params", "input", "tool_input", "kwargs")
-OWN: Final = frozenset({"id", "type", "call_id", "tool_call_id", "index"})
+NAMES: Final = ("name", "tool", "tool_name", "function", "action", "recipient_name")
+ARGUMENTS: Final = (
+    "arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs",
+)  # fmt: skip
+OWN: Final = frozenset({"id", "type", "call_id", "tool_call_id", "toolUseId", "index"})
 """What else an object that is a call may hold."""
-WHOLES: Final = ("tool_calls", "function_calls", "calls")
+WHOLES: Final = ("tool_calls", "function_calls", "tool_uses", "calls")
 """Keys of an object that hold a list of calls."""
 INNER: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use", "toolUse")
 """Keys of an object that hold one call."""
+AROUND: Final = frozenset(
+    {"role", "content", "refusal", "finish_reason", "thought", "thoughts", "reasoning"}
+    | {"reasoning_content"}
+)
+"""What a message holds beside its calls."""
 MOST_CALLS: Final = 128
 """Calls of one text; six times what a turn may run unless it is told otherwise."""
 
 
 BAR: Final = "[|｜]"
 NAME_FORM: Final = r"[A-Za-z_][\w.:/-]{0,127}"
-BEGUN_TAG: Final = rf"""<(?P<tag>invoke|function)(?:\s+name)?\s*=\s*["']?({NAME_FORM})"""
+PREFIX: Final = rf"(?:\w{{1,20}}[:_]|{BAR}DSML{BAR})?"
+BEGUN_TAG: Final = (
+    rf"<(?P<tag>{PREFIX}(?:invoke|function))"
+    rf"""(?:\s+name)?\s*=\s*["']?({NAME_FORM})"""
+)
 OPENING: Final = (
-    rf"<{BAR}?(?:\w{{1,20}}:)?(?:tool|function)[_▁]?(?:call|use)s?(?:[_▁]section)?"
+    rf"<{BAR}?{PREFIX}(?:tool|function)[_▁]?(?:call|use)s?(?:[_▁]section)?"
     rf"(?:[_▁](?:begin|start))?{BAR}?>"
     r"|<\|python_tag\|>|\[TOOL_CALLS\]|<\|START_ACTION\|>|<\|action_start\|>\s*<\|plugin\|>"
     r"|(?:<\|start\|>assistant)?<\|channel\|>\s*commentary\s+to="
+    r"|(?:<\|start\|>assistant\s*|(?<![^\n]))to=(?=functions\.)"
+    r"|<start_function_call>|<TOOLCALL>|\bfunctools(?=\s*\[)|✿FUNCTION✿:?"
+    rf"|(?<![^\n])Action:?(?=[ \t]*{NAME_FORM}[ \t]*\n\s*Action Input\b)"
 )
-CLOSED_BY: Final = (
-    rf"</(?:\w{{1,20}}:)?\w{{1,30}}>|<{BAR}[\w▁]{{1,40}}{BAR}>|\[/TOOL_CALLS\]|```[\w-]*"
-)
+CLOSED_BY: Final = rf"</{PREFIX}\w{{1,30}}>|<{BAR}/?[\w▁]{{1,40}}{BAR}>|\[/TOOL_CALLS\]|```[\w-]*"
 NAME: Final = re.compile(NAME_FORM)
 MARK: Final = re.compile(rf"(?<![`\"'])(?:{OPENING}|(?={BEGUN_TAG}))", re.IGNORECASE)
 """What opens calls in some model's template, and is written for nothing else."""
@@ -134,7 +146,7 @@ def _calls_in(source: Source, shown: Shown) -> list[WrittenCall]:
         return _calls_in_text(value, source, shown)
     if isinstance(value, Mapping):
         whole = next((key for key in WHOLES if key in value), "")
-        value = value[whole] if value.keys() - {"role", "content"} == {whole} else value
+        value = value[whole] if value.keys() - AROUND == {whole} else value
     items = value if isinstance(value, list) else [value]
     found = [_call(each, source, shown) for each in items]
     calls = [each for each in found if each is not None]
@@ -164,7 +176,7 @@ def _call(item: Any, source: Source, shown: Shown) -> WrittenCall | None:
     if not isinstance(item, Mapping):
         return None
     if inner := next((key for key in INNER if isinstance(item.get(key), Mapping)), ""):
-        return None if item.keys() - {inner} - OWN else _call(item[inner], source, shown)
+        return None if item.keys() - {inner} - OWN - AROUND else _call(item[inner], source, shown)
     names = [key for key in NAMES if key in item]
     given = [key for key in ARGUMENTS if key in item]
     name = item[names[0]] if len(names) == 1 else None
@@ -383,10 +395,10 @@ PYTHON_GOES_ON: Final = re.compile(r"\s*(?:,|(?=\)))")
 PYTHON_LIST_GOES_ON: Final = re.compile(r"\s*(?:,\s*|(?P<end>\]))+")
 KEYWORD: Final = re.compile(r"\s*(?P<key>[A-Za-z_]\w{0,127})\s*=(?!=)\s*")
 PARAMETER: Final = re.compile(
-    r"\s*<(?P<tag>parameter|param|argument)(?P<name>\s+name)?\s*="
-    r"""\s*["']?(?P<key>[\w.$-]{1,128})["']?\s*>"""
+    rf"\s*<(?P<tag>{PREFIX}(?:parameter|param|argument))(?P<name>\s+name)?\s*="
+    r"""\s*["']?(?P<key>[\w.$-]{1,128})["']?(?:\s+string="\w{4,5}")?\s*>"""
 )
-INNER_TAG: Final = re.compile(r"<(?:parameter|param|argument)\b[^<>]{0,200}=|<arg_")
+INNER_TAG: Final = re.compile(rf"<{PREFIX}(?:parameter|param|argument)\b[^<>]{{0,200}}=|<arg_")
 PAIR: Final = re.compile(r"\s*<arg_key>\s*(?P<key>[\w.$-]{1,128})\s*</arg_key>\s*<arg_value>")
 PAIRS_END: Final = re.compile(r"\s*</")
 
@@ -399,8 +411,8 @@ GRAMMARS: Final[Sequence[tuple[re.Pattern[str], Callable[..., Read]]]] = (
     (
         re.compile(
             rf"(?:function<{BAR}tool[_▁]sep{BAR}>)?(?P<name>{NAME_FORM}?)(?::\d+)?"
-            rf"(?:\s|\[CALL_ID\]\w{{1,40}}|\[ARGS\]|<{BAR}[\w▁]{{1,40}}{BAR}>(?:json)?"
-            r"|```(?:json)?)*+(?=[{\"'])"
+            rf"(?:\s|\[CALL_ID\]\w{{1,40}}|\[ARGS\]|<{BAR}[\w▁]{{1,40}}{BAR}>(?:commentary)?\s*(?:json)?"
+            r"|✿ARGS✿:?|Action Input:?|```(?:json)?)*+(?=[{\"'])"
         ),
         _read_named,
     ),

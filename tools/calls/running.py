@@ -98,7 +98,7 @@ async def run_shown(tool: Tool, args: Mapping[str, Any], surroundings: Surroundi
     return output
 
 
-# --- The time limit of a tool's call, and what can be said of a call that was given up (TL-21).
+# --- The time limit of a tool's call, and what can be said of a call that was given up.
 
 Outcome = str | BaseException
 """What a call came to: its text, or what would end the event loop if it were raised in a task."""
@@ -115,8 +115,9 @@ async def run_within(
     *,
     grace: float = GRACE_SECONDS,
 ) -> str:
-    """Run a tool's call for at most so many seconds; the built-in tools have limits of their own.
+    """Run a tool's call for at most so many seconds (TL-21).
 
+    The built-in tools have limits of their own.
     Raises :class:`OutcomeUnknown` for a call that was given up and may have had its effect, and
     ``ToolError`` where it has none or never began. What the tool itself raises, a ``TimeoutError``
     of its own included, is raised as it is. A cancellation of the caller goes on.

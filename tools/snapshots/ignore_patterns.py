@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Final
@@ -20,8 +20,14 @@ _GLOB = re.compile(r"[*?\[\\]")
 _LONGEST = 4096
 """Bytes of a pattern: as long as the longest path. A longer one fits nothing here."""
 
+_LONGEST_NAME = 255
+"""Bytes of a name in a directory."""
+
 _MOST = 2_000
 """Patterns of one file that are no mere names and endings; what is beyond fits nothing here."""
+
+_MOST_RUNS = 200
+"""Runs of such patterns, each of which takes back what is before it: each is tried by itself."""
 
 _NEVER = re.compile(r"(?!)")
 
@@ -35,55 +41,61 @@ def lines_of(data: bytes) -> tuple[str, ...]:
 
 
 class Patterns:
-    """Patterns in order: the last one that fits a path says whether it is ignored."""
+    """Patterns in order: the last one that fits a path says whether it is ignored.
+
+    Most are names or endings of names, and are looked up. Each knows its run: patterns without one
+    of the other kind, ignored or not, between them; the last run that fits decides.
+    """
 
     def __init__(self, lines: Iterable[str]) -> None:
-        kinds = groupby(map(_negated, lines), key=lambda each: each[0])
-        groups = [(not negated, _Group([body for _, body in each])) for negated, each in kinds]
-        self._groups = groups[::-1]
+        self._ignored: list[bool] = []
+        self._names: dict[str, int] = {}
+        self._directories: dict[str, int] = {}
+        self._endings: dict[str, int] = {}
+        rest: list[tuple[int, str]] = []
+        for negated, run in groupby(map(_negated, lines), key=lambda each: each[0]):
+            at = len(self._ignored)
+            self._ignored.append(not negated)
+            rest += [(at, body) for _, body in run if not self._simple(body, at)]
+        self._lengths = sorted({len(each) for each in self._endings if len(each) <= _LONGEST_NAME})
+        self._rest: list[tuple[int, re.Pattern[str], re.Pattern[str]]] = [
+            (at, *_regexes([body for _, body in each]))
+            for at, each in groupby(rest[:_MOST], key=lambda each: each[0])
+        ][:_MOST_RUNS][::-1]
+
+    def _simple(self, body: str, at: int) -> bool:
+        if body[:1] == "*" and len(body) > 1 and not _GLOB.search(body, 1) and "/" not in body:
+            self._endings[body[1:]] = at
+            return True
+        if _GLOB.search(body) or "/" in body.removesuffix("/") or len(body) < 1 + ("/" in body):
+            return False
+        known = self._directories if body.endswith("/") else self._names
+        known[body.removesuffix("/")] = at
+        return True
 
     def verdict(self, path: str, *, directory: bool) -> bool | None:
         """Say whether a path is ignored; None where no pattern fits it, whatever fits above it."""
         name = path.rpartition("/")[2]
-        for ignored, group in self._groups:
-            if group.fits(path, name, directory=directory):
-                return ignored
-        return None
+        last = max(
+            self._names.get(name, -1),
+            self._directories.get(name, -1) if directory else -1,
+            *(self._endings.get(name[-size:], -1) for size in self._lengths if size <= len(name)),
+            -1,
+        )
+        for at, files, directories in self._rest:
+            if at <= last:
+                break
+            if files.fullmatch(path) or (directory and directories.fullmatch(path)):
+                return self._ignored[at]
+        return self._ignored[last] if last >= 0 else None
 
 
-@dataclass
-class _Group:
-    """Patterns between which the order does not matter; most are names or endings of names."""
-
-    bodies: list[str]
-    _names: set[str] = field(default_factory=set)
-    _directories: set[str] = field(default_factory=set)
-    _endings: tuple[str, ...] = ()
-    _rest: re.Pattern[str] = _NEVER
-    _rest_directories: re.Pattern[str] = _NEVER
-
-    def __post_init__(self) -> None:
-        rest = [body for body in self.bodies if not self._simple(body)][:_MOST]
-        self._rest = _any_of(body for body in rest if not body.endswith("/"))
-        self._rest_directories = _any_of(body[:-1] for body in rest if body.endswith("/"))
-
-    def _simple(self, body: str) -> bool:
-        if body[:1] == "*" and len(body) > 1 and not _GLOB.search(body, 1) and "/" not in body:
-            self._endings = (*self._endings, body[1:])
-            return True
-        if _GLOB.search(body) or "/" in body.removesuffix("/") or len(body) < 1 + ("/" in body):
-            return False
-        (self._directories if body.endswith("/") else self._names).add(body.removesuffix("/"))
-        return True
-
-    def fits(self, path: str, name: str, *, directory: bool) -> bool:
-        if name in self._names or name.endswith(self._endings):
-            return True
-        if directory and name in self._directories:
-            return True
-        if self._rest.fullmatch(path):
-            return True
-        return directory and self._rest_directories.fullmatch(path) is not None
+def _regexes(bodies: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what fits files and directories, and what only the latter."""
+    return (
+        _any_of(body for body in bodies if not body.endswith("/")),
+        _any_of(body[:-1] for body in bodies if body.endswith("/")),
+    )
 
 
 def _any_of(bodies: Iterable[str]) -> re.Pattern[str]:

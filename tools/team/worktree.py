@@ -113,11 +113,8 @@ def _look_at(git: Path) -> None:
 
 def _look_at_link(git: Path) -> None:
     """Accept a worktree of git's own if the repository that it names knows of it."""
-    named = Path(git.read_text(encoding="utf-8", errors="surrogateescape")[:4096].strip()[8:])
-    own = Path(os.path.realpath(git.parent / named))
-    back = ""
-    with suppress(OSError):
-        back = (own / "gitdir").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    own = Path(os.path.realpath(own_folder(git)))
+    back = os.fsdecode(content_of(own / "gitdir").partition(b"\0")[0]).strip()
     inside = own.is_relative_to(os.path.realpath(git.parent))  # where commands can write
     if inside or not back or os.path.realpath(back) != os.path.realpath(git):
         raise _NotCopied("the repository that .git names does not know of this folder")

@@ -18,6 +18,7 @@ from daruma.graph.models.providers import PROVIDERS, inferred
 from daruma.state.settings.errors import SettingsError
 from daruma.state.settings.sections import LLM, ModelOptions
 
+KEY = "a-key-of-a-newcomer"
 KEYS = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 
 
@@ -256,12 +257,16 @@ def test_an_option_that_a_class_does_not_take_is_one_line(
     ("options", "complaint"),
     [
         ({"base_url": "localhost:1234"}, "has to start with http:// or https://"),
-        ({"extra": {"openai_api_key": "k"}}, "keys are read from their environment variables"),
+        ({"base_url": "http://[::1/v1"}, "llm.options.main.base_url.*IPv6"),
+        ({"base_url": "http://localhost:PORT/v1"}, "llm.options.main.base_url.*'PORT'"),
+        ({"extra": {"openai_api_key": KEY}}, "keys are read from their environment variables"),
         ({"temprature": 1}, "did you mean 'temperature'"),
         ({"max_tokens": 0}, "llm.options.main.max_tokens"),
     ],
 )
 def test_an_option_that_is_none_is_said_by_the_settings(options: Any, complaint: str) -> None:
-    """In one line with its key."""
-    with pytest.raises(SettingsError, match=complaint):
+    """In one line with its key; what may be a secret is not quoted (SE-08)."""
+    with pytest.raises(SettingsError, match=complaint) as raised:
         settings(llm={"options": {"main": options}})
+
+    assert KEY not in str(raised.value)

@@ -1,6 +1,7 @@
 """A worktree has the files of a snapshot, is made once, and leaves nothing."""
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -226,6 +227,14 @@ def named_by_one_of_ours(own: Path, secret: Path) -> None:
     assert git(own.parent, "log", "--format=%s") == "second\nfirst\n"
 
 
+def named_by_a_pipe(own: Path, _: Path) -> None:
+    """Whoever opens it as a file waits for ever."""
+    shutil.rmtree(own)
+    own.write_text("gitdir: ../fake\n")
+    (own.parents[1] / "fake").mkdir()
+    os.mkfifo(own.parents[1] / "fake/gitdir")
+
+
 def linked(own: Path, secret: Path) -> None:
     shutil.rmtree(own)
     own.symlink_to(secret)
@@ -253,6 +262,7 @@ def with_linked_objects(own: Path, secret: Path) -> None:
     [
         named_in_a_file,
         named_by_one_of_ours,
+        named_by_a_pipe,
         linked,
         with_a_shared_folder,
         with_borrowed_objects,
