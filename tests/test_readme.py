@@ -4,15 +4,23 @@ import ast
 import importlib
 import re
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+import typer
 import yaml
 from tests.pages import PAGES, README, ROOT, block_with, blocks, published, text_of
 
 from daruma import ScriptedChatModel, Settings, build_graph
+from daruma.graph.command_line.app import app
 from daruma.graph.machine import mermaid
+from daruma.state.events import EVENTS
+from daruma.state.failure import Code
+from daruma.state.task import Status
 
 LONGEST_README = 250
+
+COMMAND_LINE: Any = typer.main.get_command(app)
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -73,6 +81,21 @@ def test_every_dependency_has_its_reason() -> None:
     reasons = text_of(ROOT / "docs" / "decisions.md")
 
     assert [name for name in names if name not in reasons] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("events", list(EVENTS)),
+        ("errors", [*get_args(Code), *get_args(Status)]),
+        ("cli", [*COMMAND_LINE.commands]),
+    ],
+)
+def test_a_reference_names_all_there_are(page: str, names: list[str]) -> None:
+    """What is new is not left out."""
+    shown = text_of(ROOT / "docs" / "reference" / f"{page}.md")
+
+    assert [name for name in names if not re.search(rf"`{name}[ `]", shown)] == []
 
 
 # --- Links and commands.
