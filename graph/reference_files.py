@@ -8,23 +8,24 @@ import daruma.state
 from daruma.state import events_schema
 from daruma.state.settings import reference as settings_page
 
-FOLDER: Final = Path(daruma.state.__file__).parent
-"""Where the files lie, in a checkout and in a wheel."""
+ROOT: Final = Path(daruma.state.__file__).resolve().parents[1]
+"""The checkout that the files lie in."""
 
 
 def reference_files() -> dict[str, str]:
-    """Return the text of each generated file by its name."""
+    """Return the text of each generated file by its path in a checkout."""
     return {
-        events_schema.SCHEMA: _json(events_schema.events_schema()),
-        settings_page.SCHEMA: _json(settings_page.schema()),
+        f"state/{events_schema.SCHEMA}": _json(events_schema.events_schema()),
+        f"state/{settings_page.SCHEMA}": _json(settings_page.schema()),
         settings_page.PAGE: settings_page.page(),
     }
 
 
-def write(folder: Path = FOLDER) -> None:
+def write(root: Path = ROOT) -> None:
     """Write them all."""
     for name, text in reference_files().items():
-        (folder / name).write_text(text, encoding="utf-8")
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
 
 
 def _json(schema: dict[str, Any]) -> str:

@@ -19,7 +19,15 @@ ORDER = ["state", "tools", "nodes", "graph"]
 """Imports go from right to left only."""
 
 TOP_LEVEL = {"docs", "graph", "nodes", "tools", "state", "tests", "notebooks"}
-FILES = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "langgraph.json"}
+FILES = {
+    "pyproject.toml",
+    "README.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "langgraph.json",
+    "mkdocs.yml",
+}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -235,7 +243,7 @@ def test_a_wheel_installs_nothing_but_daruma(wheel: Path) -> None:
     assert "daruma/graph/scenarios/fix/script.yaml" in names
     teams = {name.rpartition("/")[2] for name in names if "/tools/team/templates/" in name}
     assert teams == {"coding.yaml", "research.yaml"}
-    files = {"events.schema.json", "settings.schema.json", "settings.md"}
+    files = {"events.schema.json", "settings.schema.json"}
     assert {f"daruma/state/{each}" for each in files} <= set(names)
     assert len(names) == len(set(names))
 

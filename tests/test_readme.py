@@ -1,26 +1,33 @@
-"""The README is true: its commands, its picture and its Python work as they stand."""
+"""The pages are true: their commands, pictures, links and Python work as they stand."""
 
+import ast
+import importlib
 import re
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+import typer
 import yaml
+from tests.pages import PAGES, README, ROOT, block_with, blocks, published, text_of
 
-from daruma import Settings
+from daruma import ScriptedChatModel, Settings, build_graph
+from daruma.graph.command_line.app import app
 from daruma.graph.machine import mermaid
+from daruma.state.events import EVENTS
+from daruma.state.failure import Code
+from daruma.state.task import Status
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+LONGEST_README = 250
 
+COMMAND_LINE: Any = typer.main.get_command(app)
 
-def blocks(language: str) -> list[str]:
-    """Return the code blocks of a language, in their order."""
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def test_ci_runs_the_readme_s_commands() -> None:
     """What a newcomer is told to type is what CI types."""
-    commands = [block.strip() for block in blocks("sh") if "-m venv" in block]
+    commands = [block.strip() for block in blocks("sh", README) if "-m venv" in block]
     run = (ROOT / ".ci" / "run").read_text().splitlines()
 
     assert len(commands) == 2
@@ -28,53 +35,149 @@ def test_ci_runs_the_readme_s_commands() -> None:
 
 
 def test_the_picture_is_the_table() -> None:
-    """``daruma graph`` draws the picture that the README shows."""
+    """``daruma graph`` draws one picture that the pages show, ``graph.picture()`` the other."""
+    graph = build_graph(ScriptedChatModel(script={}))
+
     assert blocks("mermaid") == [mermaid().strip() + "\n"]
+    assert (ROOT / "docs" / "machine.svg").read_text(encoding="utf-8") == graph.picture().svg
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    """What takes longer has a page of its own."""
+    assert len(text_of(README).splitlines()) <= LONGEST_README
 
 
 @pytest.mark.parametrize("block", blocks("python"))
 def test_the_python_is_python(block: str) -> None:
     """Every Python block can be pasted as it is: it compiles on its own."""
-    compile(block, "README.md", "exec")
+    compile(block, "docs", "exec")
 
 
-def test_the_settings_shown_are_settings() -> None:
-    """The YAML in the README holds known keys only."""
-    (shown,) = blocks("yaml")
+def imported() -> list[tuple[str, str]]:
+    """Return what the Python blocks import of Daruma: module and name."""
+    nodes = [node for block in blocks("python") for node in ast.walk(ast.parse(block))]
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    found = {(node.module or "", each.name) for node in froms for each in node.names}
+    return sorted(each for each in found if each[0].startswith("daruma"))
 
-    Settings.model_validate(yaml.safe_load(shown))
+
+@pytest.mark.parametrize(("module", "name"), imported())
+def test_what_the_python_imports_is_there(module: str, name: str) -> None:
+    """Also in blocks that need more than is here to run."""
+    assert hasattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("block", blocks("yaml"))
+def test_the_settings_shown_are_settings(block: str) -> None:
+    """A YAML block holds known keys only."""
+    Settings.model_validate(yaml.safe_load(block))
 
 
 def test_every_dependency_has_its_reason() -> None:
-    """What is installed beside Daruma is named in the README, with what it spares us."""
+    """What is installed beside Daruma is named, with what it spares us."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     listed = project.split("dependencies = [", 1)[1].split("]\n", 1)[0]
     names = re.findall(r'^\s+"([a-z-]+)', listed, re.MULTILINE)
-    reasons = README.split("### Why these dependencies", 1)[1]
+    reasons = text_of(ROOT / "docs" / "decisions.md")
 
     assert [name for name in names if name not in reasons] == []
 
 
-def test_the_embedding_example_runs(
-    tmp_path: Path,
-    postgres_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """As pasted, but for the model's name and the path of the repository."""
-    script = tmp_path / "script.yaml"
-    script.write_text("plan: [{json: {phases: [{title: Look}]}}]\nmain: [{say: Looked.}]\n")
-    example = next(block for block in blocks("python") if "open_postgres" in block)
-    example = example.replace("openai:NAME", f"scripted:{script}")
-    monkeypatch.setenv("DARUMA_POSTGRES_URL", postgres_url)
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("events", list(EVENTS)),
+        ("errors", [*get_args(Code), *get_args(Status)]),
+        ("cli", [*COMMAND_LINE.commands]),
+    ],
+)
+def test_a_reference_names_all_there_are(page: str, names: list[str]) -> None:
+    """What is new is not left out."""
+    shown = text_of(ROOT / "docs" / "reference" / f"{page}.md")
 
-    exec(example.replace("path/to/repo", str(tmp_path)), {})  # noqa: S102  # it is our own README
-
-    assert capsys.readouterr().out == "completed Looked.\n"
+    assert [name for name in names if not re.search(rf"`{name}[ `]", shown)] == []
 
 
-def test_the_example_in_another_graph_runs(
+# --- Links and commands.
+
+
+def prose(page: Path) -> str:
+    """Return a page without its blocks of code."""
+    return re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as forges make them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Return where the links of a page lead, of those that stay in the repository."""
+    found = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    inner = [each.partition("#") for each in found if "://" not in each]
+    return [((page.parent / path).resolve() if path else page, to) for path, _, to in inner]
+
+
+@by_page
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """The file is there, and so is the heading."""
+    dead = [
+        f"{target.relative_to(ROOT)}#{anchor}"
+        for target, anchor in links(page)
+        if not target.exists() or (anchor and anchor not in anchors(target))
+    ]
+
+    assert dead == []
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    """By links alone, however many."""
+    reached, ahead = set[Path](), [README]
+    while ahead:
+        page = ahead.pop()
+        reached.add(page)
+        ahead += [to for to, _ in links(page) if to in PAGES and to not in reached]
+
+    assert reached == set(PAGES)
+
+
+COMMANDS = sorted(set(re.findall(r"python -m (tests(?:\.\w+)+)", published())))
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_every_command_that_is_named_is_there(module: str) -> None:
+    """A measurement can be made anew."""
+    path = ROOT / Path(*module.split("."))
+
+    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"pytest (tests/[\w/.]+)", published()))))
+def test_every_test_that_is_named_is_there(path: str) -> None:
+    """Where a table comes from can be run."""
+    assert (ROOT / path).exists()
+
+
+# --- The examples run.
+
+
+TEN_LINES = 'if "result" in out:'
+EMBEDDING = 'while "__interrupt__" in out:  # a question'
+IN_ANOTHER_GRAPH = "StateGraph(Ticket)"
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (TEN_LINES, "completed Looked.\n"),
+        (EMBEDDING, "completed Looked.\n"),
+        (IN_ANOTHER_GRAPH, "Ann: completed\n"),
+    ],
+)
+def test_the_example_runs(
+    part: str,
+    told: str,
     tmp_path: Path,
     postgres_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -83,11 +186,10 @@ def test_the_example_in_another_graph_runs(
     """As pasted, but for the model's name and the path of the repository (FA-08)."""
     script = tmp_path / "script.yaml"
     script.write_text("plan: [{json: {phases: [{title: Look}]}}]\nmain: [{say: Looked.}]\n")
-    (example,) = (block for block in blocks("python") if "StateGraph(Ticket)" in block)
-    example = example.replace("openai:NAME", f"scripted:{script}")
+    example = block_with(part).replace("openai:NAME", f"scripted:{script}")
     monkeypatch.setenv("DARUMA_POSTGRES_URL", postgres_url)
     monkeypatch.chdir(tmp_path)
 
-    exec(example.replace("path/to/repo", str(tmp_path)), {})  # noqa: S102  # it is our own README
+    exec(example.replace("path/to/repo", str(tmp_path)), {})  # noqa: S102  # it is our own page
 
-    assert capsys.readouterr().out == "Ann: completed\n"
+    assert capsys.readouterr().out == told

@@ -70,11 +70,13 @@ def _dumped(value: Any) -> Any:
 
 # --- The settings as a page to read, and as a JSON Schema for editors; both generated.
 
-PAGE: Final = "settings.md"
+PAGE: Final = "docs/reference/all_settings.md"
+"""Where a checkout has the page."""
+
 SCHEMA: Final = "settings.schema.json"
 ID: Final = "urn:daruma-agent:settings:1"
 
-_TOP: Final = """# Settings
+_TOP: Final = """# All settings
 
 Every key of `daruma.yaml`, generated from the settings themselves by
 `python -m daruma.graph.reference_files`. `daruma settings` prints the same, `daruma settings KEY`

@@ -1,4 +1,4 @@
-"""A table as the README shows it, and as a program reads it."""
+"""A table as docs/measured.md shows it, and as a program reads it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

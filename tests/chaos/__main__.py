@@ -1,4 +1,4 @@
-"""``python -m tests.chaos`` prints the README's table, and why runs failed.
+"""``python -m tests.chaos`` prints the published table, and why runs failed.
 
 ``--tasks`` and ``--rates`` make it shorter, ``--first`` takes other tasks and other faults.
 """

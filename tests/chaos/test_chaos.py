@@ -1,6 +1,6 @@
 """A short piece of the chaos runs: nothing is ever called a success that is none.
 
-``python -m tests.chaos`` runs all of it, in minutes, and prints the README's table.
+``python -m tests.chaos`` runs all of it, in minutes, and prints the published table.
 """
 
 from collections import Counter

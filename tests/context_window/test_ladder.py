@@ -1,16 +1,14 @@
 """Who summarises: the auxiliary model, the main one, rules; never the other way round.
 
-``python -m pytest tests/context_window -k table -s`` prints the README's table.
+``python -m pytest tests/context_window -k table -s`` prints the published table.
 """
 
 import sys
-from pathlib import Path
 
 import pytest
 from tests.context_window.ladder_rows import ROWS, seen
 from tests.fault_matrix.runs import WAYS
-
-README = Path(__file__).parents[2] / "README.md"
+from tests.pages import published
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -43,9 +41,9 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def test_the_table_is_what_the_readme_shows() -> None:
+def test_the_table_is_what_is_published() -> None:
     """What is published is what was measured."""
     printed = table()
     sys.stdout.write(f"\n{printed}\n")
 
-    assert printed in README.read_text(encoding="utf-8")
+    assert printed in published()

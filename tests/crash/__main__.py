@@ -1,4 +1,4 @@
-"""Kill each scene before and after every write, and at random moments; print the README's table.
+"""Kill each scene before and after every write, and at random moments; print the published table.
 
 ``python -m tests.crash [MOMENTS] [SCENE...]``: 100 moments and all scenes if not said, which takes
 an hour on two processors.

@@ -1,6 +1,6 @@
 """``python -m tests.embedding [STREAMS] [ROUNDS]``: many streams, one reviewer, and ``kill -9``.
 
-Prints one row of the README's table for each round, on an embedded Postgres of its own. The tool
+Prints one row of the published table for each round, on an embedded Postgres of its own. The tool
 call at which the server is killed is drawn by chance.
 """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.embedding.crowd import Crowd
-from tests.embedding.serving import SECONDS, app_of_readme, serving
+from tests.embedding.serving import SECONDS, app_of_the_docs, serving
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Came:
 
 async def come_of(folder: Path, database: str, streams: int, kill_at: int) -> Came:
     """Have so many runs at once; the server is killed at that tool call, 0 for never."""
-    app_of_readme(folder)
+    app_of_the_docs(folder)
     began = time.monotonic()
     crowd = Crowd(folder, kill_at=kill_at)
     away = 0.0

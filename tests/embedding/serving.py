@@ -1,4 +1,4 @@
-"""The README's server, as it stands there but for the model's name, in a process of its own."""
+"""The server of the docs, as it stands there but for the model's name, in a process of its own."""
 
 import os
 import re
@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 
-ROOT = Path(__file__).parents[2]
+from tests.pages import block_with
+
 SECONDS = 120
 GRACE = 5
 
@@ -23,12 +24,12 @@ main:
 """
 
 
-def app_of_readme(folder: Path, script: str = SCRIPT) -> None:
-    """Write the README's ``app.py`` into a folder, with a script in the place of a model."""
+def app_of_the_docs(folder: Path, script: str = SCRIPT) -> None:
+    """Write the ``app.py`` of the docs into a folder, with a script in the place of a model."""
     (folder / "script.yaml").write_text(script)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n([^`]*FastAPI\(lifespan[^`]*)```", readme)
-    named = block.replace("openai:NAME", f"scripted:{folder / 'script.yaml'}")
+    named = block_with("FastAPI(lifespan").replace(
+        "openai:NAME", f"scripted:{folder / 'script.yaml'}"
+    )
     (folder / "app.py").write_text(named)
 
 

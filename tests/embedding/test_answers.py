@@ -1,4 +1,4 @@
-"""What the README's server says to who answers, looks, goes away, or comes too late."""
+"""What the server of the docs says to who answers, looks, goes away, or comes too late."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from tests.embedding.crowd import reply_to, sent
-from tests.embedding.serving import Server, app_of_readme, serving
+from tests.embedding.serving import Server, app_of_the_docs, serving
 from tests.parts import settings
 
 from daruma import aopen_postgres, build_graph
@@ -35,7 +35,7 @@ def servers(postgres_server: str) -> Iterator[tuple[Server, Server]]:
         psycopg.connect(postgres_server, autocommit=True) as connection,
     ):
         connection.execute("CREATE DATABASE embedding")
-        app_of_readme(Path(name))
+        app_of_the_docs(Path(name))
         url = make_conninfo(postgres_server, dbname="embedding")
         with serving(Path(name), url) as one, serving(Path(name), url) as other:
             yield one, other
@@ -150,7 +150,7 @@ async def test_a_server_that_is_asked_to_end_is_not_held_up_by_a_stream(
     tmp_path: Path, postgres_url: str
 ) -> None:
     """The stream is closed after its grace; what runs has the worker's, and ends by itself here."""
-    app_of_readme(tmp_path, SLOW)
+    app_of_the_docs(tmp_path, SLOW)
     (work := tmp_path / "work").mkdir()
     (work / "test_it.py").write_text(SLEEPS)
     task = TASK | {"workspace": str(work), "mode": "react"}

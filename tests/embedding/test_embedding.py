@@ -1,4 +1,4 @@
-"""The README's server: many streams, one reviewer, one ``kill -9``, and nothing is lost."""
+"""The server of the docs: many streams, one reviewer, one ``kill -9``, and nothing is lost."""
 
 from collections import Counter
 from pathlib import Path

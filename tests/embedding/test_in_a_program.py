@@ -1,13 +1,13 @@
 """The graph in any program: under uvloop, on threads, cancelled in the midst of a run."""
 
 import asyncio
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
+from tests.pages import block_with
 from tests.parts import settings
 from tests.scripted_runs import calls, say
 
@@ -16,7 +16,6 @@ from daruma.graph.models.scripted import ScriptedChatModel
 from daruma.graph.run import Machine
 from daruma.graph.storage.postgres import Postgres
 
-README = Path(__file__).parents[2] / "README.md"
 ASKED: Any = {"messages": [("user", "Do it")], "mode": "react"}
 
 
@@ -30,7 +29,7 @@ def graph_on(pg: Postgres, tools: Any = (), script: Any = None) -> Machine:
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_the_readme_s_program_runs(
+def test_the_program_of_the_docs_runs(
     loop: Any,
     postgres_url: str,
     tmp_path: Path,
@@ -39,15 +38,15 @@ def test_the_readme_s_program_runs(
 ) -> None:
     """As pasted, but for the model's name and the path of the repository; on any loop."""
     (tmp_path / "script.yaml").write_text("main: [{say: Looked.}]\n")
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    (block,) = (each for each in blocks if 'stream_mode="custom"' in each)
-    block = block.replace("openai:NAME", f"scripted:{tmp_path / 'script.yaml'}")
+    block = block_with('stream_mode="custom"').replace(
+        "openai:NAME", f"scripted:{tmp_path / 'script.yaml'}"
+    )
     block = block.replace("path/to/repo", str(tmp_path)).replace("asyncio.run(main())\n", "")
     monkeypatch.setenv("DARUMA_POSTGRES_URL", postgres_url)
     monkeypatch.setenv("DARUMA_VERIFICATION__ENABLED", "false")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(block, names)  # noqa: S102  # it is our own README
+    exec(block, names)  # noqa: S102  # it is our own page
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(names["main"]())

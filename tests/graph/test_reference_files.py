@@ -6,30 +6,30 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from tests.pages import blocks
 
-from daruma.graph.reference_files import FOLDER, reference_files, write
-
-README = FOLDER.parent / "README.md"
+from daruma.graph.reference_files import ROOT, reference_files, write
 
 
-@pytest.mark.parametrize("name", ["events.schema.json", "settings.md", "settings.schema.json"])
+@pytest.mark.parametrize("name", reference_files())
 def test_the_file_is_what_the_code_says(name: str) -> None:
     """Else: ``python -m daruma.graph.reference_files``."""
-    assert (FOLDER / name).read_text(encoding="utf-8") == reference_files()[name]
+    assert (ROOT / name).read_text(encoding="utf-8") == reference_files()[name]
 
 
 def test_they_are_written_where_one_says(tmp_path: Path) -> None:
     """All of them, each whole."""
     write(tmp_path)
 
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == reference_files()
+    assert {name: (tmp_path / name).read_text() for name in reference_files()} == reference_files()
 
 
-def test_editors_accept_what_the_readme_shows() -> None:
+def test_editors_accept_what_the_docs_show() -> None:
     """The schema takes good settings, and refuses an unknown key."""
-    schema = json.loads(reference_files()["settings.schema.json"])
-    shown = yaml.safe_load(README.read_text().split("```yaml\n")[1].split("```")[0])
+    schema = json.loads(reference_files()["state/settings.schema.json"])
+    shown = [yaml.safe_load(block) for block in blocks("yaml")]
 
     Draft202012Validator.check_schema(schema)
-    assert Draft202012Validator(schema).is_valid(shown)
+    assert all(map(Draft202012Validator(schema).is_valid, shown))
+    assert shown
     assert not Draft202012Validator(schema).is_valid({"budgets": {"thnk": 1}})

@@ -3,17 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
-from pathlib import Path
 from random import Random
 
 import pytest
+from tests.pages import published
 from tests.state.traces.endless import ENDLESS
 from tests.state.traces.honest import HONEST
 from tests.state.traces.trace import Turn, runs_before_alarm
 
 from daruma.state.mode import Mode
 
-ROOT = Path(__file__).parents[2]
 EACH = 50
 """Traces of a class in each mode."""
 MODES: tuple[Mode, ...] = ("react", "plan_exec")
@@ -58,14 +57,14 @@ def test_what_leads_nowhere_is_soon_ended(kind: str, mode: Mode) -> None:
     assert min(ran) > 1
 
 
-def test_the_table_is_what_the_readme_shows() -> None:
+def test_the_table_is_what_is_published() -> None:
     """Print it anew with ``python -m pytest tests/state/test_alarm_on_traces.py -k table -s``."""
     table = [HEAD, *map(honest_row, families(HONEST)), *map(endless_row, families(ENDLESS))]
     print("", *table, "", sep="\n")  # noqa: T201  # it is the point
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = published()
 
-    assert [line for line in table if line not in readme] == []
+    assert [line for line in table if line not in pages] == []
 
 
 HEAD = """\

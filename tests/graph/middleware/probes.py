@@ -105,7 +105,7 @@ def _guarded(ours: bool, desk: Desk, model: Says | Sequence[Any]) -> Any:
 
 
 def table() -> str:
-    """Return the README's table."""
+    """Return the published table."""
     rows = [
         f"| {(probe.__doc__ or '').rstrip('.')} | {mark(probe(False))} | {mark(probe(True))} |\n"
         for probe in PROBES

@@ -1,30 +1,27 @@
-"""The README's agent works as it stands there, but for the names of its models."""
+"""The agent of the docs works as it stands there, but for the names of its models."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from tests.graph.middleware.agents import REQUEST, THREAD, Says, call, calling, decided
+from tests.pages import block_with
 
 from daruma.graph.models.faults import CIRCUITS
 
-README = Path(__file__).parents[3] / "README.md"
 
-
-def test_the_readme_s_agent_pays_once_somebody_has_agreed() -> None:
+def test_the_agent_of_the_docs_pays_once_somebody_has_agreed() -> None:
     """The alias is mended, the lost model is stood in for, and the required yes is asked for."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    (block,) = (each for each in blocks if "RepairLadder" in each)
     gone = [ConnectionError("gone")] * 9
     said = calling(call("send_money", amount="5", to="Ann"))
     models = {"main": Says(answers=gone), "other": Says(answers=[said, "Done."])}
-    block = block.replace('"openai:OTHER"', "MODELS['other']").replace(
-        '"openai:NAME"', "MODELS['main']"
+    block = (
+        block_with("RepairLadder")
+        .replace('"openai:OTHER"', "MODELS['other']")
+        .replace('"openai:NAME"', "MODELS['main']")
     )
     names: dict[str, Any] = {"MODELS": models}
-    exec(block, names)  # noqa: S102  # it is our own README
+    exec(block, names)  # noqa: S102  # it is our own page
     CIRCUITS.close_all()
     agent: Any = create_agent(
         models["main"], [names["pay"]], middleware=names["middleware"], checkpointer=InMemorySaver()

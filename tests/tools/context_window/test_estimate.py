@@ -1,6 +1,6 @@
 """The estimate is not less than a true count of ordinary text.
 
-``python -m pytest tests/tools/context_window -k table -s`` prints the README's table.
+``python -m pytest tests/tools/context_window -k table -s`` prints the published table.
 """
 
 import base64

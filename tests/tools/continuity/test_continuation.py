@@ -1,6 +1,6 @@
 """A message is known as an answer, or as something else, by its form.
 
-``pytest -k table_of_next_messages -s tests/tools/continuity`` prints the README's table.
+``pytest -k table_of_next_messages -s tests/tools/continuity`` prints the published table.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def judged_continuation(messages: Sequence[Next]) -> dict[str, list[str]]:
 
 
 def test_the_table_of_next_messages() -> None:
-    """What the README publishes: how often the rule is right, leaves it open, or is wrong."""
+    """What docs/measured.md publishes: how often the rule is right, leaves it open, or is wrong."""
     found = {name: judged_continuation(messages) for name, messages in SETS.items()}
     counts = {
         name: tuple(len(each[how]) for how in ("right", "unsure", "wrong"))

@@ -3,11 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from json_repair import repair_json
+from tests.pages import published
 from tests.tools.repair.corpus.cases import Case, cases
 from tests.tools.repair.corpus.offered import TOOLS
 
@@ -15,7 +15,6 @@ from daruma.tools.calls.json_reader import Refused, Repaired
 from daruma.tools.calls.repair.by_rules import repaired_args, repaired_text
 from daruma.tools.calls.schema import misfit, properties
 
-ROOT = Path(__file__).parents[3]
 CASES = cases()
 KINDS = list(dict.fromkeys(case.kind for case in CASES))
 LIMIT = 262_144
@@ -147,12 +146,12 @@ def test_the_table_is_what_the_readme_shows() -> None:
     table = [HEAD, *lines, row("**all**", rules, alone, "")]
     print("", *table, "", sep="\n")  # noqa: T201  # it is the point
 
-    readme = (ROOT / "README.md").read_text()
+    pages = published()
 
     assert rules["WRONG"] == 0
     ours = ["|".join(line.split("|")[:6]) for line in table[1:]]
-    assert [start for start in ours if start not in readme] == []
-    assert f"{len(CASES):,} broken calls: {rules['exact']:,} repaired exactly by rules" in readme
+    assert [start for start in ours if start not in pages] == []
+    assert f"{len(CASES):,} broken calls: {rules['exact']:,} repaired exactly by rules" in pages
 
 
 HEAD = """\

@@ -371,7 +371,7 @@ def test_nothing_is_left_in_the_home_folder(
     assert {"unix_socket", "unix_datagram"} <= open_ or level != "none"
 
 
-# --- The table of what each level stops, as it is printed in the README, from what is measured.
+# --- The table of what each level stops, as docs/measured.md shows it, from what is measured.
 #
 # ``python -m pytest tests/tools/sandbox -k table -s`` prints it.
 
