@@ -145,8 +145,24 @@ def _as_text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, int | float) else value
 
 
+def _as_list(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ValueError('write a list, as in ["-y", "server"]')
+    return value
+
+
 Word = Annotated[str, BeforeValidator(_as_text)]
 """A text; one that names a variable as ``${NAME}`` is not its value."""
+
+
+_SAME: Final = {
+    **dict.fromkeys(("transport", "transportType"), "type"),
+    **dict.fromkeys(("serverUrl", "httpUrl"), "url"),
+}
+_SAYS_NOTHING: Final[Mapping[str, object]] = {
+    "disabled": False, "enabled": True, "autoApprove": [], "alwaysAllow": [], "trust": False,
+}  # fmt: skip
+"""What other programs write beside every server of theirs (Cline, Windsurf, Gemini), unasked."""
 
 
 class McpServer(Section):
@@ -164,7 +180,9 @@ class McpServer(Section):
     command: str | tuple[Word, ...] = Field(
         default=(), description="Program, or program and arguments."
     )
-    args: tuple[Word, ...] = Field(default=(), description="Arguments of the program.")
+    args: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = Field(
+        default=(), description="Arguments of the program."
+    )
     env: dict[str, Word] = Field(default={}, description="Environment variables of the program.")
     cwd: str | None = Field(
         default=None, description="Folder that the program runs in, as a whole path; null: /."
@@ -175,10 +193,14 @@ class McpServer(Section):
     @model_validator(mode="before")
     @classmethod
     def _with_one_type(cls, given: Any) -> Any:
-        """Read the type by all names that it has elsewhere."""
+        """Read what has other names elsewhere, and leave out what says nothing."""
         if not isinstance(given, Mapping):
             return given
-        known = {"type" if name == "transport" else name: each for name, each in given.items()}
+        known = {
+            name if (same := _SAME.get(name, name)) in given else same: each
+            for name, each in given.items()
+            if each is not None and (name not in _SAYS_NOTHING or each != _SAYS_NOTHING[name])
+        }
         if isinstance(kind := known.get("type"), str):
             plain = kind.lower().replace("-", "").replace("_", "")
             known["type"] = {"streamablehttp": "http"}.get(plain, plain)
@@ -194,6 +216,8 @@ class McpServer(Section):
             raise ValueError("args, env and cwd go with a command, not with a url")
         if self.argv and self.headers:
             raise ValueError("headers go with a url, not with a command")
+        if self.url and not re.match(r"https?://.|\$\{", self.url):
+            raise ValueError("its url has to begin with http:// or https://")
         if self.cwd is not None and not self.cwd.startswith(("/", "${")):
             raise ValueError("cwd has to be a whole path")
         return self
@@ -213,7 +237,7 @@ class McpServer(Section):
 
 
 ALL_SERVERS: Final = ("mcpServers", "servers")
-"""What other programs' files call their servers: one of those can be given whole."""
+"""What other programs' files call their servers: such a file can be given whole."""
 
 
 def unpacked_servers(given: Any) -> Any:
@@ -221,11 +245,17 @@ def unpacked_servers(given: Any) -> Any:
 
     What else such a file holds is not about servers.
     """
-    for name in ALL_SERVERS if isinstance(given, Mapping) else ():
-        within = given.get(name)
-        if isinstance(within, Mapping) and not _is_server(within):
-            return {**within, **{each: it for each, it in given.items() if _is_server(it)}}
-    return given
+    if not isinstance(given, Mapping):
+        return given
+    held = [within for name in ALL_SERVERS if _is_mapping_of_servers(within := given.get(name))]
+    if not held:
+        return given
+    beside = {each: it for each, it in given.items() if _is_server(it)}
+    return {name: it for servers in (*held, beside) for name, it in servers.items()}
+
+
+def _is_mapping_of_servers(given: Any) -> bool:
+    return isinstance(given, Mapping) and not _is_server(given)
 
 
 def _is_server(given: Any) -> bool:

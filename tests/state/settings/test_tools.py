@@ -68,6 +68,19 @@ WRITTEN: dict[str, tuple[dict[str, Any], tuple[str, ...], str]] = {
     "Cursor": ({"url": "http://x/sse", "type": "streamable-http"}, (), "http"),
     "Cline": ({"url": "http://x/sse", "type": "streamableHttp"}, (), "http"),
     "LangChain": ({"url": "http://x", "transport": "streamable_http"}, (), "http"),
+    "nothing given": (
+        PROGRAM | dict.fromkeys(("url", "env", "cwd", "headers", "type")),
+        ("npx", "-y", "x"),
+        "stdio",
+    ),
+    "Cline as it saves it": (
+        PROGRAM | {"disabled": False, "autoApprove": [], "transportType": "stdio"},
+        ("npx", "-y", "x"),
+        "stdio",
+    ),
+    "Windsurf": ({"serverUrl": "http://x/mcp", "disabled": False, "alwaysAllow": []}, (), "http"),
+    "Gemini": ({"httpUrl": "http://x/mcp", "trust": False}, (), "http"),
+    "an address in a variable": ({"url": "${WIKI}/sse"}, (), "sse"),
     "SSE by name": ({"url": "http://x", "transport": "sse", "headers": {"A": "b"}}, (), "sse"),
 }
 
@@ -84,19 +97,32 @@ def test_a_server_is_read_as_everybody_writes_it(whose: str, within: str) -> Non
     assert (server.argv, server.transport) == (argv, transport)
 
 
+def test_servers_under_both_names_are_all_read() -> None:
+    """None of them is lost: a file of one program that was put into that of another."""
+    servers = {"servers": {"a": PROGRAM}, "mcpServers": {"b": PROGRAM}, "c": PROGRAM, "inputs": []}
+    read = settings(tools={"mcp_servers": servers}).tools.mcp_servers
+
+    assert sorted(read) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         (
-            PROGRAM | {"disabled": False},
+            PROGRAM | {"disabled": True},
             "unknown setting 'tools.mcp_servers.x.disabled'; leave out",
         ),
         (
-            PROGRAM | {"autoApprove": []},
+            PROGRAM | {"autoApprove": ["write"]},
             "x.autoApprove'; what runs unasked is said by tools.policy",
         ),
         (PROGRAM | {"envFile": ".env"}, "x.envFile'; name the variables in env"),
-        ({"serverUrl": "http://x"}, "x.serverUrl'; write url"),
+        ({"serverUrl": "http://x", "url": "http://y"}, "x.serverUrl'; write url"),
+        ({"url": "http://x", "type": "http", "transport": "sse"}, "x.transport'; known here: type"),
+        ({"url": "localhost:8000/mcp"}, "x': its url has to begin with http:// or https://"),
+        ({"url": "ws://x/mcp"}, "x': its url has to begin with http:// or https://"),
+        ({"url": " "}, "x': its url has to begin with http:// or https://"),
+        ({"command": "npx", "args": "-y x"}, "x.args': write a list"),
         (PROGRAM | {"comand": "y"}, "x.comand'; did you mean 'command'"),
         (PROGRAM | {"url": "http://x"}, "x': an MCP server needs a command or a url, one of them"),
         ({"args": ["x"]}, "x': an MCP server needs a command or a url"),
