@@ -111,6 +111,64 @@ def _misnamed(declaration: Declaration, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
+# --- A schema in JSON, as an MCP server has one, whose references can not be written out.
+
+_MOST_WRITTEN_OUT = 10_000
+"""Parts of a schema; LangChain writes out each reference wherever it stands, without an end."""
+
+
+def _as_shown(tool: BaseTool) -> dict[str, Any]:
+    """Return what a model is told of a tool; what a reference leads to is left open if it must."""
+    schema = tool.args_schema
+    if isinstance(schema, dict) and not _can_be_written_out(schema):
+        tool = tool.model_copy(update={"args_schema": _without_references(schema)})
+    shown: dict[str, Any] = convert_to_openai_tool(tool)["function"]
+    return shown
+
+
+def _can_be_written_out(schema: Mapping[str, Any]) -> bool:
+    left = _MOST_WRITTEN_OUT
+
+    def walk(part: Any, within: frozenset[str]) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ValueError("too many parts")
+        if isinstance(part, list):
+            part = dict(enumerate(part))
+        if not isinstance(part, dict):
+            return
+        if "$ref" in part and part["$ref"] not in within:
+            walk(_target(part["$ref"], schema), within | {part["$ref"]})
+        for key, each in part.items():
+            if key not in {"$ref", "$defs"}:
+                walk(each, within)
+
+    try:
+        walk(schema, frozenset())
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _target(reference: str, schema: Any) -> Any:
+    first, *steps = reference.split("/")
+    if first != "#":
+        raise LookupError(reference)
+    for step in steps:
+        schema = schema[int(step)] if isinstance(schema, list) else schema[step]
+    return schema
+
+
+def _without_references(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_without_references(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    left_out = {"$ref", "$defs", "definitions"}
+    return {key: _without_references(each) for key, each in part.items() if key not in left_out}
+
+
 # --- Tools that the application brings: LangChain tools and plain functions.
 
 
@@ -125,7 +183,7 @@ def from_application(given: BaseTool | Callable[..., Any]) -> Tool:
     if not tool.name.strip() or any(each.isspace() for each in tool.name):
         word = "_".join(tool.name.split()) or "a_name"
         raise ToolRefused(f"no model can call a tool named {tool.name!r}: name it {word!r}")
-    shown, plain = convert_to_openai_tool(tool)["function"], plain_function(tool)
+    shown, plain = _as_shown(tool), plain_function(tool)
 
     async def run(args: Mapping[str, Any], _: Surroundings) -> str:
         return await _called(tool, plain, args)

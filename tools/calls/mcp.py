@@ -1,6 +1,7 @@
 """Tools of MCP servers, by the ecosystem's adapter (TL-22), which is an extra."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -167,7 +168,8 @@ class _Served(StructuredTool):
 
 
 def _about_paths(server: McpServer) -> str:
-    if server.cwd or not any(Path(word).is_file() for word in server.argv[1:] if len(word) < 256):
+    words = [Path(word) for word in server.argv[1:] if len(word) < 256 and "\0" not in word]
+    if server.cwd or not any(not each.is_absolute() and each.is_file() for each in words):
         return ""
     return " (it is started in /: write paths whole, or set cwd)"
 
@@ -194,8 +196,13 @@ def _resource_tool() -> "McpTool":
 
 async def _call(request: "MCPToolCallRequest", session: "ClientSession") -> "CallToolResult":
     """Call a tool; what it says is without keys from here on (SE-08)."""
+    from mcp.types import TextContent
+
     result = await session.call_tool(request.name, request.args)
     content = [_readable(each) for each in result.content]
+    if not content and result.structuredContent:
+        text = json.dumps(result.structuredContent, ensure_ascii=False)
+        content = [TextContent(type="text", text=text)]
     return masked(result.model_copy(update={"content": content}))
 
 
@@ -215,7 +222,9 @@ async def _listed(session: "ClientSession") -> list[str]:
     """Return a line for each resource that a server has, and for each kind of them."""
     from mcp import McpError
 
-    lines = [_about(each.uri, each) async for each in _resources(session)]
+    lines: list[str] = []
+    with suppress(McpError):  # some say that they have them, and do not know the request
+        lines += [_about(each.uri, each) async for each in _resources(session)]
     with suppress(McpError):  # not every server has them
         known = (await session.list_resource_templates()).resourceTemplates
         lines += [_about(each.uriTemplate, each) for each in known]

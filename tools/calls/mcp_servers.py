@@ -190,7 +190,9 @@ class Server:
         from mcp import ClientSession, StdioServerParameters
         from mcp.client.stdio import stdio_client
 
-        how = StdioServerParameters(**await to_thread(self._program))
+        how = StdioServerParameters(
+            **await to_thread(self._program), encoding_error_handler="replace"
+        )
         async with (
             stdio_client(how, errlog=stderr.file) as (read, write),
             ClientSession(read, write) as session,
@@ -220,7 +222,9 @@ class Server:
         paths = env.get("PATH")
         program = find_program(command, here, paths)
         if program is None:
-            raise FileNotFoundError("No such program outside of the workspace")
+            said = "No such program outside of the workspace"
+            words = ": its arguments belong in args" if " " in command and not args else ""
+            raise FileNotFoundError(said + words)
         places = server_places([program, *args], folder, env)
         if inside := [each for each in places if here.is_relative_to(each)]:
             raise PermissionError(

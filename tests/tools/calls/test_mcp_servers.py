@@ -1,6 +1,8 @@
 """MCP servers as everybody writes them: over all transports, with keys in variables (FA-11)."""
 
+import json
 import logging
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,7 @@ async def test_variables_reach_a_program(
         ({"args": ["${NOT_SET_AT_ALL}"]}, "the variable NOT_SET_AT_ALL of its args is not set"),
         ({"env": {"A": "${input:key}"}}, r"its env A has \$\{input:key\}: only \$\{NAME\} of"),
         ({"cwd": "${NOT_SET_AT_ALL}"}, "the variable NOT_SET_AT_ALL of its cwd"),
+        ({"command": "npx -y server"}, "No such program .*: its arguments belong in args"),
     ],
 )
 async def test_a_variable_that_is_not_there_is_one_line(given: dict[str, Any], said: str) -> None:
@@ -184,6 +187,70 @@ def test_a_variable_of_every_process_is_no_key(monkeypatch: pytest.MonkeyPatch) 
 
 
 # --- What reaches the model.
+
+ODD_SERVER = """
+import json, sys
+print("Listening on port 3000")
+sys.stdout.buffer.write(b"\\xff\\xfe no UTF-8\\n")
+sys.stdout.flush()
+schema = json.loads(sys.argv[1])
+for line in sys.stdin:
+    asked = json.loads(line)
+    said = {
+        "initialize": {
+            "protocolVersion": asked.get("params", {}).get("protocolVersion"),
+            "capabilities": {"tools": {}, "resources": {}},
+            "serverInfo": {"name": "odd", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "odd", "inputSchema": schema}]},
+        "tools/call": {"content": [], "structuredContent": {"found": "über 1"}},
+    }.get(asked["method"])
+    answer = {"result": said} if said else {"error": {"code": -32601, "message": "no such method"}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+def an_odd_server(tmp_path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "server.py").write_text(ODD_SERVER)
+    return {"command": sys.executable, "args": [str(folder / "server.py"), json.dumps(schema)]}
+
+
+async def test_a_server_that_keeps_few_rules_is_used(tmp_path: Path) -> None:
+    """It talks beside its answers, in no UTF-8; has no resources, and says so; answers in data."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    async with open_mcp_tools({"s": an_odd_server(tmp_path, schema)}) as tools:
+        assert await call(tools, "odd", a="b") == '{"found": "über 1"}'
+        assert [each.name for each in tools] == ["mcp__s__odd"]
+
+
+# Each of these stands for so many places that nobody could write them out.
+TWICE = {
+    f"A{each}": {"properties": {side: {"$ref": f"#/$defs/A{each + 1}"} for side in "lr"}}
+    for each in range(60)
+}
+REFERENCES: Mapping[str, Mapping[str, Any]] = {
+    "twice as many each": {"n": {"$ref": "#/$defs/A0"}},
+    "to nothing": {"n": {"$ref": "#/$defs/Nothing"}},
+    "to another document": {"n": {"$ref": "http://127.0.0.1:9/x.json"}},
+    "a name of an argument": {"$ref": {"type": "string"}, "n": {"type": "string"}},
+    "to what holds it": {"n": {"$ref": "#/properties/n"}},
+    "to all": {"n": {"$ref": "#"}},
+}
+
+
+@pytest.mark.parametrize("whose", REFERENCES)
+async def test_a_schema_whose_references_lead_nowhere_is_used(whose: str, tmp_path: Path) -> None:
+    """A hang, or an error of LangChain's, else: the server itself knows what it takes."""
+    last = {"A60": {"type": "string"}}
+    schema = {"type": "object", "properties": REFERENCES[whose], "$defs": TWICE | last}
+    async with open_mcp_tools({"s": an_odd_server(tmp_path, schema)}) as tools:
+        tool = from_application(tools[0])
+
+        assert "n" in tool.parameters["properties"]
+        assert "found" in await tool.run({"n": "x"}, Surroundings())
 
 
 async def test_all_parts_of_a_result_are_told(server: McpServerOfOurs) -> None:
