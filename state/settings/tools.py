@@ -247,7 +247,9 @@ def unpacked_servers(given: Any) -> Any:
     """
     if not isinstance(given, Mapping):
         return given
-    held = [within for name in ALL_SERVERS if _is_mapping_of_servers(within := given.get(name))]
+    held: list[Any] = [
+        within for name in ALL_SERVERS if _is_mapping_of_servers(within := given.get(name))
+    ]
     if not held:
         return given
     beside = {each: it for each, it in given.items() if _is_server(it)}
