@@ -7,7 +7,7 @@ from typing import Any, Final
 from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.requests import open_questions, thread_id_of
-from daruma.graph.storage.ledgers import replies_of
+from daruma.graph.storage import replies_of
 from daruma.state.interrupts import AnsweredAlready
 
 # --- Plans that nobody confirmed in time: parked by whoever comes along, taken up by a late reply.

@@ -13,18 +13,30 @@ from copy import copy
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.models.by_role import Models
-from daruma.graph.models.calls import Offered, Request
-from daruma.graph.models.failover import Move, Pursuit, Told, answer_of, next_move, usage_of, within
-from daruma.graph.models.faults import BrokenAnswer, CircuitOpen, ModelUnavailable, ScriptError
-from daruma.graph.models.openai_answers import Readable, check_whole
-from daruma.graph.tracing.switch import request_traced
+from daruma.graph.models import (
+    BrokenAnswer,
+    CallEvents,
+    CircuitOpen,
+    Models,
+    ModelUnavailable,
+    NextMove,
+    Pursuit,
+    ReadableAnswers,
+    Request,
+    ScriptError,
+    ToolOfferingModel,
+    answer_of,
+    answer_within,
+    check_whole,
+    next_move,
+    usage_of,
+)
+from daruma.graph.tracing import request_traced
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
-from daruma.state.settings.sections import Requests
+from daruma.state.settings import Requests
 from daruma.state.usage import Role
-from daruma.tools.calls.answers import storable_answer
-from daruma.tools.calls.tool import Tool
+from daruma.tools.calls import Tool, storable_answer
 from daruma.tools.context import Answer, Sampling
 
 AUXILIARY_SECONDS = 60.0
@@ -49,7 +61,7 @@ class Asker:
         self._sleep, self._luck, self._clock = sleep, luck, clock
         self.own_auxiliary = models.own_auxiliary
         self._member = ""
-        self._offered = Offered()
+        self._offered = ToolOfferingModel()
 
     async def __call__(
         self,
@@ -66,7 +78,7 @@ class Asker:
         chain = self._chain(role)
         request = Request(messages, tools, sampling, offered=self._offered)
         this = Pursuit(node, call, role, chain, request, began=self._clock(), member=self._member)
-        with Told(emit, node, call, chain[0]) as told:
+        with CallEvents(emit, node, call, chain[0]) as told:
             message = await self._answered(this, told)
             told.usage = await self._models.priced(usage_of(message, this), role, this.place)
         return answer_of(message, told.usage, this.failover(used=this.model))
@@ -91,7 +103,7 @@ class Asker:
         except ModelUnavailable as error:
             raise ModelFailed(str(error), cause=type(error).__name__, final=True) from error
 
-    async def _answered(self, this: Pursuit, told: Told) -> AIMessage:
+    async def _answered(self, this: Pursuit, told: CallEvents) -> AIMessage:
         """Make requests until one is answered, or no other is to be made."""
         while True:
             at = self._clock()
@@ -113,13 +125,15 @@ class Asker:
         this.circuit, this.asked = None, None
         model = self._models.made(this.role, this.place)
         if model is None:  # a deadline costs as much as all that is looked up here
-            model = await within(self._left(this), self._models.ready(this.role, this.place))
+            model = await answer_within(self._left(this), self._models.ready(this.role, this.place))
         this.circuit, this.asked = self._models.circuit_key(this.role, this.place), model
         if not self._circuits.allows(this.circuit) and not this.is_last:
             raise CircuitOpen("not asked: its last requests failed a moment ago")
-        with Readable(model):
+        with ReadableAnswers(model):
             sent = this.request.sent(model, this.metadata)
-            message = await within(min(self._limits_of(this).seconds, self._left(this)), sent)
+            message = await answer_within(
+                min(self._limits_of(this).seconds, self._left(this)), sent
+            )
         if not isinstance(message, AIMessage):
             raise BrokenAnswer(f"the answer is no message of a model, but {type(message).__name__}")
         message = storable_answer(message)
@@ -142,7 +156,9 @@ class Asker:
     def _left(self, this: Pursuit) -> float:
         return self._limits_of(this).total_seconds - (self._clock() - this.began)
 
-    def _after(self, this: Pursuit, error: Exception, told: Told, *, seconds: float) -> Move:
+    def _after(
+        self, this: Pursuit, error: Exception, told: CallEvents, *, seconds: float
+    ) -> NextMove:
         """Take down what failed, tell it, and return what comes next."""
         limits, elapsed = self._limits_of(this), self._clock() - this.began
         failed = this.failed(error, limits, elapsed)

@@ -34,7 +34,7 @@ from daruma.graph.machine import (
     of_a_member,
 )
 from daruma.graph.run import Machine
-from daruma.graph.storage.ledgers import strict
+from daruma.graph.storage import strict_saver
 from daruma.graph.sync import async_node
 from daruma.state.calls import Dispatch, moved
 from daruma.state.channels import Input, Output, State, Update
@@ -51,22 +51,19 @@ from daruma.state.events import (
 from daruma.state.failure import Failure, bug_in
 from daruma.state.plan import Assignment, Report
 from daruma.state.result import TaskResult
-from daruma.state.settings import Settings
-from daruma.state.settings.sections import FallbackChain
+from daruma.state.settings import FallbackChain, Settings
 from daruma.tools.assistant import ASSISTANT_TOOLS
-from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.results import tool_result
-from daruma.tools.calls.tool import Tool
+from daruma.tools.calls import Registry, Tool, tool_result
 from daruma.tools.commands_tool import COMMAND_TOOLS
 from daruma.tools.editor_tool import EDITOR_TOOLS
-from daruma.tools.knowledge.knowledge_tools import KNOWLEDGE_TOOLS
-from daruma.tools.memory.memories import MEMORY_TOOLS
+from daruma.tools.knowledge import KNOWLEDGE_TOOLS
+from daruma.tools.memory import MEMORY_TOOLS
 from daruma.tools.skills import SKILL_TOOLS
-from daruma.tools.text.secrets import masked
+from daruma.tools.text import mask_keys
 from daruma.tools.verification import CHECK_TOOLS
 
 if TYPE_CHECKING:
-    from daruma.graph.storage.postgres import Postgres
+    from daruma.graph.storage import Postgres
 
 
 # --- The last net: what happens when a node raises something that nobody expected.
@@ -100,7 +97,7 @@ def error_handler(settings: Settings) -> Handler:
             raised.note(failure, error.error)
         if not chain.enabled or isinstance(error.error, CutOff):
             raise Leaving(raised.behind(failure))
-        update = masked(_update(node, state, failure, chain))
+        update = mask_keys(_update(node, state, failure, chain))
         for event in _closing(node, update):
             emitter(runtime)(event)
         _hand_over(state, update, config)
@@ -199,7 +196,7 @@ class PartRefused(DarumaError, TypeError):
 def settings_of(given: object) -> Settings:
     """Return the settings that are meant; None reads them.
 
-    Raises :class:`~daruma.state.settings.errors.SettingsError`, :class:`PartRefused`.
+    Raises :class:`~daruma.state.settings.SettingsError`, :class:`PartRefused`.
     """
     if given is None:
         return Settings.load()
@@ -288,19 +285,19 @@ def build_graph(
     As a node of another graph it takes that one's; ``checkpointer=True`` then keeps a thread of its
     own there from turn to turn (FA-08).
 
-    Raises :class:`~daruma.state.settings.errors.SettingsError` for settings that can not be used,
+    Raises :class:`~daruma.state.settings.SettingsError` for settings that can not be used,
     :class:`PartRefused` for a part that is none,
-    :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none, and for a name
+    :class:`~daruma.graph.models.ModelUnavailable` for a model that is none, and for a name
     that means nothing, or whose package or key is missing,
-    :class:`~daruma.tools.calls.names.ToolNameConflictError` for names that could mean two tools,
+    :class:`~daruma.tools.calls.ToolNameConflictError` for names that could mean two tools,
     and
     its kin for tools that can not work as declared,
-    :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` for a level that can not be there.
+    :class:`~daruma.tools.sandbox.SandboxUnavailable` for a level that can not be there.
     """
     settings = settings_of(settings)
     refuse_strangers(model, tools, persistence, checkpointer, store)
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
-    saver = strict(given) if isinstance(given, BaseCheckpointSaver) else given
+    saver = strict_saver(given) if isinstance(given, BaseCheckpointSaver) else given
     store = persistence.store if persistence and store is None else store
     contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")

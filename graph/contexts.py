@@ -15,47 +15,42 @@ from langgraph.store.base import BaseStore
 from daruma.graph.asker import Asker
 from daruma.graph.errors import Node, Noting, Raised, run_node
 from daruma.graph.learning import HandingOver
-from daruma.graph.models.by_role import Models
-from daruma.graph.models.faults import keys_of
-from daruma.graph.models.names import (
+from daruma.graph.models import (
     SCRIPTED,
-    address_of,
+    AnsweringModel,
+    Models,
     check_model,
     check_name,
     check_names,
+    configured_price,
     full_name,
-    is_listed,
-    name_of,
-    own_price,
+    is_known_model,
+    keys_of,
+    model_address,
+    model_name,
+    openai_url,
     tokens_of,
 )
-from daruma.graph.models.providers import openai_url
-from daruma.graph.models.scripted import AnsweringModel
 from daruma.graph.scope import Carrying, CommonGround, FirstLook, Member, RunTurns
-from daruma.graph.storage.ledgers import (
+from daruma.graph.storage import (
     JournalsOfARun,
-    files_id,
     journal_of,
     journals_of,
     outputs_of,
+    workspace_files_id,
 )
-from daruma.graph.tracing.callbacks import about, inherited
-from daruma.graph.tracing.switch import is_recorded, node_traced
+from daruma.graph.tracing import is_tracing, node_traced, trace_metadata, with_trace_metadata
 from daruma.state.channels import State, Update
 from daruma.state.events import EVENTS, Event
 from daruma.state.record import copied
 from daruma.state.savepoint import reduce_drifted
-from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.sections import LLM, ModelOptions, Team
+from daruma.state.settings import LLM, ModelOptions, Settings, SettingsError, Team
 from daruma.state.text import digest
-from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.results import Outputs, ProcessOutputs
-from daruma.tools.calls.running import ExactCalls
+from daruma.tools.calls import ExactCalls, Outputs, ProcessOutputs, Registry
 from daruma.tools.context import Context, not_handed_over
-from daruma.tools.sandbox.opening import open_sandbox, require_mechanism
-from daruma.tools.team.templates import template_named
-from daruma.tools.text.secrets import mask_error, masked, note_secrets
+from daruma.tools.sandbox import open_sandbox, require_mechanism
+from daruma.tools.team import template_named
+from daruma.tools.text import mask_error, mask_keys, note_secrets
 
 # --- Whether money can be counted: a budget of it needs the price of each model that may be asked.
 
@@ -65,7 +60,7 @@ OPENAI = "https://api.openai.com/v1"
 def check_prices(settings: Settings, main: BaseChatModel | str | None) -> None:
     """Look at the models of settings that limit money; others cost nothing, and import nothing.
 
-    Raises :class:`~daruma.state.settings.errors.SettingsError`, naming a model without a price.
+    Raises :class:`~daruma.state.settings.SettingsError`, naming a model without a price.
     """
     if settings.budgets.usd is None and settings.budgets.per_phase.usd is None:
         return
@@ -99,12 +94,12 @@ def _unpriced(model: BaseChatModel | str, llm: LLM, options: ModelOptions) -> st
         spec = full_name(model, llm.model_aliases)
         prefix, _, rest = spec.partition(":")
         address = (openai_url(options) or OPENAI) if prefix == "openai" else options.base_url
-        known = prefix == SCRIPTED or own_price(spec, llm) or is_listed(rest, address)
+        known = prefix == SCRIPTED or configured_price(spec, llm) or is_known_model(rest, address)
         return None if known else rest or spec
     shown = Models(model).name("main")
-    if isinstance(model, AnsweringModel) or own_price(shown, llm):
+    if isinstance(model, AnsweringModel) or configured_price(shown, llm):
         return None
-    return None if is_listed(name_of(model), address_of(model)) else shown
+    return None if is_known_model(model_name(model), model_address(model)) else shown
 
 
 # --- Whether the team that settings name could work: its file, its tool profiles, its models.
@@ -114,8 +109,8 @@ def check_team(settings: Settings) -> None:
     """Look at the team of settings that ask for one; others cost nothing.
 
     One that a message names, ``@team:NAME``, is looked at when that message comes. Raises
-    :class:`~daruma.tools.team.templates.TemplateRefused`, and
-    :class:`~daruma.graph.models.faults.ModelUnavailable` for an expert's model of no use.
+    :class:`~daruma.tools.team.TemplateRefused`, and
+    :class:`~daruma.graph.models.ModelUnavailable` for an expert's model of no use.
     """
     if settings.mode != "team_collab" and settings.team == Team():
         return
@@ -143,10 +138,10 @@ class UndeclaredEvent(Exception):
 class Contexts:
     """Makes the context of every node call.
 
-    Raises :class:`~daruma.graph.models.faults.ModelUnavailable` for a model that is none,
-    :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` for settings that ask for
+    Raises :class:`~daruma.graph.models.ModelUnavailable` for a model that is none,
+    :class:`~daruma.tools.sandbox.SandboxUnavailable` for settings that ask for
     more than there can be (whether it holds is proved when the first command is run), and what
-    :meth:`~daruma.tools.calls.registry.Registry.check` raises.
+    :meth:`~daruma.tools.calls.Registry.check` raises.
     """
 
     def __init__(
@@ -173,10 +168,10 @@ class Contexts:
         """Check that a run's settings fit the tools and name models that could be made.
 
         Raises what the registry's ``check`` does,
-        :class:`~daruma.graph.models.faults.ModelUnavailable` for a name of a model that could not
-        be made (FA-09), and :class:`~daruma.tools.team.templates.TemplateRefused` for a team
+        :class:`~daruma.graph.models.ModelUnavailable` for a name of a model that could not
+        be made (FA-09), and :class:`~daruma.tools.team.TemplateRefused` for a team
         that can not be used. For money that nobody could count it raises
-        :class:`~daruma.state.settings.errors.SettingsError`.
+        :class:`~daruma.state.settings.SettingsError`.
         """
         self._tools.check(settings.tools)
         main = self._main(settings.llm)
@@ -189,11 +184,11 @@ class Contexts:
 
         async def call(state: Any, runtime: Runtime[Settings], config: RunnableConfig) -> Update:
             member = Member.found_in(config)
-            told = partial(about, node.__name__, state, member.phase_id if member else "")
-            inherited(config, told)
+            told = partial(trace_metadata, node.__name__, state, member.phase_id if member else "")
+            with_trace_metadata(config, told)
             handing = None if member else HandingOver.found_in(config)
             context = self._context(runtime, config, member, handing)
-            if not is_recorded(config):
+            if not is_tracing(config):
                 return await self._called(node, state, context, config, handing)
             with node_traced(config, told, context, nested=member is not None) as (context, span):
                 update = await self._called(node, state, context, config, handing)
@@ -224,12 +219,12 @@ class Contexts:
             update = await run_node(node, state, context, Raised.of(config))
         except GraphInterrupt as asked:
             for each in asked.args[0] if asked.args else ():
-                each.value = masked(each.value)
+                each.value = mask_keys(each.value)
             if handing:
                 handing.waits()
             raise
         except GraphBubbleUp as leaving:
-            leaving.args = masked(leaving.args)
+            leaving.args = mask_keys(leaving.args)
             raise
         except Exception as error:
             stored = mask_error(error)  # LangGraph stores what a node raised (SE-08)
@@ -284,7 +279,7 @@ class Contexts:
             tools=self._tools,
             open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=thread_id,
-            files_id=files_id(saver, thread_id),
+            files_id=workspace_files_id(saver, thread_id),
             namespace=_namespace(config),
             outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
             exact_calls=self._exact,
@@ -331,7 +326,7 @@ def emitter(runtime: Runtime[Any]) -> Callable[[Event], None]:
         if EVENTS.get(event.type) is not type(event):
             raise UndeclaredEvent(f"{type(event).__name__} is not declared in state/events.py")
         if read:
-            send(masked(event.to_dict()))
+            send(mask_keys(event.to_dict()))
 
     return emit
 

@@ -41,9 +41,8 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 from typing_extensions import override
 
-from daruma.graph.storage.ledgers import strict
-from daruma.graph.storage.saver import PostgresSaver
-from daruma.graph.tracing.callbacks import is_heard
+from daruma.graph.storage import PostgresSaver, strict_saver
+from daruma.graph.tracing import has_listeners
 from daruma.state.channels import State, applied, state_of
 from daruma.state.settings import Settings
 from daruma.tools.threads import MOST_TOOL_THREADS
@@ -172,7 +171,7 @@ def reading_strictly(config: RunnableConfig | None) -> RunnableConfig:
     What the other graph lends reads its own values as ever.
     """
     given, lent = config or RunnableConfig(), _around(config).get(CONFIG_KEY_CHECKPOINTER)
-    own = {CONFIG_KEY_CHECKPOINTER: strict(lent)} if lent else {}
+    own = {CONFIG_KEY_CHECKPOINTER: strict_saver(lent)} if lent else {}
     return RunnableConfig(**{**given, "configurable": {**given.get("configurable", {}), **own}})
 
 
@@ -255,12 +254,12 @@ class Branch(BranchSpec):
     ) -> Any:
         route: Any = self.path
         state = _after(input, config, reader, given)
-        result = route.invoke(state, config) if is_heard(config) else route.func(state)
+        result = route.invoke(state, config) if has_listeners(config) else route.func(state)
         return self._finish(writer, input, result, config)
 
     @override
     async def _aroute(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
-        if not is_heard(config):
+        if not has_listeners(config):
             return self._route(input, config, reader=reader, writer=writer)
         result = await self.path.ainvoke(_after(input, config, reader), config)
         return self._finish(writer, input, result, config)
@@ -318,7 +317,7 @@ class NodeRun(RunnableSeq):
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **given: Any) -> Any:
-        if config is None or is_heard(config):
+        if config is None or has_listeners(config):
             return super().invoke(input, config, **given)
         config, context = _own(config), copy_context()
         context.run(var_child_runnable_config.set, config)
@@ -327,7 +326,7 @@ class NodeRun(RunnableSeq):
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **given: Any) -> Any:
-        if config is None or is_heard(config):
+        if config is None or has_listeners(config):
             return await super().ainvoke(input, config, **given)
         config, context = _own(config), copy_context()
         context.run(var_child_runnable_config.set, config)

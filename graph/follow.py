@@ -13,11 +13,9 @@ from langgraph.types import StateSnapshot
 
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions
 from daruma.graph.standing import Standing, standing_of
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.events import MOST, EventLog, Heard
-from daruma.graph.storage.ledgers import replies_of
+from daruma.graph.storage import EVENTS_AT_ONCE, Database, EventLog, StoredEvent, replies_of
 from daruma.graph.sync import on, run
-from daruma.graph.timeline.moments import Moment
+from daruma.graph.timeline import Moment
 from daruma.state.errors import Busy, DarumaError, StorageUnavailable, ThreadIdRefused
 from daruma.state.events import RunStopped
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
@@ -118,29 +116,29 @@ class Following:
     thread_id: str
     after: int
 
-    async def __aiter__(self) -> AsyncGenerator[Heard]:
+    async def __aiter__(self) -> AsyncGenerator[StoredEvent]:
         """Yield the events as they come."""
         ear = await on(self.database.loop, self.log.bell.ear(self.thread_id))
-        newest: Heard | None = None
+        newest: StoredEvent | None = None
         while True:
             busy = await standing_of(self.database, self.thread_id)  # first: what is told is read
             told = await self.log.read(self.thread_id, self.after)
             for each in told:
                 self.after, newest = each.id, each
                 yield each
-            if newest and len(told) < MOST and await self._is_end(newest):
+            if newest and len(told) < EVENTS_AT_ONCE and await self._is_end(newest):
                 return
             if not told and not busy:
-                yield Heard(self.after, (await self._stop()).to_dict())
+                yield StoredEvent(self.after, (await self._stop()).to_dict())
                 return
             if not told:
                 await on(self.database.loop, ear.news(LOOK))
 
-    def __iter__(self) -> Iterator[Heard]:
+    def __iter__(self) -> Iterator[StoredEvent]:
         """Yield the same on a thread that may wait."""
         events = aiter(self)
 
-        async def step() -> Heard | None:
+        async def step() -> StoredEvent | None:
             return await anext(events, None)
 
         try:
@@ -149,7 +147,7 @@ class Following:
         finally:
             run(_closed(events))
 
-    async def _is_end(self, newest: Heard) -> bool:
+    async def _is_end(self, newest: StoredEvent) -> bool:
         """Tell whether nothing comes after an event: it ends its run, and no other is queued."""
         ends = newest.type == RunStopped.type
         return ends and await standing_of(self.database, self.thread_id) is None
@@ -162,7 +160,7 @@ class Following:
         return stop_of(snapshot, answered=known)
 
 
-async def _closed(events: AsyncGenerator[Heard]) -> None:
+async def _closed(events: AsyncGenerator[StoredEvent]) -> None:
     await events.aclose()
 
 
@@ -197,7 +195,7 @@ async def server_sent(events: Following, *, every: float = STILL_THERE) -> Async
         await told.aclose()
 
 
-def as_text(heard: Heard) -> str:
+def as_text(heard: StoredEvent) -> str:
     """Return one event as it is sent."""
     data = json.dumps(heard.event, ensure_ascii=False, default=str)
     return f"id: {heard.id}\nevent: {heard.type}\ndata: {data}\n\n"

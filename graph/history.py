@@ -21,10 +21,8 @@ from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
 from daruma.state.settings import Settings
 from daruma.state.spending import BudgetTooSmall, raised, stopped
-from daruma.tools.files.workspace import workspace_locked
-from daruma.tools.snapshots.outcome import Conflicts, Restored
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.files import workspace_locked
+from daruma.tools.snapshots import Conflicts, Restored, Snapshots, Store, store_of
 
 # --- The checkpoint that a run goes on from: a thread's newest one, or another that was asked for.
 
@@ -253,8 +251,8 @@ def undone(
     ``thread`` is the name that its snapshots are kept under, where it has another one; ``to`` that
     of a savepoint or a snapshot; None means the start of the newest task or, for one who
     ``travelled`` back to a checkpoint, the newest savepoint of that. Raises :class:`UndoRefused`,
-    :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts,
-    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`, and
+    :class:`~daruma.tools.snapshots.RestoreRefused` for conflicts,
+    :class:`~daruma.tools.snapshots.SnapshotUnavailable`, and
     :class:`~daruma.state.errors.WorkspaceBusy`.
     """
     place = place_of(past, to, thread=thread, travelled=travelled)

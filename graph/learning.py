@@ -30,10 +30,16 @@ from daruma.state.settings import Settings
 from daruma.state.task import Status
 from daruma.state.text import digest
 from daruma.tools.context import Context
-from daruma.tools.evolution.learning import Learning, learn, nobody
-from daruma.tools.evolution.reflector import experience_of, is_sampled
-from daruma.tools.evolution.shelf import key_of, shelf
-from daruma.tools.text.secrets import without_keys
+from daruma.tools.evolution import (
+    Learning,
+    answer_nothing,
+    experience_of,
+    is_sampled,
+    key_of,
+    learn,
+    shelf,
+)
+from daruma.tools.text import without_keys
 from daruma.tools.threads import to_thread
 
 # --- What evolution asks the auxiliary model with: rarely, and whatever comes of it, work goes on.
@@ -46,7 +52,7 @@ AskText = Callable[[str, str], Awaitable[str]]
 def ask_with(asker: Asker, settings: Settings) -> AskText:
     """Return what asks the auxiliary model; nobody, unless settings allow it and there is one."""
     if not (settings.evolution.auxiliary and asker.own_auxiliary):
-        return nobody
+        return answer_nothing
 
     async def ask(prompt: str, text: str) -> str:
         messages = [SystemMessage(prompt), HumanMessage(text)]
@@ -258,7 +264,7 @@ Learn = Callable[[Experience, Learning], Awaitable[None]]
 
 def no_model(settings: Settings) -> AskText:  # noqa: ARG001 - under any settings
     """Have nobody asked."""
-    return nobody
+    return answer_nothing
 
 
 class Evolution:

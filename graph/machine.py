@@ -14,7 +14,7 @@ from daruma.graph import routes
 from daruma.state.calls import Dispatch, with_status
 from daruma.state.channels import State
 from daruma.state.spending import assignments
-from daruma.tools.calls.path_advice import paths_of
+from daruma.tools.calls import candidate_paths
 
 ENTRY = "intake"
 MEMBER_ENTRY = "main"
@@ -39,7 +39,9 @@ def ready_calls(state: State) -> list[object]:
     phase = state.plan.current if state.plan else None
     ready = with_status(state.calls, "ready")
     return [
-        Dispatch(task=state.task, call=call, shown=paths_of(call, state.messages), phase_id=phase)
+        Dispatch(
+            task=state.task, call=call, shown=candidate_paths(call, state.messages), phase_id=phase
+        )
         for call in [each for each in ready if not each.approved] or ready
     ]
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import daruma.state
 from daruma.state import events_schema
-from daruma.state.settings import reference as settings_page
+from daruma.state.settings import PAGE, SCHEMA, render_page, settings_schema
 
 ROOT: Final = Path(daruma.state.__file__).resolve().parents[1]
 """The checkout that the files lie in."""
@@ -16,8 +16,8 @@ def reference_files() -> dict[str, str]:
     """Return the text of each generated file by its path in a checkout."""
     return {
         f"state/{events_schema.SCHEMA}": _json(events_schema.events_schema()),
-        f"state/{settings_page.SCHEMA}": _json(settings_page.schema()),
-        settings_page.PAGE: settings_page.page(),
+        f"state/{SCHEMA}": _json(settings_schema()),
+        PAGE: render_page(),
     }
 
 

@@ -32,9 +32,8 @@ from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.mode import MODES, Mode
 from daruma.state.text import unkept_id
-from daruma.tools.calls.parse import unstorable
-from daruma.tools.calls.results import clean
-from daruma.tools.text.secrets import masked, note_env_file, read_live_values
+from daruma.tools.calls import storable_text, unstorable_part
+from daruma.tools.text import mask_keys, note_env_file, read_live_values
 from daruma.tools.threads import in_thread
 
 # --- What a task may be started with, checked before anything runs.
@@ -83,7 +82,7 @@ def _request(given: object, known: Sequence[AnyMessage], *, within: bool = False
         checked["workspace"] = _workspace(workspace)
     if (continuity := given.get("continuity")) is not None:
         checked["continuity"] = _continuity(continuity)
-    return masked(checked)
+    return mask_keys(checked)
 
 
 def _of_state(given: object) -> object:
@@ -149,7 +148,7 @@ def _stored(message: Any, taken: set[str | None]) -> Any:
 
 def _clean(content: Any) -> Any:
     if isinstance(content, str):
-        return clean(content)
+        return storable_text(content)
     if isinstance(content, list):
         return [_clean(part) for part in content]
     if isinstance(content, dict):
@@ -270,14 +269,14 @@ def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[
     for value, reply in _matched(command.resume, snapshot):
         if is_question(value):  # a tool may ask in its own words
             _check_reply(value, reply)
-    return replace(command, resume=masked(command.resume))
+    return replace(command, resume=mask_keys(command.resume))
 
 
 def _check_reply(value: Mapping[str, Any], reply: object) -> None:
     decisions = getattr(read_reply(value, reply), "decisions", ())
     if said := _unkept(reply):
         raise ReplyRefused(f"the reply can not be kept: {said}")
-    if any(masked(each.args) != each.args for each in decisions):
+    if any(mask_keys(each.args) != each.args for each in decisions):
         raise ReplyRefused(
             "the edit holds a key, which would be masked before it could run: "
             "put it into a file or variable of the workspace, and name that"
@@ -289,7 +288,7 @@ def _unkept(reply: object) -> str | None:
         json.dumps(reply)
     except (TypeError, ValueError, RecursionError):
         return "it is not JSON"
-    return unstorable(reply)
+    return unstorable_part(reply)
 
 
 def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
@@ -333,8 +332,8 @@ def refuse_unkept_id(configurable: Mapping[str, Any]) -> None:
     """Refuse a thread's id that no database keeps as it is, no person can read, or holds a key."""
     thread_id = configurable.get("thread_id")
     said = unkept_id(thread_id) if "thread_id" in configurable else None
-    if not said and masked(str(thread_id)) != str(thread_id):
-        said = f"the thread id {masked(str(thread_id))!r} holds a key: take letters and digits"
+    if not said and mask_keys(str(thread_id)) != str(thread_id):
+        said = f"the thread id {mask_keys(str(thread_id))!r} holds a key: take letters and digits"
     if said:
         raise RequestRefused(said)
 
@@ -366,7 +365,7 @@ def _edited(update: StateUpdate) -> StateUpdate:
         values = {**values, "messages": _several(values["messages"])}
     if said := misfit_of(values):
         raise RequestRefused(f"the state can not be changed so: {said}")
-    return update._replace(values=masked(values))
+    return update._replace(values=mask_keys(values))
 
 
 def _several(given: Any) -> Any:
@@ -442,7 +441,7 @@ def _unkept_metadata(value: object) -> str | None:
     if isinstance(value, float):
         return None if isfinite(value) else "it is no finite number"
     if isinstance(value, str):
-        if masked(value) != value:
+        if mask_keys(value) != value:
             return "it holds a key"
-        return "it holds a NUL character" if "\0" in value else unstorable(value)
+        return "it holds a NUL character" if "\0" in value else unstorable_part(value)
     return None

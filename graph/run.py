@@ -52,25 +52,39 @@ from daruma.graph.requests import (
 )
 from daruma.graph.scope import CommonGround, FirstLook, MemberMachine, Members, RunTurns, no_members
 from daruma.graph.standing import standing_of, standings
-from daruma.graph.storage.ledgers import athread_held, files_id, thread_held, workspace_of
-from daruma.graph.storage.pool import saver_explained
-from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage import (
+    PostgresSaver,
+    athread_held,
+    explain_saver_errors,
+    thread_held,
+    workspace_files_id,
+    workspace_of,
+)
 from daruma.graph.sync import background_loop, interruptible, refuse_own, run
-from daruma.graph.timeline.machine_svg import Picture
-from daruma.graph.timeline.moments import Moment
-from daruma.graph.timeline.record import Record, member_record, members_in, record_of
-from daruma.graph.timeline.timeline import Timeline, show_in_notebooks, timeline_of
-from daruma.graph.timeline.walk import Superstep, edges_walked, nodes_walked, supersteps_of
-from daruma.graph.tracing.switch import run_traced
+from daruma.graph.timeline import (
+    Moment,
+    Picture,
+    Record,
+    Superstep,
+    Timeline,
+    edges_walked,
+    member_record,
+    members_in,
+    nodes_walked,
+    record_of,
+    show_in_notebooks,
+    supersteps_of,
+    timeline_of,
+)
+from daruma.graph.tracing import run_traced
 from daruma.state.channels import Input, Output, State
 from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.messages import plain
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
-from daruma.tools.calls.mcp_servers import Servers
-from daruma.tools.calls.schema import checks_at_hand
-from daruma.tools.files.workspace import aworkspace_locked, workspace_locked
-from daruma.tools.snapshots.outcome import Conflicts, Restored
+from daruma.tools.calls import Servers, import_checks
+from daruma.tools.files import aworkspace_locked, workspace_locked
+from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
 
 # --- The compiled graph as one run holds it: nobody else writes on its thread meanwhile (DU-03).
@@ -94,13 +108,13 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     @override
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         config = self._to_read(config)
-        with saver_explained():
+        with explain_saver_errors():
             return super().get_state(config, subgraphs=subgraphs)
 
     @override
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         config = self._to_read(config)
-        with saver_explained():
+        with explain_saver_errors():
             return await super().aget_state(config, subgraphs=subgraphs)
 
     @override
@@ -242,7 +256,7 @@ class ReversibleMachine(HeldMachine):
         what becomes of files that both the thread's work and somebody else changed.
 
         Raises :class:`~daruma.graph.history.UndoRefused` where that state can not be had,
-        :class:`~daruma.tools.snapshots.outcome.RestoreRefused` for conflicts, before anything is
+        :class:`~daruma.tools.snapshots.RestoreRefused` for conflicts, before anything is
         changed.
         """
         given = self._to_undo(config)
@@ -280,7 +294,7 @@ class ReversibleMachine(HeldMachine):
         return savepoints_of(await self.aget_state(self._to_undo(config)))
 
     def _files_id(self, config: RunnableConfig) -> str:
-        return files_id(self.checkpointer, self._thread_id(config))
+        return workspace_files_id(self.checkpointer, self._thread_id(config))
 
     def _to_undo(self, config: RunnableConfig) -> RunnableConfig:
         if not self.checkpointer:
@@ -371,7 +385,7 @@ class SeenMachine(ReversibleMachine):
     def _supersteps(self, thread: str) -> list[Superstep]:
         saver: Any = self.checkpointer
         if isinstance(saver, PostgresSaver):
-            from daruma.graph.timeline.walk import supersteps_in
+            from daruma.graph.timeline import supersteps_in
 
             return supersteps_in(saver, thread)
         return supersteps_of(saver.list(_named(thread)))
@@ -379,7 +393,7 @@ class SeenMachine(ReversibleMachine):
     async def _asupersteps(self, thread: str) -> list[Superstep]:
         saver: Any = self.checkpointer
         if isinstance(saver, PostgresSaver):
-            from daruma.graph.timeline.walk import asupersteps_in
+            from daruma.graph.timeline import asupersteps_in
 
             return await asupersteps_in(saver, thread)
         return supersteps_of([each async for each in saver.alist(_named(thread))])
@@ -581,7 +595,7 @@ class Machine(FollowedMachine):
     async def _aparts(
         self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
     ) -> AsyncIterator[Any]:
-        await checks_at_hand()
+        await import_checks()
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
         if given is None and snapshot and _blocked(snapshot):

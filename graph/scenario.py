@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from daruma.state.errors import DarumaError
-from daruma.tools.commands.command import command_environment
-from daruma.tools.commands.host_programs import CannotRun, find_in, run_git
+from daruma.tools.commands import CannotRun, command_environment, find_in, run_git
 
 _FOLDER = Path(__file__).parent / "scenarios"
 GOAL = "Make the tests pass"

@@ -17,8 +17,7 @@ from daruma.state.errors import DarumaError
 from daruma.state.events import Event, PhaseCompleted, PhaseFailed, TaskCompleted, TaskStarted
 from daruma.state.savepoint import Drifted
 from daruma.state.settings import Settings
-from daruma.tools.calls.journal import Turns
-from daruma.tools.calls.mcp_servers import Servers
+from daruma.tools.calls import Servers, Turns
 from daruma.tools.context import Context
 from daruma.tools.rollback import drift
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.leases import Life
-from daruma.graph.storage.pool import Connection
+from daruma.graph.storage import Connection, Database, ProcessLife
 
 # --- What jobs are called in the queue; known also where procrastinate is not installed.
 
@@ -120,5 +118,5 @@ def _of_lease(row: dict[str, Any], asked: Mapping[str, dict[str, Any] | None]) -
 
 
 def _is_over(holder: str) -> bool:
-    life = Life.of(holder)
+    life = ProcessLife.of(holder)
     return life is not None and life.is_over

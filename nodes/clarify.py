@@ -8,10 +8,9 @@ from daruma.state.channels import State, Update
 from daruma.state.conversation import with_status
 from daruma.state.events import ClarificationResolved
 from daruma.state.interrupts import Answer, Question
-from daruma.tools.calls.approvals import asked_of_people
-from daruma.tools.calls.visible import local_time
+from daruma.tools.calls import ask_people, local_time
 from daruma.tools.context import Context
-from daruma.tools.continuity.clarification import with_said
+from daruma.tools.continuity import fill_in
 from daruma.tools.verification import with_changed_tests
 
 
@@ -20,7 +19,7 @@ async def clarify(state: State, context: Context) -> Update:
 
     What calls it off is told as it is: nothing is filled in then.
     """
-    from daruma.tools.continuity.continuation import calls_off  # six languages: only here
+    from daruma.tools.continuity import is_calling_off  # six languages: only here
 
     asked = state.clarification
     if asked is None:
@@ -34,11 +33,11 @@ async def clarify(state: State, context: Context) -> Update:
         ),
         deadline=None,
     )
-    reply: Answer = asked_of_people(question, context.now())
+    reply: Answer = ask_people(question, context.now())
     now = local_time(context.now(), context.settings.tools.time_zone)
-    past = calls_off(reply.answer)
+    past = is_calling_off(reply.answer)
     how: Literal["stale", "resumed"] = "stale" if past else "resumed"
     context.emit(ClarificationResolved(how=how, target_action=asked.target_action))
     said = HumanMessage(reply.answer, id=f"{asked.call_id}:answer")
-    known = asked if past else with_said(asked, reply.answer, now)
+    known = asked if past else fill_in(asked, reply.answer, now)
     return {"messages": [said], "clarification": with_status(known, how)}

@@ -4,9 +4,9 @@ from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
 from daruma.state.steps import Step
-from daruma.tools.calls.answers import call_audit
+from daruma.tools.calls import call_audit
 from daruma.tools.context import Context
-from daruma.tools.window.compaction import Compacted, compacted
+from daruma.tools.window import CompactionResult, compact_history
 
 
 async def compress(state: State, context: Context) -> Update:
@@ -17,7 +17,7 @@ async def compress(state: State, context: Context) -> Update:
     if state.crowded is None:
         raise LookupError("there is no request that is too large")
     at = context.now()
-    done = await compacted(state, state.crowded, context)
+    done = await compact_history(state, state.crowded, context)
     context.emit(ContextCompacted(node=done.cost.node, cost=done.cost.to_dict()))
     step = record_step(
         state,
@@ -33,7 +33,7 @@ async def compress(state: State, context: Context) -> Update:
     return {**update, "failure": done.failure} if done.failure else update
 
 
-def _calls(state: State, done: Compacted) -> list[Step]:
+def _calls(state: State, done: CompactionResult) -> list[Step]:
     return [
         step
         for call in done.calls

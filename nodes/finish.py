@@ -13,9 +13,9 @@ from daruma.state.messages import Messages
 from daruma.state.outcome import END, answer, result_of, stopped_text, work_status
 from daruma.state.task import Status
 from daruma.state.verification import Verification
-from daruma.tools.calls.results import unanswered
+from daruma.tools.calls import results_for_unanswered
 from daruma.tools.context import Context
-from daruma.tools.sandbox.sandbox import STRENGTH, SandboxUnavailable
+from daruma.tools.sandbox import STRENGTH, SandboxUnavailable
 from daruma.tools.skills import untrusted_note
 from daruma.tools.threads import in_thread
 
@@ -45,7 +45,7 @@ async def finish(state: State, context: Context) -> Update:
             headline=result.headline,
         )
     )
-    messages: Messages = [*unanswered(state.messages)]
+    messages: Messages = [*results_for_unanswered(state.messages)]
     if output != answer(state):
         messages.append(AIMessage(output, id=f"{result.task_id}{END}"))
     context.hand_over(state, result)

@@ -7,19 +7,19 @@ from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Decision, Decisions, approval_request
-from daruma.tools.calls.approvals import (
+from daruma.tools.calls import (
     OpenApproval,
     after_decision,
-    asked_of_people,
-    blocking,
+    ask_people,
+    blocking_denial,
     changes_since,
-    denial,
-    given_up,
+    denial_text,
+    endless_changes,
+    failed_task,
     open_approvals,
-    voided,
+    tool_result,
+    void_approval,
 )
-from daruma.tools.calls.resolve import failed
-from daruma.tools.calls.results import tool_result
 from daruma.tools.context import Context, offer_of
 from daruma.tools.verification import changed_tests_note
 
@@ -33,7 +33,7 @@ async def gate(state: State, context: Context) -> Update:
     an edit that does not fit the tool.
     """
     workspace = state.task.workspace if state.task else None
-    waiting, over = with_status(state.calls, "awaiting"), given_up(state.calls)
+    waiting, over = with_status(state.calls, "awaiting"), endless_changes(state.calls)
     opened = await open_approvals(
         (call for call in waiting if call.id not in over),
         workspace,
@@ -42,7 +42,7 @@ async def gate(state: State, context: Context) -> Update:
         context.outputs,
     )
     hopeless = {**over, **opened.hopeless}
-    after = [failed(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
+    after = [failed_task(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
     asked = opened.approvals
     decisions = _asked(asked, context.now(), changed_tests_note(state)) if asked else {}
     offer = offer_of(state.task, context, messages=state.messages)
@@ -54,7 +54,7 @@ async def gate(state: State, context: Context) -> Update:
             changes = await changes_since(
                 decision.digest, each.grounds, opened.tree, context.outputs
             )
-            decided = voided(each.call, changes)
+            decided = void_approval(each.call, changes)
         told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(decided)
@@ -63,7 +63,7 @@ async def gate(state: State, context: Context) -> Update:
 
 def _asked(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
     question = approval_request(tuple(each.approval for each in opened), None, told)
-    reply: Decisions = asked_of_people(question, at)
+    reply: Decisions = ask_people(question, at)
     return {decision.approval_id: decision for decision in reply.decisions}
 
 
@@ -71,7 +71,7 @@ def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Deci
     by_id = {call.id: call for call in after}
     denied = with_status(after, "rejected")
     told = [(call, call.reason) for call in with_status(after, "failed")]
-    told += [(call, denial(decisions[call.id])) for call in denied]
+    told += [(call, denial_text(decisions[call.id])) for call in denied]
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
         "messages": [tool_result(call, text, ok=False) for call, text in told],
@@ -80,5 +80,5 @@ def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Deci
 
 
 def _block(denied: Sequence[ToolTask]) -> Failure | None:
-    message = blocking(denied)
+    message = blocking_denial(denied)
     return Failure(code="approval_denied", node="gate", message=message) if message else None

@@ -8,7 +8,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import RollbackDecided, task_started
 from daruma.state.interrupts import Answer, Question
 from daruma.state.plan import Phase, Plan
-from daruma.tools.calls.approvals import asked_of_people
+from daruma.tools.calls import ask_people
 from daruma.tools.context import Context
 from daruma.tools.rollback import start_of, write_savepoint
 from daruma.tools.verification import with_changed_tests
@@ -79,5 +79,5 @@ def _with(plan: Plan, phase: Phase) -> Plan:
 async def hold(state: State, context: Context) -> Update:
     """Ask what is to become of what the rollback left; nothing is built on it before."""
     question = question_of(state)
-    reply: Answer = asked_of_people(question, context.now())
+    reply: Answer = ask_people(question, context.now())
     return await _apply_decision(state, reply.answer, context)

@@ -17,14 +17,13 @@ from daruma.state.settings import Settings
 from daruma.state.spending import limits_of, only_if_changed, verifies
 from daruma.state.task import Task
 from daruma.tools.context import Context
-from daruma.tools.continuity.clarification import TAKEN_UP_IN, taken_up
-from daruma.tools.evolution.lessons import feeds_back, lessons_for, told
-from daruma.tools.memory.memories import owner_of
-from daruma.tools.memory.recall import recall
+from daruma.tools.continuity import TAKE_UP_MODE, take_up
+from daruma.tools.evolution import feeds_back, lessons_for, report_lessons
+from daruma.tools.memory import owner_of, recall
 from daruma.tools.rollback import Written, drifted, write_savepoint
 from daruma.tools.skills import usable_in
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.team.templates import TemplateRefused, template_named
+from daruma.tools.snapshots import SnapshotUnavailable
+from daruma.tools.team import TemplateRefused, template_named
 from daruma.tools.threads import in_thread
 
 
@@ -34,8 +33,8 @@ async def intake(state: State, context: Context) -> Update:
     said = asked.text if asked else ""
     spoken, template, goal = split_prefix(said)
     task_id = _next_task_id(state, context)
-    taken = await taken_up(state, context, task_id, said, state.mode or spoken)
-    mode = TAKEN_UP_IN if taken.resumed else state.mode or spoken or context.settings.mode
+    taken = await take_up(state, context, task_id, said, state.mode or spoken)
+    mode = TAKE_UP_MODE if taken.resumed else state.mode or spoken or context.settings.mode
     if taken.resumed and taken.clarification:
         goal = taken.clarification.goal or goal
     named = template or context.settings.team.template
@@ -114,7 +113,9 @@ async def _helped(task: Task, context: Context) -> _Helped:
         recalled = await recall(
             task, task.goal, context.store, context.settings.memory, context.emit
         )
-        return _Helped(written, recalled, told(await lessons, context) if lessons else None)
+        return _Helped(
+            written, recalled, report_lessons(await lessons, context) if lessons else None
+        )
     finally:
         if lessons:
             lessons.cancel()

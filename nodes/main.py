@@ -17,25 +17,38 @@ from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages
 from daruma.state.progress import alarm, observed, signature_of
 from daruma.state.record import copied
-from daruma.state.settings.sections import PromptPiece
+from daruma.state.settings import PromptPiece
 from daruma.state.steps import Step
-from daruma.tools.calls.answers import call_audit, changes_of, limited, unusable
-from daruma.tools.calls.parse import as_calls, with_own_ids
-from daruma.tools.calls.resolve import tool_tasks
-from daruma.tools.calls.results import leave_out, tool_result
-from daruma.tools.calls.visible import Offer
+from daruma.tools.calls import (
+    VisibleTools,
+    call_audit,
+    changes_of,
+    has_shortened_results,
+    limit_calls,
+    resolve_calls,
+    tool_result,
+    unusable_answer,
+    with_own_ids,
+    with_text_calls,
+)
 from daruma.tools.context import Answer, Context, offer_of, out_of_steps, unpaid
-from daruma.tools.continuity.clarification import (
-    after_calls,
-    asked,
-    asked_in_words,
-    asking,
+from daruma.tools.continuity import (
+    advance,
+    ask_for_missing,
     clarification_note,
-    settled,
+    clarification_update,
+    note_question,
+    offer_leaving_out,
 )
 from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST
-from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed
+from daruma.tools.window import (
+    Draft,
+    after_provider_refusal,
+    check_size,
+    sent_history,
+    too_large_update,
+)
 
 CHAT = "Answer the user."
 
@@ -62,14 +75,14 @@ async def main(state: State, context: Context) -> Update:
     """
     if is_open(state.calls):
         return {}
-    before, state = state.clarification, after_calls(state)
-    changed = settled(state) if state.clarification != before else Update()
-    if asked_now := asked(state, context):
+    before, state = state.clarification, advance(state)
+    changed = clarification_update(state) if state.clarification != before else Update()
+    if asked_now := ask_for_missing(state, context):
         return changed | asked_now
     thought = await _thought(state, context)
     if "overrun" in thought:
         return changed | thought
-    return changed | asked_in_words(state, thought, context)
+    return changed | note_question(state, thought, context)
 
 
 async def _thought(state: State, context: Context) -> Update:
@@ -81,14 +94,14 @@ async def _thought(state: State, context: Context) -> Update:
         state.task,
         context,
         hidden_tools(state),
-        reading=leave_out(state.messages),
+        reading=has_shortened_results(state.messages),
         messages=state.messages,
     )
-    offer = asking(offer, state)
+    offer = offer_leaving_out(offer, state)
     draft = _drafted(state, context, offer)
-    counted, crowded = weighed(draft, state, context)
+    counted, crowded = check_size(draft, state, context)
     if crowded:
-        return unasked(crowded)
+        return too_large_update(crowded)
     at = context.now()
     try:
         answer = await context.ask(
@@ -99,8 +112,8 @@ async def _thought(state: State, context: Context) -> Update:
             emit=context.emit,
         )
     except ModelFailed as error:
-        if crowded := refused(draft, state, context, error):
-            return unasked(crowded)
+        if crowded := after_provider_refusal(draft, state, context, error):
+            return too_large_update(crowded)
         step = record_step(
             state,
             "think",
@@ -115,13 +128,13 @@ async def _thought(state: State, context: Context) -> Update:
     return _read(state, context, answer, offer, at)
 
 
-def _drafted(state: State, context: Context, offer: Offer) -> Draft:
+def _drafted(state: State, context: Context, offer: VisibleTools) -> Draft:
     prompts = context.settings.prompts
     system = prompt(state, prompts, skills=offer.find(SKILLS_LIST) is not None)
     return Draft(
         "main",
         [_said(system), *said_before(state, prompts)],
-        shown(state),
+        sent_history(state),
         recalled=[*remembered(state), *warned(state, "main")],
         tail=[*drift_note(state), *clarification_note(state)],
         tools=offer.tools,
@@ -151,16 +164,16 @@ def prompt(
     return "\n\n".join(part for part in parts if part)
 
 
-def _read(state: State, context: Context, answer: Answer, offer: Offer, at: float) -> Update:
+def _read(state: State, context: Context, answer: Answer, offer: VisibleTools, at: float) -> Update:
     number = budget.on_thread(state, "think")
-    message = as_calls(answer.message, offer.names)
+    message = with_text_calls(answer.message, offer.names)
     message = with_own_ids(message, f"{state.task_id}:answer:{number}")
-    message, left_out = limited(message, offer.settings.max_calls_per_turn)
-    calls = tool_tasks(message, offer)
+    message, left_out = limit_calls(message, offer.settings.max_calls_per_turn)
+    calls = resolve_calls(message, offer)
     audit = changes_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
-    useless = None if calls else unusable(message, "main", _asked_in_vain(state))
+    useless = None if calls else unusable_answer(message, "main", _asked_in_vain(state))
     (step,) = record_step(
         state,
         "think",

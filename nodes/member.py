@@ -14,12 +14,17 @@ from daruma.state.savepoint import Savepoint, savepoint_id
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.memory.recall import recall
+from daruma.tools.memory import recall
 from daruma.tools.skills import with_trusted_skills
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.team.joining import Drawn, drawn
-from daruma.tools.team.templates import Expert, settings_of, team_of
-from daruma.tools.team.worktree import WorktreeUnavailable
+from daruma.tools.snapshots import SnapshotUnavailable
+from daruma.tools.team import (
+    Expert,
+    MemberWorktree,
+    WorktreeUnavailable,
+    make_worktree,
+    settings_of,
+    team_of,
+)
 from daruma.tools.threads import in_thread
 
 
@@ -41,7 +46,7 @@ async def member(given: Assignment, context: Context) -> Update:
 async def _carried_out(given: Assignment, context: Context) -> Report:
     team = await team_of(given.task, context.settings)
     expert = team.expert(given.phase.expert) if team else None
-    place = await drawn(given, context)
+    place = await make_worktree(given, context)
     begun, settings = started(given, expert, place), settings_of(expert, context.settings)
     settings = await in_thread(with_trusted_skills, settings, given.task.workspace)
     recalled = await _recalled(begun, given.phase, context)
@@ -62,7 +67,7 @@ def _fallen(given: Assignment, error: Exception) -> Report:
     return Report(phase=replace(given.phase, status="failed", outcome="failed", failure=failure))
 
 
-def started(given: Assignment, expert: Expert | None, place: Drawn | None) -> State:
+def started(given: Assignment, expert: Expert | None, place: MemberWorktree | None) -> State:
     """Return the state that the member's own machine starts with: a plan of this one phase.
 
     Its savepoint is the worktree as it was drawn: what a rollback goes back to.
@@ -103,7 +108,7 @@ async def _recalled(begun: State, phase: Phase, context: Context) -> Recalled | 
     return await recall(begun.task, about, context.store, context.settings.memory, emit)
 
 
-def _start(task: Task, phase_id: str, place: Drawn) -> Savepoint:
+def _start(task: Task, phase_id: str, place: MemberWorktree) -> Savepoint:
     return Savepoint(
         id=savepoint_id(task.id, phase_id, "phase"),
         task_id=task.id,
@@ -119,7 +124,7 @@ def _notes(ended: State) -> tuple[str, ...]:
     return (ended.recalled.note,) if ended.recalled and ended.recalled.note else ()
 
 
-async def _report(given: Assignment, ended: State, place: Drawn | None) -> Report:
+async def _report(given: Assignment, ended: State, place: MemberWorktree | None) -> Report:
     closed = ended.plan.phase(given.phase.id) if ended.plan else None
     if closed is None:
         raise LookupError(f"the member of phase {given.phase.id!r} lost its plan")

@@ -16,7 +16,7 @@ from daruma.state.verification import Verification, excerpt
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import write_savepoint
-from daruma.tools.team.joining import Joined, check_settled, clear_away, join
+from daruma.tools.team import JoinOutcome, check_settled, clear_away, join_work
 from daruma.tools.threads import in_thread
 from daruma.tools.verification import checked, verification_completed
 
@@ -68,7 +68,7 @@ async def merge(state: State, context: Context) -> Update:
 async def _joined(round_: Round, report: Report, state: State, context: Context) -> Round:
     """Merge one member's work, and close its phase."""
     phase = report.phase
-    failure, joined = phase.failure, Joined()
+    failure, joined = phase.failure, JoinOutcome()
     if phase.status == "completed":
         try:
             joined = await _merged(report, state, context)
@@ -99,14 +99,14 @@ async def _joined(round_: Round, report: Report, state: State, context: Context)
     )
 
 
-async def _merged(report: Report, state: State, context: Context) -> Joined:
+async def _merged(report: Report, state: State, context: Context) -> JoinOutcome:
     snapshots = context.snapshots(state.task.workspace if state.task else None)
     if snapshots is None or report.drawn_from is None or report.snapshot is None:
-        return Joined()
+        return JoinOutcome()
     if report.phase.settles:
         await in_thread(check_settled, snapshots, report.drawn_from, report.snapshot)
     label = f"merging {report.phase.id}"
-    joined = await in_thread(join, snapshots, report.drawn_from, report.snapshot, label)
+    joined = await in_thread(join_work, snapshots, report.drawn_from, report.snapshot, label)
     context.emit(
         MergeCompleted(phase_id=report.phase.id, paths=joined.paths, conflicts=joined.conflicts)
     )

@@ -14,7 +14,7 @@ from daruma.state.spending import AGAIN, STOP, granted, in_words, stopped, told,
 from daruma.state.steps import Grant, Overrun
 from daruma.state.task import Amounts
 from daruma.state.verification import excerpt
-from daruma.tools.calls.approvals import asked_of_people
+from daruma.tools.calls import ask_people
 from daruma.tools.context import Context
 from daruma.tools.verification import with_changed_tests
 
@@ -155,5 +155,5 @@ async def pause(state: State, context: Context) -> Update:
     if not asks(state, context):
         return apply_decision(state, STOP, context)
     question = question_of(state)
-    reply: Answer = asked_of_people(question, context.now())
+    reply: Answer = ask_people(question, context.now())
     return apply_decision(state, reply.answer, context)

@@ -19,11 +19,16 @@ from daruma.state.plan import NoPlan, PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
 from daruma.state.text import printable_line
-from daruma.tools.calls.answers import call_audit
-from daruma.tools.calls.results import cut_off
+from daruma.tools.calls import call_audit, cut_off_reason
 from daruma.tools.context import Answer, Context, unpaid
-from daruma.tools.team.templates import Template, TemplateRefused, team_of
-from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed
+from daruma.tools.team import Template, TemplateRefused, team_of
+from daruma.tools.window import (
+    Draft,
+    after_provider_refusal,
+    check_size,
+    sent_history,
+    too_large_update,
+)
 
 PROMPT = """\
 You plan a task; others carry the plan out. Answer with one JSON object and nothing else:
@@ -57,15 +62,15 @@ async def plan(state: State, context: Context) -> Update:
     except TemplateRefused as error:
         return {"failure": Failure(code="bad_request", node="plan", message=str(error))}
     draft = request(state, context.settings, team)
-    counted, crowded = weighed(draft, state, context)
+    counted, crowded = check_size(draft, state, context)
     if crowded:
-        return unasked(crowded)
+        return too_large_update(crowded)
     call = budget.on_thread(state, "plan")
     try:
         answer = await context.ask("plan", draft.messages(state), call=call, emit=context.emit)
     except ModelFailed as error:
-        if crowded := refused(draft, state, context, error):
-            return unasked(crowded)
+        if crowded := after_provider_refusal(draft, state, context, error):
+            return too_large_update(crowded)
         return {
             "steps": record_step(
                 state,
@@ -95,7 +100,7 @@ def request(state: State, settings: Settings, team: Template | None = None) -> D
     told = (f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan"), learned)
     head = [SystemMessage("\n\n".join(part for part in told if part)), *said_before(state, prompts)]
     known = [*remembered(state), *warned(state, "plan")]
-    return Draft("plan", head, shown(state), recalled=known)
+    return Draft("plan", head, sent_history(state), recalled=known)
 
 
 def _read(
@@ -116,7 +121,7 @@ def _read(
     # The plan stays in the history: who is asked for a better one has to see it.
     said = AIMessage(answer.message.text or "(nothing)", id=f"{state.task_id}:plan:{number}")
     try:
-        if cut_off(answer.message):
+        if cut_off_reason(answer.message):
             raise PlanRefused("the answer was cut off before its end: make the plan shorter")
         proposed = plan_in(
             answer.message.text,

@@ -15,18 +15,20 @@ from daruma.state.failure import Failure, ModelFailed
 from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Failover, Usage
-from daruma.tools.calls.answers import call_audit
+from daruma.tools.calls import call_audit
 from daruma.tools.context import Context, Sampling, offer_of, unpaid
-from daruma.tools.recovery.action import (
-    Case,
-    allowed,
-    by_rule,
-    closed_on_bug,
-    given_up,
-    handled,
-    hopeless,
+from daruma.tools.recovery import (
+    RecoveryCase,
+    action_by_rule,
+    action_in,
+    allowed_action,
+    carry_out_action,
+    close_on_bug,
+    give_up,
+    give_up_reason,
+    learned_against,
+    render_briefing,
 )
-from daruma.tools.recovery.proposal import action_in, briefing, learned_against
 
 PROMPT = """\
 A step of an agent failed. Choose the one action that is most likely to bring the task on. Answer \
@@ -49,21 +51,21 @@ async def recovery(state: State, context: Context) -> Update:
     failure = state.failure
     if failure is None:
         raise LookupError("there is no failure to recover from")
-    spent = None if hopeless(state, failure) else unpaid(state, "recovery", context)
+    spent = None if give_up_reason(state, failure) else unpaid(state, "recovery", context)
     if spent:
         return spent
     progress = progress_of(state).to_dict()
     context.emit(RecoveryStarted(code=failure.code, message=failure.message, progress=progress))
-    with closed_on_bug(context):
-        return await _dealt_with(Case(state, failure, _message_id(state)), context)
+    with close_on_bug(context):
+        return await _dealt_with(RecoveryCase(state, failure, _message_id(state)), context)
 
 
-async def _dealt_with(case: Case, context: Context) -> Update:
+async def _dealt_with(case: RecoveryCase, context: Context) -> Update:
     state, failure, at = case.state, case.failure, context.now()
-    if hopeless(state, failure):
-        return given_up(case, by_rule(state, failure), context)
+    if give_up_reason(state, failure):
+        return give_up(case, action_by_rule(state, failure), context)
     action, usage, failover = await _chosen(state, failure, context)
-    update, note = await handled(case, action, context)
+    update, note = await carry_out_action(case, action, context)
     step = record_step(
         state,
         "recover",
@@ -87,9 +89,9 @@ async def _chosen(
     """Choose: what worked before, else what the model says, else by the rule."""
     offer = offer_of(state.task, context)
     if learned := await learned_against(state, failure, context):
-        return allowed(learned, state, failure, offer.names), None, None
+        return allowed_action(learned, state, failure, offer.names), None, None
     others = context.tools.stand_ins(failure.tool, offer.names)
-    told = briefing(state, failure, offer, others)
+    told = render_briefing(state, failure, offer, others)
     request = [SystemMessage(PROMPT), HumanMessage(told)]
     try:
         answer = await context.ask(
@@ -101,6 +103,6 @@ async def _chosen(
             emit=context.emit,
         )
     except ModelFailed as error:
-        return by_rule(state, failure), None, error.failover
-    action = action_in(answer.message.text) or by_rule(state, failure)
-    return allowed(action, state, failure, offer.names), answer.usage, answer.failover
+        return action_by_rule(state, failure), None, error.failover
+    action = action_in(answer.message.text) or action_by_rule(state, failure)
+    return allowed_action(action, state, failure, offer.names), answer.usage, answer.failover

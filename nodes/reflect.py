@@ -10,9 +10,15 @@ from daruma.state.channels import State, Update
 from daruma.state.events import Reflected
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Failover
-from daruma.tools.calls.answers import call_audit
+from daruma.tools.calls import call_audit
 from daruma.tools.context import Answer, Context, unpaid
-from daruma.tools.window.draft import Draft, refused, shown, unasked, weighed
+from daruma.tools.window import (
+    Draft,
+    after_provider_refusal,
+    check_size,
+    sent_history,
+    too_large_update,
+)
 
 PROMPT = """\
 The work was checked and did not pass. From what the checks really said, state in a few sentences \
@@ -24,10 +30,10 @@ async def reflect(state: State, context: Context) -> Update:
     """Ask for a reflection; if that fails, the next attempt goes on without one (VE-04)."""
     if spent := unpaid(state, "reflect", context):
         return spent
-    draft = Draft("reflect", [SystemMessage(PROMPT)], shown(state))
-    counted, crowded = weighed(draft, state, context)
+    draft = Draft("reflect", [SystemMessage(PROMPT)], sent_history(state))
+    counted, crowded = check_size(draft, state, context)
     if crowded:
-        return unasked(crowded)
+        return too_large_update(crowded)
     at = context.now()
     try:
         answer = await context.ask(
@@ -38,8 +44,8 @@ async def reflect(state: State, context: Context) -> Update:
             emit=context.emit,
         )
     except ModelFailed as error:
-        if crowded := refused(draft, state, context, error):
-            return unasked(crowded)
+        if crowded := after_provider_refusal(draft, state, context, error):
+            return too_large_update(crowded)
         return _told(state, context, at, failover=error.failover)
     return _told(state, context, at, replace(answer, counted=counted), answer.failover)
 

@@ -9,11 +9,9 @@ from daruma.state.events import AnswerAudited
 from daruma.state.failure import ModelFailed
 from daruma.state.spending import overrun
 from daruma.state.usage import Failover
-from daruma.tools.calls.answers import audit_of
-from daruma.tools.calls.model_repair import Round, next_round
-from daruma.tools.calls.results import tool_result
+from daruma.tools.calls import BrokenCalls, audit_changes, next_repair_round, tool_result
 from daruma.tools.context import EXACT, Answer, Context, offer_of
-from daruma.tools.continuity.clarification import asking
+from daruma.tools.continuity import offer_leaving_out
 
 
 async def repair(state: State, context: Context) -> Update:
@@ -26,13 +24,13 @@ async def repair(state: State, context: Context) -> Update:
         state.task, context, hidden_tools(state, answered=True), messages=state.messages
     )
     window = context.settings.llm.context_window_tokens
-    this = next_round(state, asking(offer, state), window)
+    this = next_repair_round(state, offer_leaving_out(offer, state), window)
     at = context.now()
     answer, failover = await _ask(this, state, context)
     mended = this.mended(answer.message.text) if answer else {}
     calls = tuple(this.closed(mended.get(call.id, call)) for call in state.calls)
     tasks, told = tuple(mended.values()), this.told(mended)
-    audit = audit_of(this.message_id, tasks, asked=told, failover=failover)
+    audit = audit_changes(this.message_id, tasks, asked=told, failover=failover)
     context.emit(AnswerAudited(audit=audit.to_dict()))
     step = record_step(
         state,
@@ -52,7 +50,7 @@ async def repair(state: State, context: Context) -> Update:
 
 
 async def _ask(
-    this: Round, state: State, context: Context
+    this: BrokenCalls, state: State, context: Context
 ) -> tuple[Answer | None, Failover | None]:
     if not this.request.asked_ids:
         return None, None  # too much to be shown: nobody can say what was meant

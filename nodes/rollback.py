@@ -9,7 +9,7 @@ from daruma.state.events import (
 )
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, with_runs
-from daruma.tools.calls.approvals import refusal_of_commands
+from daruma.tools.calls import commands_refusal
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import (
@@ -33,7 +33,7 @@ async def rollback(state: State, context: Context) -> Update:
     commands = [each for each in (phase.validation_command, phase.rollback_command) if each]
     try:
         at = await context.surroundings(None)
-        if refused := await refusal_of_commands("rollback", commands, state, at):
+        if refused := await commands_refusal("rollback", commands, state, at):
             raise RollbackFailed(refused)
         validated = await validate(phase, state, context)
         valid = validated is not None and validated.passed

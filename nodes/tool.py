@@ -14,17 +14,29 @@ from daruma.state.errors import CutOff
 from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
 from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.steps import Step
-from daruma.tools.calls.approvals import check_permission, once_asked, voided
-from daruma.tools.calls.journal import Effect, Outcome, kept
-from daruma.tools.calls.once import UNKNOWN, Work, effect_of, once, without_tool
-from daruma.tools.calls.path_advice import advised
-from daruma.tools.calls.results import Illustrated, shown, tool_result
-from daruma.tools.calls.running import run_within
-from daruma.tools.calls.tool import Tool
+from daruma.tools.calls import (
+    UNKNOWN_OUTCOME,
+    Effect,
+    Outcome,
+    TextWithImages,
+    Tool,
+    Work,
+    advise_paths,
+    ask_once,
+    call_effect,
+    check_permission,
+    outcome_without_tool,
+    run_once,
+    run_within,
+    shorten_output,
+    snapshots_around,
+    tool_result,
+    void_approval,
+)
 from daruma.tools.context import Context, offer_of
 from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.text.secrets import masked
+from daruma.tools.snapshots import SnapshotUnavailable
+from daruma.tools.text import mask_keys
 from daruma.tools.threads import NotStarted
 
 _OF_WHO_WAITS: Final = (CancelledError, KeyboardInterrupt, GeneratorExit)
@@ -43,13 +55,13 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     call, at = dispatch.call, context.now()
     known = offer_of(dispatch.task, context).find(call.name)
     if known is None:
-        return _answered(call, await without_tool(call, context.journal))
+        return _answered(call, await outcome_without_tool(call, context.journal))
 
     async def work(key: str) -> Outcome:
         return await _told(dispatch, known, key, context)
 
     workspace = dispatch.task.workspace
-    effect = await effect_of(call, known, workspace, context.settings, context.open_sandbox)
+    effect = await call_effect(call, known, workspace, context.settings, context.open_sandbox)
     alone = context.turns.one_by_one(workspace) if call.approved and effect else nullcontext()
     try:
         async with alone:
@@ -58,7 +70,7 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         raise CancelledError from None  # who gave the run a time limit knows it by its very type
     except GroundsChanged as changed:
         context.emit(ApprovalCompleted(approval_id=call.id, decision="void"))
-        return {"calls": voided(call, changed.changes)}
+        return {"calls": void_approval(call, changed.changes)}
     at = max(at, context.now() - outcome.seconds)  # it may have waited for its turn
     step = Step(
         kind="tool",
@@ -76,7 +88,7 @@ async def _once(call: ToolTask, effect: Effect, work: Work, context: Context) ->
     snapshots = context.snapshots(effect.workspace or None)
     async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
         asking = partial(_asked, context)
-        return await once(call, effect, turn, context.journal, work, asking, context.emit)
+        return await run_once(call, effect, turn, context.journal, work, asking, context.emit)
 
 
 def _asked(context: Context, question: Question) -> str:
@@ -84,11 +96,11 @@ def _asked(context: Context, question: Question) -> str:
 
     LangGraph tells answers by their order alone; then the model is told that nobody knows.
     """
-    given = once_asked(question, context.now())
+    given = ask_once(question, context.now())
     try:
         reply: Answer = read_reply(question, given)
     except ReplyRefused:
-        return UNKNOWN
+        return UNKNOWN_OUTCOME
     return reply.answer
 
 
@@ -124,7 +136,7 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
         )
 
     try:
-        outcome = masked(await _run(dispatch, known, key, context))  # before anything keeps it
+        outcome = mask_keys(await _run(dispatch, known, key, context))  # before anything keeps it
         outcome = await _kept_short(outcome, context)
     except GroundsChanged as changed:
         end(context.now() - started, f"Not run: {changed}", ok=False)
@@ -136,7 +148,9 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
 
 async def _kept_short(outcome: Outcome, context: Context) -> Outcome:
     """Keep a large output beside the state, before anything refers to it."""
-    result = await shown(outcome.text, context.settings.tools.max_result_chars, context.outputs)
+    result = await shorten_output(
+        outcome.text, context.settings.tools.max_result_chars, context.outputs
+    )
     return replace(outcome, text=result.text, reference=result.reference)
 
 
@@ -146,20 +160,20 @@ async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> O
         exact = context.exact_calls.exact(context.thread_id, call)
         args = exact.args | ({known.idempotency_key: key} if known.idempotency_key else {})
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
-        async with kept(known, exact.args, context.snapshots(workspace), key) as looks:
+        async with snapshots_around(known, exact.args, context.snapshots(workspace), key) as looks:
             with context.servers.in_use() if context.servers else nullcontext():
                 await check_permission(call, known, workspace, at, context.tools)
                 limit = context.settings.tools.timeout
                 text = await run_within(limit, known, args, at)
         unchanged = looks is not None and looks.after is not None and not looks.after.changes
-        images = text.images if isinstance(text, Illustrated) else ()
+        images = text.images if isinstance(text, TextWithImages) else ()
         return Outcome("done", str(text), unchanged=unchanged, images=images)
     except SnapshotUnavailable as error:
         return Outcome("failed", f"Error: not run, as it could not be undone: {error}")
     except OutcomeUnknown as error:
         return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
-        return Outcome("failed", f"Error: {await advised(error, dispatch.shown, workspace)}")
+        return Outcome("failed", f"Error: {await advise_paths(error, dispatch.shown, workspace)}")
     except (GraphBubbleUp, GroundsChanged, CutOff, *_OF_WHO_WAITS):
         raise
     except BaseException as error:  # noqa: BLE001  # a tool's bug does not end the loop

@@ -12,8 +12,8 @@ from daruma.state.failure import Code, Failure
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.context import Context, out_of_steps, unpaid
 from daruma.tools.errors import FileUnavailable, ToolError
-from daruma.tools.sandbox.sandbox import SandboxUnavailable
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
+from daruma.tools.sandbox import SandboxUnavailable
+from daruma.tools.snapshots import SnapshotUnavailable
 from daruma.tools.verification import checked, verification_completed
 
 

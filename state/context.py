@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from daruma.state.channels import Recalled, Remembered, State
 from daruma.state.lessons import KnownPitfall, Lessons, Place
 from daruma.state.mode import KEEP_WORKING
-from daruma.state.settings.sections import PromptPiece
+from daruma.state.settings import PromptPiece
 from daruma.state.text import printable_line
 
 # --- The one block in which memories are put into a request, as data that can not close it.

@@ -6,7 +6,7 @@ from typing import Any
 
 from daruma.state.failure import Code, Failure, Reason
 from daruma.state.record import record
-from daruma.state.settings.sections import EmergencyRule, FallbackChain
+from daruma.state.settings import EmergencyRule, FallbackChain
 
 # --- What a language has to say about a task that failed.
 

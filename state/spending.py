@@ -13,8 +13,7 @@ from daruma.state.lessons import Lessons
 from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.plan import Assignment, Phase, Plan
 from daruma.state.savepoint import savepoint_id
-from daruma.state.settings import Settings
-from daruma.state.settings.sections import Spendable
+from daruma.state.settings import Settings, Spendable
 from daruma.state.steps import Grant, Overrun, Paying, Step, StepKind
 from daruma.state.task import Amounts, Limits, Measure, Scope, Task
 from daruma.state.usage import Usage

@@ -7,8 +7,8 @@ import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from daruma.graph.storage.manifest import remade
-from daruma.graph.storage.sealing import Checked, Typed
+from daruma.graph.storage._manifest import remade
+from daruma.graph.storage._sealing import Checked, Typed
 
 ROWS = "SELECT checkpoint_ns, checkpoint_id, checkpoint, metadata FROM checkpoints"
 LONG_AGO = {"ts": "2020-01-01T00:00:00+00:00"}

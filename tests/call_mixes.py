@@ -24,13 +24,13 @@ from tests.parts import settings
 from tests.scripted_runs import call, calls, illegal, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.ledgers import Place, ProcessJournal, ProcessJournals, ProcessReplies
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage._ledgers import Place, ProcessJournal, ProcessJournals, ProcessReplies
 from daruma.state.channels import State
 from daruma.state.serializer import StrictSerializer
 from daruma.state.stored import STORED_TYPES
-from daruma.tools.calls.journal import Effect, Entry, Outcome
-from daruma.tools.files.tree import tree_of
+from daruma.tools.calls import Effect, JournalEntry, Outcome
+from daruma.tools.files import tree_of
 
 KINDS: Final = ("look", "note", "keep", "pay", "put", "run_command")
 ASKED: Final = frozenset({"pay", "put", "run_command"})
@@ -105,19 +105,19 @@ class MortalJournal(ProcessJournal):
         super().__init__(journals, place, run)
         self.fate = journals.fate
 
-    async def begin(self, effect: Effect) -> Entry:
+    async def begin(self, effect: Effect) -> JournalEntry:
         self.fate.step()
         return await super().begin(effect)
 
-    async def again(self, entry: Entry) -> Entry:
+    async def again(self, entry: JournalEntry) -> JournalEntry:
         self.fate.step()
         return await super().again(entry)
 
-    async def end(self, entry: Entry, outcome: Outcome) -> None:
+    async def end(self, entry: JournalEntry, outcome: Outcome) -> None:
         self.fate.step()
         await super().end(entry, outcome)
 
-    async def forget(self, entry: Entry) -> None:
+    async def forget(self, entry: JournalEntry) -> None:
         self.fate.step()
         await super().forget(entry)
 

@@ -15,9 +15,9 @@ from hypothesis import settings
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from daruma.graph.models.faults import CIRCUITS
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.models import CIRCUITS
+from daruma.graph.storage import open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 
 settings.register_profile("daruma", deadline=None)  # a busy machine is no fault of the code
 settings.load_profile("daruma")

@@ -12,7 +12,7 @@ from langgraph.types import Command
 from psycopg.rows import dict_row
 from tests.crash.scenes import NEVER, graph_over, reply_to
 
-from daruma.graph.storage.postgres import Postgres
+from daruma.graph.storage import Postgres
 
 Connection = psycopg.Connection[dict[str, Any]]
 

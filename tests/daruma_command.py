@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.command_line.app import main
-from daruma.state.settings import Settings
-from daruma.state.settings.trust import propose
+from daruma.graph.command_line import main
+from daruma.state.settings import Settings, propose_trust
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Daruma:
     def configure(self, text: str) -> None:
         """Write ``daruma.yaml`` into the folder, and agree to it as a person would."""
         (self.folder / "daruma.yaml").write_text(text)
-        propose(Settings, self.folder).agree()
+        propose_trust(Settings, self.folder).agree()
 
     def script(self, **roles: Any) -> str:
         """Write a script into the folder and return the name of the model that plays it."""

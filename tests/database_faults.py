@@ -30,7 +30,7 @@ from tests.faulty_runs import (
     when,
 )
 
-from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.storage import Postgres, open_postgres
 from daruma.state.errors import StorageUnavailable
 
 Row = tuple[str, int, int, str]

@@ -16,8 +16,8 @@ from typing import Any
 from tests.scripted_runs import call, calls, say
 
 from daruma import ScriptedChatModel, Settings, build_graph, open_postgres
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import Postgres
+from daruma.graph.storage import Postgres
+from daruma.graph.storage._embedded import embedded_postgres
 from daruma.state.errors import ThreadBusy
 
 ROOT = Path(__file__).parents[1]

@@ -23,10 +23,10 @@ from tests.scripted_runs import call, calls, say, shout
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.storage import Postgres, open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 
 Way = Literal["invoke", "astream"]
 KINDS: Final = ("normal", *ILL)

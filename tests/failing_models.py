@@ -13,11 +13,10 @@ from tests.openai_answers import Reply
 from tests.openai_server import Fault, OpenAIServer, openai_server
 
 from daruma.graph.asker import Asker
-from daruma.graph.models.by_role import Models
-from daruma.graph.models.faults import Circuits
+from daruma.graph.models import Circuits, Models
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
-from daruma.state.settings.sections import Requests
+from daruma.state.settings import Requests
 from daruma.tools.context import Answer
 
 KEY = "sk-this-is-secret"

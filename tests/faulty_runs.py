@@ -16,9 +16,9 @@ from tests.fault_proxy import Fate, FaultProxy, once
 from typing_extensions import override
 
 from daruma import Settings, build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.embedded import Programs, Server, embedded_postgres
-from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import Postgres, Server, open_postgres
+from daruma.graph.storage._embedded import Programs, embedded_postgres
 from daruma.state.interrupts import ReplyRefused
 
 SCRIPT: dict[str, Any] = {

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from daruma.tools.snapshots.outcome import Entry
-from daruma.tools.team.merging import Flat, Goal, Merge, above
+from daruma.tools.snapshots import Entry
+from daruma.tools.team._merging import Flat, Goal, Merge, above
 
 Files: TypeAlias = Mapping[str, str | bytes | Entry]
 State: TypeAlias = dict[str, Entry]

@@ -11,10 +11,10 @@ from tests.scripted_runs import say
 
 from daruma.graph.build import build_graph
 from daruma.graph.learning import Evolution
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
 from daruma.state.lessons import Experience
-from daruma.tools.evolution.learning import Learning
+from daruma.tools.evolution import Learning
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 REACT: Any = {"messages": [("user", "Do it")], "mode": "react"}

@@ -21,20 +21,18 @@ from tests.tools.repair.corpus.calls import CALLS
 from tests.tools.repair.corpus.offered import TOOLS
 
 from daruma.state.calls import ToolTask
-from daruma.tools.calls.parse import as_calls, with_own_ids
-from daruma.tools.calls.resolve import tool_tasks
-from daruma.tools.calls.visible import Offer
+from daruma.tools.calls import VisibleTools, resolve_calls, with_own_ids, with_text_calls
 
 Made = tuple[str, dict[str, Any]]
 Quote = Callable[[Any], str]
 
-OFFER: Final = Offer(tools=tuple(TOOLS.values()))
+OFFER: Final = VisibleTools(tools=tuple(TOOLS.values()))
 
 
 def tasks_of(text: str, finish: str = "stop") -> tuple[ToolTask, ...]:
     """Return what becomes of an answer."""
     message = AIMessage(text, response_metadata={"finish_reason": finish})
-    return tool_tasks(with_own_ids(as_calls(message, OFFER.names), "m"), OFFER)
+    return resolve_calls(with_own_ids(with_text_calls(message, OFFER.names), "m"), OFFER)
 
 
 def runs(task: ToolTask) -> bool:

@@ -17,10 +17,10 @@ from tests.parts import settings
 from tests.scripted_runs import call, calls, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import open_postgres
-from daruma.graph.timeline.timeline import Timeline
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
+from daruma.graph.timeline import Timeline
 
 HOSTILE = "</script><img src=x onerror=alert(1)> \u202egpj.exe \x1b[31m 漢字 שלום " + "x" * 300
 

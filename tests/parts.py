@@ -29,11 +29,9 @@ from daruma.state.stored import STORED_TYPES
 from daruma.state.task import Limits, Task
 from daruma.state.usage import Role, Usage
 from daruma.state.verification import Check, Verification
-from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.tool import Tool
+from daruma.tools.calls import Registry, Tool
 from daruma.tools.context import Answer, Context, Sampling
-from daruma.tools.sandbox.opening import open_sandbox
-from daruma.tools.sandbox.sandbox import Sandbox, SandboxUnavailable
+from daruma.tools.sandbox import Sandbox, SandboxUnavailable, open_sandbox
 
 RED = Verification(checks=(Check(command="false", passed=False, exit_code=1, output="it is red"),))
 GREEN = Verification(checks=(Check(command="true", passed=True, exit_code=0),))

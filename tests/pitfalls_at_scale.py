@@ -19,16 +19,16 @@ from langgraph.store.base import Op, Result
 from psycopg.conninfo import make_conninfo
 from typing_extensions import override
 
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.items.searching import Search
-from daruma.graph.storage.items.values import IndexWords
-from daruma.graph.storage.postgres import open_postgres
-from daruma.graph.storage.sealing import Checked
-from daruma.graph.storage.store import PostgresStore
+from daruma.graph.storage import PostgresStore, open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
+from daruma.graph.storage._sealing import Checked
+from daruma.graph.storage.items._searching import Search
+from daruma.graph.storage.items._values import IndexWords
 from daruma.graph.sync import run
 from daruma.state.lessons import Experience, Setback
-from daruma.tools.evolution.evidence import seen_in, summed_up
-from daruma.tools.evolution.pitfalls import Pitfalls, put_of
+from daruma.tools.evolution import Pitfalls
+from daruma.tools.evolution._evidence import seen_in, summed_up
+from daruma.tools.evolution._pitfalls import put_of
 
 OWNER: Final = "/srv/billing"
 NOW: Final = 1_000_000.0

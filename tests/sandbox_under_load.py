@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from daruma.tools.commands.process import members
+from daruma.tools.commands._process import members
 
 SHARES: Final = (0.05, 0.10, 0.20)
 AT_ONCE: Final = 16
@@ -26,8 +26,8 @@ PERIOD: Final = 0.1  # seconds, as the kernel's own
 
 PROOF: Final = """
 import asyncio
-from daruma.tools.sandbox.opening import open_best
-from daruma.tools.sandbox.sandbox import SandboxUnavailable
+from daruma.tools.sandbox import open_best
+from daruma.tools.sandbox import SandboxUnavailable
 try:
     print(asyncio.run(open_best()).level)
 except SandboxUnavailable as error:

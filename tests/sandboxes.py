@@ -8,9 +8,10 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from daruma.tools.commands.process import Limits
-from daruma.tools.sandbox.opening import Leaks, prepared, proved, reached
-from daruma.tools.sandbox.sandbox import Level, NotProved, Sandbox
+from daruma.tools.commands import Limits
+from daruma.tools.sandbox import Sandbox
+from daruma.tools.sandbox._opening import Leaks, prepared, proved, reached
+from daruma.tools.sandbox._sandbox import Level, NotProved
 
 T = TypeVar("T")
 

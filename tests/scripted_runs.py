@@ -15,7 +15,7 @@ from tests.parts import memory
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.state.channels import State
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings

@@ -19,8 +19,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.conninfo import make_conninfo
 
 from daruma import ScriptedChatModel, Settings, build_graph, open_postgres
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage import PostgresSaver
+from daruma.graph.storage._embedded import embedded_postgres
 
 STEPS = 60
 ROUNDS = 7

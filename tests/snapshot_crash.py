@@ -16,8 +16,7 @@ from typing import Any
 
 from tests.snapshot_fuzz.reading import State, read
 
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import Snapshots, Store
 
 DEAD = 9
 EDITS = {b"changed": b"a person's\n", b"untouched": b"a person's too\n"}

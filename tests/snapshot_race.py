@@ -16,9 +16,7 @@ from pathlib import Path
 from tests.snapshot_fuzz.reading import State, read
 from tests.snapshot_fuzz.rounds import in_memory
 
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import Snapshots, SnapshotUnavailable, Store
 
 
 @dataclass(frozen=True)

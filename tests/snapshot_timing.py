@@ -17,8 +17,7 @@ from pathlib import Path
 
 from tests.git_ground import git, repository
 
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import Snapshots, Store
 
 FILES = 10_000
 TOUCHED = 500

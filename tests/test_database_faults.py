@@ -28,8 +28,8 @@ from tests.faulty_runs import (
     when,
 )
 
-from daruma.graph.storage.pool import answers_within
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
+from daruma.graph.storage._pool import answers_within
 from daruma.state.errors import StorageUnavailable
 
 HELLO: Any = {"messages": [("user", "Note it")]}

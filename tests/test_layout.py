@@ -252,7 +252,7 @@ def test_the_wheel_works_away_from_the_checkout(wheel: Path, tmp_path: Path) -> 
     """What is installed is complete: the public names are there, and they are the wheel's own."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
     script = "import daruma; print(*(getattr(daruma, n).__module__ for n in daruma.__all__))"
-    script += "; import daruma.graph.command_line.app; print(daruma.graph.__file__)"
+    script += "; import daruma.graph.command_line._app; print(daruma.graph.__file__)"
 
     done = run(
         [sys.executable, "-c", script],

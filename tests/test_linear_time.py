@@ -11,24 +11,25 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.models.provider_errors import read_failure
+from daruma.graph.models._provider_errors import read_failure
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
-from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
+from daruma.state.settings import Settings, SettingsError
 from daruma.state.text import folded, revealed, warnings, without_ids, without_names
-from daruma.tools.calls.answer_text import written_calls
-from daruma.tools.calls.json_reader import Unreadable, read_value
-from daruma.tools.calls.repair.json_text import checked_prose
+from daruma.tools.calls import Unreadable
+from daruma.tools.calls._answer_text import written_calls
+from daruma.tools.calls._json_reader import read_value
+from daruma.tools.calls.repair._json_text import checked_prose
 from daruma.tools.checks import about_tests, commands_for, plugins_to_load
-from daruma.tools.commands.output import last_lines
-from daruma.tools.continuity.continuation import stripped
-from daruma.tools.evolution.setbacks import telling_line
+from daruma.tools.commands._output import last_lines
+from daruma.tools.continuity._continuation import stripped
+from daruma.tools.evolution._setbacks import telling_line
 from daruma.tools.reports import collected, findings
 from daruma.tools.skills import SkillRefused, described
-from daruma.tools.snapshots.ignore_patterns import Patterns, lines_of
-from daruma.tools.team.templates import TemplateRefused, read_template
-from daruma.tools.text.search import terms
+from daruma.tools.snapshots._ignore_patterns import Patterns, lines_of
+from daruma.tools.team import TemplateRefused
+from daruma.tools.team._templates import read_template
+from daruma.tools.text import split_words
 from daruma.tools.tokens import estimate
 
 DEEP = "/".join(["aaaa"] * 800)
@@ -177,7 +178,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "check's output": telling_line,
     "findings": findings,
     "list of tests": collected,
-    "words": terms,
+    "words": split_words,
     "tokens": estimate,
 }
 

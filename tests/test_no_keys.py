@@ -25,9 +25,8 @@ from tests.spans_seen import spans_seen
 from daruma.graph.build import build_graph, builder
 from daruma.graph.contexts import Contexts
 from daruma.graph.run import Machine
-from daruma.graph.storage.ledgers import strict
-from daruma.graph.storage.postgres import open_postgres
-from daruma.graph.storage.sealing import inflated
+from daruma.graph.storage import open_postgres, strict_saver
+from daruma.graph.storage._sealing import inflated
 from daruma.state.errors import DamagedState
 
 R = "a1B2c3D4e5F6" * 3
@@ -351,7 +350,7 @@ def test_what_a_node_raises_leaves_no_key(
     model = RecordingModel(script=[calls(call("leak", text=SAID)), say("Done.")])
     contexts = Faulty(RAISED[raised], raised(), model, a_registry([leak]), given)
     with open_postgres(postgres_url) as postgres:
-        compiled = builder(contexts).compile(checkpointer=strict(postgres.checkpointer))
+        compiled = builder(contexts).compile(checkpointer=strict_saver(postgres.checkpointer))
         run = Run([], graph=Machine.of(compiled, given, contexts.check))
         run.ask(workspace=str(tmp_path / "ws"))
         assert run.result

@@ -2,8 +2,8 @@
 
 from tests.pitfalls_at_scale import Counted, asked, experience, fill, statements
 
-from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.evolution.evidence import seen_in, summed_up
+from daruma.graph.storage import open_postgres
+from daruma.tools.evolution._evidence import seen_in, summed_up
 
 COUNT = 300
 

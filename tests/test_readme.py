@@ -12,7 +12,7 @@ import yaml
 from tests.pages import PAGES, README, ROOT, block_with, blocks, published, text_of
 
 from daruma import ScriptedChatModel, Settings, build_graph
-from daruma.graph.command_line.app import app
+from daruma.graph.command_line._app import app
 from daruma.graph.machine import mermaid
 from daruma.state.events import EVENTS
 from daruma.state.failure import Code

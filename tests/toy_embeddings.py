@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from langchain_core.embeddings import Embeddings
 
-from daruma.tools.text.search import query_terms
+from daruma.tools.text import query_terms
 
 SYNONYMS = (
     "car automobile vehicle",

@@ -4,8 +4,9 @@ from typing import Any
 
 from daruma.state.lessons import Experience, Instruction, Lessons
 from daruma.state.task import Status
-from daruma.tools.evolution.variants import Status as VariantStatus
-from daruma.tools.evolution.variants import Variant, place_of
+from daruma.tools.evolution import Variant
+from daruma.tools.evolution._variants import Status as VariantStatus
+from daruma.tools.evolution._variants import place_of
 
 
 def a_variant(

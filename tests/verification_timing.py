@@ -21,10 +21,10 @@ from typing import Any, Final
 from tests.parts import a_context, a_state, a_task, settings
 
 from daruma.state.channels import State
-from daruma.tools.commands.command import command_environment
+from daruma.tools.commands import command_environment
 from daruma.tools.context import Context
 from daruma.tools.rollback import write_savepoint
-from daruma.tools.sandbox.opening import open_best
+from daruma.tools.sandbox import open_best
 from daruma.tools.verification import checked
 
 ROUNDS: Final = 20

@@ -16,10 +16,10 @@ from tests.parts import settings
 from tests.scripted_runs import phases
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import aopen_postgres
-from daruma.graph.workers.work import asubmit, awork
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import aopen_postgres
+from daruma.graph.storage._embedded import embedded_postgres
+from daruma.graph.workers import asubmit, awork
 
 PLANNED = {"messages": [("user", "Do it")], "mode": "plan_exec"}
 WARM = 40

@@ -28,11 +28,11 @@ from pydantic import PrivateAttr
 from typing_extensions import override
 
 from daruma import Settings, aopen_postgres, asubmit, awork, build_graph, open_postgres
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import Postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import Postgres
+from daruma.graph.storage._embedded import embedded_postgres
 from daruma.graph.sync import Cancelled, run, run_interruptible
-from daruma.graph.workers.submission import Pace
+from daruma.graph.workers import Pace
 
 QUICK = Pace(heartbeat=0.2, stalled=1.0, poll=0.5, first_wait=0.2, rescue="* * * * * *")
 SECONDS = 60

@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 from subprocess import run
 
-from daruma.tools.team.worktree import Worktree, make, worktree_folder
+from daruma.tools.team import worktree_folder
+from daruma.tools.team._worktree import Worktree, make
 
 OWN = {
     "GIT_CONFIG_GLOBAL": os.devnull,

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.tools.calls.tool import Args, Canonical, DateKind, Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Args, Canonical, DateKind, Surroundings, Tool, shipped_tool
 from daruma.tools.errors import ToolError
 
 # --- What the assistant's tools that make something are given.

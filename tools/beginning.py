@@ -11,9 +11,8 @@ from typing import Final
 from daruma.state.channels import State
 from daruma.tools.checks import RUNS_TESTS, about_tests, is_test_file, read_text, says_how
 from daruma.tools.context import Context
-from daruma.tools.files.tree import counts
-from daruma.tools.snapshots.outcome import Change, Snapshot, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.files import is_lasting
+from daruma.tools.snapshots import Change, Snapshot, Snapshots, SnapshotUnavailable
 from daruma.tools.threads import in_thread
 
 
@@ -120,6 +119,6 @@ async def beginning_of(
         changes = await in_thread(snapshots.changes, start.snapshot, now.id)
     except SnapshotUnavailable as error:
         return Beginning(missing=str(error))
-    told = tuple(each for each in changes if counts(each.path))
+    told = tuple(each for each in changes if is_lasting(each.path))
     at = task.started_at if task else 0.0
     return Beginning(snapshots, start.snapshot, told, at=at, stack=stack)

@@ -8,10 +8,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from daruma.state.plan import Plan
-from daruma.tools.files.workspace import edit_folder
-from daruma.tools.snapshots.records import forget
-from daruma.tools.snapshots.store import Store, store_of
-from daruma.tools.team.worktree import remove, worktree_folder
+from daruma.tools.files import edit_folder
+from daruma.tools.snapshots import Store, delete_snapshots, store_of
+from daruma.tools.team import remove_worktree, worktree_folder
 from daruma.tools.threads import in_thread
 
 
@@ -21,8 +20,8 @@ async def forget_belongings(
     """Delete what a thread has on this host; what is not there is no error.
 
     ``plan`` is the newest one: members may have left worktrees of its phases. Raises
-    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable` and
-    :class:`~daruma.tools.team.worktree.WorktreeUnavailable` for what can not be deleted.
+    :class:`~daruma.tools.snapshots.SnapshotUnavailable` and
+    :class:`~daruma.tools.team.WorktreeUnavailable` for what can not be deleted.
     """
     phases = [(plan.id, phase.id) for phase in plan.phases] if plan else []
     for workspace in map(Path, workspaces):
@@ -31,11 +30,11 @@ async def forget_belongings(
         for place in (workspace, *folders):
             await in_thread(shutil.rmtree, edit_folder(place, thread), ignore_errors=True)
         for folder in folders:
-            await remove(folder)
+            await remove_worktree(folder)
 
 
 def _forget_snapshots(workspace: Path, thread: str) -> None:
     path = store_of(workspace)
     if path.exists():
         with Store(path).locked() as contents:
-            forget(contents, thread)
+            delete_snapshots(contents, thread)

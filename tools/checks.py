@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from daruma.state.settings.tools import SHELL_TOOL, PolicyKey
-from daruma.tools.calls.policy.shell import is_plainly
+from daruma.state.settings import SHELL_TOOL, PolicyKey
+from daruma.tools.calls.policy import is_one_command
 from daruma.tools.exit_codes import find_hidden_exit
-from daruma.tools.files.repository import content_of
+from daruma.tools.files import content_of
 from daruma.tools.reports import Case, Key
 from daruma.tools.threads import to_thread
 
@@ -265,7 +265,7 @@ _OWN_REPORT = re.compile(r"--(?:junit|co\b|collect-only|help|version|fixtures|ma
 
 def runs_pytest(line: str) -> bool:
     """Whether a line is one plain call of pytest that runs tests, so that it can write a report."""
-    return any(is_plainly(line, key) for key in _PYTEST_LINES) and not _OWN_REPORT.search(line)
+    return any(is_one_command(line, key) for key in _PYTEST_LINES) and not _OWN_REPORT.search(line)
 
 
 _HINTS: Final = {

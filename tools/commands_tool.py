@@ -13,13 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import daruma
 from daruma.state.events import Event, unheard
-from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
-from daruma.tools.commands.command import CommandResult, command_run, killed_for, run_in_group
-from daruma.tools.commands.output import live_output
+from daruma.tools.calls import Surroundings, Tool, shipped_tool
+from daruma.tools.commands import CommandResult, command_run, kill_reason, live_output, run_in_group
 from daruma.tools.errors import SandboxViolation, SearchRefused
-from daruma.tools.files.search import Answer, Request
-from daruma.tools.files.workspace import Workspace
-from daruma.tools.sandbox.sandbox import Sandbox, hint
+from daruma.tools.files import Answer, Request, Workspace
+from daruma.tools.sandbox import Sandbox, sandbox_hint
 
 # --- The tool that runs a shell command in the workspace and tells the model how it went.
 
@@ -64,7 +62,7 @@ async def run_command(
     live = live_output(emit, "tool", args.command, call_id)
     result = await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds, live=live)
     emit(command_run("tool", result))
-    if why := killed_for(result):
+    if why := kill_reason(result):
         raise SandboxViolation(f"sandbox_violation: {why}\n{_render_result(result)}")
     return _render_result(result)
 
@@ -77,7 +75,7 @@ def _render_result(result: CommandResult) -> str:
     if not result.stdout and not result.stderr:
         parts.append("(no output)")
     parts += [f"({note})" for note in result.notes]
-    if advice := hint(result):
+    if advice := sandbox_hint(result):
         parts.append(advice)
     return "\n".join(parts)
 
@@ -108,7 +106,7 @@ MOST_FOUND: Final = 100
 SECONDS: Final = 20.0
 LONGEST_ANSWER: Final = 4 * 1024 * 1024
 START: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from daruma.tools.files.search import main; main()"
+    "import sys; sys.path.append(sys.argv[1]); from daruma.tools.files._search import main; main()"
 )
 
 

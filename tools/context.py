@@ -19,18 +19,25 @@ from daruma.state.spending import overrun, stopped
 from daruma.state.steps import Overrun, Paying
 from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
-from daruma.tools.calls.journal import Journal, NoJournal, Turns
-from daruma.tools.calls.mcp_servers import Servers
-from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.results import Outputs, ProcessOutputs, definitions
-from daruma.tools.calls.running import ExactCalls
-from daruma.tools.calls.tool import Surroundings, Tool
-from daruma.tools.calls.visible import Offer, local_time, usable
-from daruma.tools.files.edits import EditHistory
-from daruma.tools.files.workspace import Workspace, edit_folder
-from daruma.tools.sandbox.sandbox import Sandbox
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.calls import (
+    ExactCalls,
+    Journal,
+    NoJournal,
+    Outputs,
+    ProcessOutputs,
+    Registry,
+    Servers,
+    Surroundings,
+    Tool,
+    Turns,
+    VisibleTools,
+    approved_definitions,
+    local_time,
+    usable_tool_sets,
+)
+from daruma.tools.files import EditHistory, Workspace, edit_folder
+from daruma.tools.sandbox import Sandbox
+from daruma.tools.snapshots import Snapshots, Store, store_of
 from daruma.tools.threads import to_thread
 from daruma.tools.tokens import ESTIMATE, Tokens
 
@@ -104,7 +111,7 @@ class Context:
     """The live things of one run: never in the state, made when the graph is built.
 
     ``open_sandbox`` opens what every command runs in; a task without commands never calls it. It
-    raises :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable`. ``tokens`` counts what the
+    raises :class:`~daruma.tools.sandbox.SandboxUnavailable`. ``tokens`` counts what the
     main
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
     that a question to a person can be kept until it is answered. ``files_id`` is another name than
@@ -188,7 +195,7 @@ def offer_of(
     *,
     reading: bool = True,
     messages: Sequence[AnyMessage] = (),
-) -> Offer:
+) -> VisibleTools:
     """Return what a task is offered, ``without`` some of it: nothing in direct chat.
 
     ``reading`` says that a result was left out in part: with the tools that bring results comes the
@@ -197,16 +204,18 @@ def offer_of(
     """
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
-        return Offer(settings=settings)
-    can_use = usable(
+        return VisibleTools(settings=settings)
+    can_use = usable_tool_sets(
         context.settings, workspace=task.workspace is not None, store=context.store is not None
     )
     shown = context.tools.shown(settings, can_use, frozenset(without), reading=reading)
     now = local_time(context.now(), settings.time_zone) if shown.dated else None
     unconfined = context.settings.sandbox.require == "none"
     served = any(tool.origin == "mcp" for tool in shown.tools)
-    ran_as = definitions(messages) if served else {}
-    return Offer(shown.tools, shown.hidden, settings, now, unconfined=unconfined, ran_as=ran_as)
+    ran_as = approved_definitions(messages) if served else {}
+    return VisibleTools(
+        shown.tools, shown.hidden, settings, now, unconfined=unconfined, ran_as=ran_as
+    )
 
 
 # --- Looking at the budget before anything is spent of it (BU-04).

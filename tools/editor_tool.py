@@ -5,20 +5,24 @@ from typing import Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import EditRefused, FileChanged
-from daruma.tools.files.beneath import CACHES, Entry, FilesBeneath, entries
-from daruma.tools.files.edits import (
-    Edited,
+from daruma.tools.files import (
+    CACHES,
+    DirectoryEntry,
+    EditedText,
     EditHistory,
+    FilesBeneath,
+    TextFile,
+    Workspace,
     digest,
     insert_after,
     lines_of,
-    plain,
+    list_entries,
+    printable_path,
     replace_once,
+    unix_newlines,
 )
-from daruma.tools.files.paths import TextFile, shown
-from daruma.tools.files.workspace import Workspace
 from daruma.tools.threads import in_thread
 
 # --- What the model gives the editor, described for the model.
@@ -86,7 +90,7 @@ def numbered(text: str, view_range: Sequence[int] | None) -> str:
 
     A range ends at the last line with -1 or any larger number. EditRefused if it holds no line.
     """
-    lines = lines_of(plain(text))
+    lines = lines_of(unix_newlines(text))
     first, last = _bounds(len(lines), view_range) if view_range else (1, len(lines))
     shown, used = [], 0
     for number in range(first, last + 1):
@@ -99,9 +103,9 @@ def numbered(text: str, view_range: Sequence[int] | None) -> str:
     return "\n".join(shown) or "(an empty file)"
 
 
-def snippet(edited: Edited) -> str:
+def snippet(edited: EditedText) -> str:
     """The numbered lines that an edit touched, with some around them."""
-    lines = lines_of(plain(edited.text))
+    lines = lines_of(unix_newlines(edited.text))
     first = max(1, edited.first - AROUND)
     last = min(len(lines), edited.last + AROUND)
     cut = min(last, first + LONGEST_SNIPPET - 1)
@@ -112,11 +116,11 @@ def snippet(edited: Edited) -> str:
 
 def tree(files: FilesBeneath, path: str) -> str:
     """A directory and the directories in it; caches and `.git` are not looked into."""
-    shown: list[Entry] = []
-    for entry in entries(files, path):
+    shown: list[DirectoryEntry] = []
+    for entry in list_entries(files, path):
         shown.append(entry)
         if entry.kind == "directory" and entry.path.rpartition("/")[2] not in CACHES:
-            shown += entries(files, entry.path)
+            shown += list_entries(files, entry.path)
         if len(shown) > MOST_ENTRIES:
             break
     lines = [entry.path + MARKS[entry.kind] for entry in shown[:MOST_ENTRIES]]
@@ -166,7 +170,7 @@ def _create(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
     data = TextFile("").with_text(text)
     files.create(args.path, data)
     with history.of(files.root, files.locate(args.path)) as past, past.edit(None, data):
-        return f"Created {shown(args.path)}, {len(data)} bytes."
+        return f"Created {printable_path(args.path)}, {len(data)} bytes."
 
 
 def _str_replace(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
@@ -181,7 +185,7 @@ def _insert(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
 
 
 def _edit(
-    path: str, files: FilesBeneath, history: EditHistory, change: Callable[[str], Edited]
+    path: str, files: FilesBeneath, history: EditHistory, change: Callable[[str], EditedText]
 ) -> str:
     with history.of(files.root, files.locate(path)) as past:
         before = files.read(path)
@@ -191,7 +195,7 @@ def _edit(
         after = file.with_text(edited.text)
         with past.edit(before, after):
             files.replace(path, after)
-    return f"Edited {shown(path)}:\n{snippet(edited)}"
+    return f"Edited {printable_path(path)}:\n{snippet(edited)}"
 
 
 def _undo(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
@@ -200,10 +204,12 @@ def _undo(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
         edit, now = past.last(), digest(files.read(path))
         if now == edit.before:
             past.drop_last()
-            raise EditRefused(f"{shown(path)}: its last edit is undone already; it was not changed")
+            raise EditRefused(
+                f"{printable_path(path)}: its last edit is undone already; it was not changed"
+            )
         if now != edit.after:
             raise FileChanged(
-                f"{shown(path)}: no longer what the last edit left: it was not undone"
+                f"{printable_path(path)}: no longer what the last edit left: it was not undone"
             )
         if edit.before is None:
             files.delete(path)
@@ -211,7 +217,7 @@ def _undo(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
             files.replace(path, past.content_before(edit))
         left = past.drop_last()
     did = "deleted again, as it was new" if edit.before is None else "as before its last edit"
-    return f"{shown(path)} is {did}; {left} earlier edits can be undone."
+    return f"{printable_path(path)} is {did}; {left} earlier edits can be undone."
 
 
 def _given(value: T | None, name: str, args: EditorArgs) -> T:

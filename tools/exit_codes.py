@@ -11,8 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
-from daruma.tools.calls.policy import shell
-from daruma.tools.calls.policy.shell import UNKNOWN, Line, Simple, Unclear, Words, unassigned
+from daruma.tools.calls.policy import (
+    UNKNOWN_WORD,
+    Line,
+    Simple,
+    Unclear,
+    Words,
+    line_of,
+    program_of,
+    unassigned,
+)
 
 # --- What is known of commands, as data.
 
@@ -202,7 +210,7 @@ class _Shell:
         wants = "u" in self.modes and re.search(r"\$[\w{!]", command.text)
         if wants or (first in _NOT_READ and words != ("exec",)):
             raise Unclear
-        if _RISK.search(text) or UNKNOWN in first:
+        if _RISK.search(text) or UNKNOWN_WORD in first:
             return self.ended(ends, _EITHER)
         if not words and command.taken:
             return self.subshell(command.taken[-1], ends, self.modes - {"trap"}, tested=self.tested)
@@ -228,7 +236,7 @@ class _Shell:
         if len(args) < 2 or not all(each.isdigit() or each.isupper() for each in args[1:]):
             return self.ended(ends, _EITHER)
         if not {"EXIT", "0"}.isdisjoint(args[1:]):
-            line, met = shell.line_of(args[0].replace(UNKNOWN, "$_")), _Met()
+            line, met = line_of(args[0].replace(UNKNOWN_WORD, "$_")), _Met()
             inner = _Shell(line, met, self.depth + 1, frozenset({"at end"}), tested=False)
             goes_on = inner.commands(_EITHER, "")
             if True in inner.left:
@@ -238,9 +246,14 @@ class _Shell:
 
     def program(self, words: Words, ends: _Ends) -> _Ends:
         options, _, rest = _options(words[1:])
-        if _SHELLS.issuperset(words[:1]) and "c" in options and rest and UNKNOWN not in rest[0]:
+        if (
+            _SHELLS.issuperset(words[:1])
+            and "c" in options
+            and rest
+            and UNKNOWN_WORD not in rest[0]
+        ):
             with suppress(Unclear):
-                return self.subshell(shell.line_of(rest[0]), ends and _WELL, options)
+                return self.subshell(line_of(rest[0]), ends and _WELL, options)
         text = " ".join(words)
         well = _CONSTANT.fullmatch(text) or (self.tokens[self.at] and _SETS_UP.fullmatch(text))
         fails = frozenset({True}) if text == "false" else _EITHER
@@ -296,7 +309,7 @@ def _options(words: Words) -> tuple[frozenset[str], frozenset[str], Words]:
 
 def _checks_nothing(words: Words) -> bool:
     """Whether a runner is only asked about itself, or told to let everything pass."""
-    program = shell.program_of("".join(words[:1]))
+    program = program_of("".join(words[:1]))
     args = words[1 : words.index("--") if "--" in words else None]
     if program in {"python", "python3"} and args[:1] == ("-m",):
         program, args = "".join(args[1:2]), args[2:]
@@ -317,7 +330,7 @@ def find_hidden_exit(text: str) -> str:
         return f"{text[:40]}... (too many backquotes)"
     met = _Met()
     try:
-        outer = _Shell(shell.line_of(text), met, 0, frozenset(), tested=False)
+        outer = _Shell(line_of(text), met, 0, frozenset(), tested=False)
         failed = outer.leave(outer.commands(_WELL, ""))
     except Unclear:
         return ""

@@ -14,19 +14,25 @@ from daruma.state.plan import Phase
 from daruma.state.savepoint import MOST, Drifted, Savepoint, When, savepoint_id
 from daruma.state.task import Task
 from daruma.state.verification import Check
-from daruma.tools.commands.command import (
+from daruma.tools.commands import (
     CommandResult,
     command_run,
-    killed_for,
+    kill_reason,
+    live_output,
     recorded_output,
 )
-from daruma.tools.commands.output import live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.files.tree import counts
-from daruma.tools.sandbox.sandbox import hint
-from daruma.tools.snapshots.outcome import By, Change, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots, begun, once
+from daruma.tools.files import is_lasting
+from daruma.tools.sandbox import sandbox_hint
+from daruma.tools.snapshots import (
+    Change,
+    ChangedBy,
+    Snapshots,
+    SnapshotUnavailable,
+    snapshot_before,
+    work_once,
+)
 from daruma.tools.threads import in_thread
 
 # --- Writing savepoints: the workspace as it is, under a name that a thread can go back to.
@@ -53,7 +59,7 @@ async def write_savepoint(
     context: Context,
     *,
     phase_id: str | None = None,
-    by: By = "work",
+    by: ChangedBy = "work",
     note: str = "",
     undo: str | None = None,
 ) -> Written:
@@ -170,7 +176,7 @@ async def _put_back(
     if snapshots is None or start is None or start.snapshot is None:
         why = f": {start.note}" if start and start.note else ""
         raise SnapshotUnavailable(f"there is no snapshot from before phase {phase.id!r}{why}")
-    before = await begun(snapshots, f"putting back {_this_time(phase, state)}")
+    before = await snapshot_before(snapshots, f"putting back {_this_time(phase, state)}")
     restored = await in_thread(snapshots.restore, start.snapshot, last="work", by="work")
     if not restored.exact:
         paths = named(restored.left)
@@ -200,7 +206,7 @@ async def _run(
         result, before = await run(), None
     else:
         what = f"{purpose} of {_this_time(phase, state)}"
-        result, snapshot = await once(snapshots, what, run)
+        result, snapshot = await work_once(snapshots, what, run)
         before = snapshot.id
     check = _recorded(result)
     context.emit(command_run(purpose, check))
@@ -213,8 +219,8 @@ def _recorded(result: CommandResult) -> Check:
         command=result.command,
         passed=result.passed,
         exit_code=result.exit_code,
-        note=killed_for(result),
-        output=recorded_output(result.stdout, result.stderr, hint(result)),
+        note=kill_reason(result),
+        output=recorded_output(result.stdout, result.stderr, sandbox_hint(result)),
         timed_out=result.timed_out,
         seconds=result.seconds,
         sandbox=result.sandbox,
@@ -278,7 +284,7 @@ def _changes(snapshots: Snapshots) -> tuple[Change, ...]:
 
 def drifted(task: Task, changes: Iterable[Change], context: Context) -> Drifted | None:
     """Tell of what was changed by others, unless it comes and goes by itself, as caches do."""
-    paths = tuple(each.path for each in changes if counts(each.path))
+    paths = tuple(each.path for each in changes if is_lasting(each.path))
     if not paths:
         return None
     context.emit(WorkspaceDrifted(paths=paths[:MOST], total=len(paths)))

@@ -10,14 +10,12 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.state.settings import Settings
-from daruma.state.settings.sections import Skills as SkillSettings
-from daruma.state.settings.trust import may_be_followed
+from daruma.state.settings import Settings, is_trusted_text
+from daruma.state.settings import Skills as SkillSettings
 from daruma.state.text import NotYaml, read_yaml
-from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
-from daruma.tools.files.beneath import FilesBeneath, entries
-from daruma.tools.files.paths import TextFile, shown
+from daruma.tools.files import FilesBeneath, TextFile, list_entries, printable_path
 from daruma.tools.threads import in_thread
 
 # --- Reading a ``SKILL.md``: front matter as the Agent Skills format has it, or none at all.
@@ -161,7 +159,9 @@ def untrusted_note(folders: Sequence[str], workspace: str | None) -> tuple[str, 
     if not unread:
         return ()
     more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
-    return (f"skills not read: {', '.join(map(shown, unread[:_NAMED]))}{more}: {UNTRUSTED}",)
+    return (
+        f"skills not read: {', '.join(map(printable_path, unread[:_NAMED]))}{more}: {UNTRUSTED}",
+    )
 
 
 def with_trusted_skills(settings: Settings, workspace: str | None) -> Settings:
@@ -195,10 +195,13 @@ def _of_folder(folder: str, workspace: str | None) -> Iterator[Skill]:
         return
     try:
         files = FilesBeneath(Path(folder))
-        there = [entry for entry in entries(files, ".") if entry.kind in ("directory", "link")]
+        there = [entry for entry in list_entries(files, ".") if entry.kind in ("directory", "link")]
     except (ToolError, OSError) as error:
         yield Skill(
-            name=shown(folder), folder=folder, at="", problem=in_words_of_skills(str(error))
+            name=printable_path(folder),
+            folder=folder,
+            at="",
+            problem=in_words_of_skills(str(error)),
         )
         return
     for entry in there[:MOST]:
@@ -211,17 +214,19 @@ def _read(files: FilesBeneath, folder: str, at: str, workspace: str | None) -> S
     try:
         if not files.is_directory(at) or FILE not in _names(files, at):
             return None
-        if not may_be_followed(Path(folder, at), workspace):
-            return Skill(name=shown(at), folder=folder, at=at, problem=UNTRUSTED)
+        if not is_trusted_text(Path(folder, at), workspace):
+            return Skill(name=printable_path(at), folder=folder, at=at, problem=UNTRUSTED)
         path = f"{at}/{FILE}"
         told = described(TextFile.of(files.read(path), path).text, at)
     except (ToolError, OSError) as error:
-        return Skill(name=shown(at), folder=folder, at=at, problem=in_words_of_skills(str(error)))
+        return Skill(
+            name=printable_path(at), folder=folder, at=at, problem=in_words_of_skills(str(error))
+        )
     return Skill(name=told.name, folder=folder, at=at, description=told.description)
 
 
 def _names(files: FilesBeneath, at: str) -> set[str]:
-    return {entry.path.rpartition("/")[2] for entry in entries(files, at)}
+    return {entry.path.rpartition("/")[2] for entry in list_entries(files, at)}
 
 
 def _refused(skill: Skill, problem: str) -> Skill:
@@ -258,7 +263,7 @@ def files_of(skill: Skill, most: int) -> list[str]:
         for _ in range(MOST_FOLDERS):
             if not waiting or len(found) >= most:
                 break
-            for entry in entries(files, waiting.pop(0)):
+            for entry in list_entries(files, waiting.pop(0)):
                 if entry.kind == "directory":
                     waiting.append(entry.path)
                 elif entry.path != f"{skill.at}/{FILE}":
@@ -272,7 +277,7 @@ def _files(folder: str) -> FilesBeneath:
 
 def _within(skill: Skill, path: str) -> str:
     if not path or path.startswith("/"):
-        raise PathRefused(f"{shown(path)}: name a file by its path in the skill's folder")
+        raise PathRefused(f"{printable_path(path)}: name a file by its path in the skill's folder")
     return f"{skill.at}/{path}"
 
 
@@ -348,7 +353,9 @@ def listed(folders: Sequence[str], workspace: str | None = None) -> str:
     lines = [_skill_line(skill) for skill in sorted(there, key=lambda each: bool(each.problem))]
     more = len(lines) - MOST_LISTED
     lines = lines[:MOST_LISTED] + ([f"[{more} more are not shown]"] if more > 0 else [])
-    lines += [f"[the skills' folder {shown(each)} is not there]" for each in missing_in(folders)]
+    lines += [
+        f"[the skills' folder {printable_path(each)} is not there]" for each in missing_in(folders)
+    ]
     if unread := len(found) - len(there):
         lines.append(f"[{unread} more: {UNTRUSTED}]")
     return "\n".join(lines) or "there are no skills"
@@ -362,14 +369,14 @@ def loaded(name: str, folders: Sequence[str], workspace: str | None = None) -> s
     if not files:
         return text
     cut = "\n[there are more]" if len(files) > MOST_FILES else ""
-    names = "\n".join(shown(each) for each in files[:MOST_FILES])
+    names = "\n".join(printable_path(each) for each in files[:MOST_FILES])
     return f"{text}\n\n[files of this skill, for skills_read_file:]\n{names}{cut}"
 
 
 def _shown(skill: Skill, path: str, offset: int) -> str:
     text = read_text(skill, path)
     if offset and offset >= len(text):
-        raise ToolError(f"{shown(path)} has {len(text)} characters: nothing at {offset}")
+        raise ToolError(f"{printable_path(path)} has {len(text)} characters: nothing at {offset}")
     part = text[offset : offset + PAGE]
     end = offset + len(part)
     if end == len(text):

@@ -10,7 +10,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage
 
 from daruma.state.messages import growing
-from daruma.tools.calls.tool import Tool
+from daruma.tools.calls import Tool
 from daruma.tools.provider_messages import sendable, settled
 
 # --- How many tokens a text is, without a tokenizer: an estimate that is seldom too small. Pure.

@@ -23,9 +23,8 @@ from daruma.state.outcome import named
 from daruma.state.task import Task
 from daruma.state.verification import LOST, Check, Verification, excerpt
 from daruma.tools.beginning import NO_SNAPSHOT, Beginning, beginning_of
-from daruma.tools.calls.approvals import refusal_of_commands
-from daruma.tools.calls.policy.shell import place_outside
-from daruma.tools.calls.tool import Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, commands_refusal, shipped_tool
+from daruma.tools.calls.policy import place_outside
 from daruma.tools.checks import (
     PYTEST,
     RUFF,
@@ -49,19 +48,21 @@ from daruma.tools.checks import (
     with_report,
     without_stopping,
 )
-from daruma.tools.commands.command import (
-    LIMIT,
+from daruma.tools.commands import (
+    OUTPUT_LIMIT,
+    BoundedOutput,
     CommandResult,
+    LiveOutput,
     command_environment,
     command_run,
-    killed_for,
+    find_in,
+    kill_reason,
+    live_output,
     recorded_output,
 )
-from daruma.tools.commands.host_programs import find_in
-from daruma.tools.commands.output import Kept, LiveOutput, live_output
 from daruma.tools.context import Context
 from daruma.tools.errors import CommandRefused
-from daruma.tools.files.tree import counts
+from daruma.tools.files import is_lasting
 from daruma.tools.reports import (
     Case,
     Key,
@@ -77,9 +78,8 @@ from daruma.tools.reports import (
     red_before,
     without_moved,
 )
-from daruma.tools.sandbox.sandbox import Sandbox, hint
-from daruma.tools.snapshots.outcome import Change, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import around
+from daruma.tools.sandbox import Sandbox, sandbox_hint
+from daruma.tools.snapshots import Change, SnapshotUnavailable, with_snapshots
 from daruma.tools.threads import in_thread, to_thread
 
 # --- Running the checks, and judging what they say.
@@ -152,7 +152,7 @@ class Checking:
         shown: str = "",
         before: bool = False,
         mark: str = "",
-        limit: int = LIMIT,
+        limit: int = OUTPUT_LIMIT,
     ) -> CommandResult:
         """Run a line in the workspace, or on how it was ``before`` the task."""
         stand_in = await self._at_beginning() if before and self.beginning else None
@@ -423,11 +423,13 @@ def _ids(cases: Iterable[Case]) -> str:
 
 def _trimmed(result: CommandResult, stderr: str) -> CommandResult:
     """Return a result with no more output than that of any command, and without the report."""
-    return replace(result, stdout=_cut(result.stdout, LIMIT), stderr=_cut(stderr, LIMIT))
+    return replace(
+        result, stdout=_cut(result.stdout, OUTPUT_LIMIT), stderr=_cut(stderr, OUTPUT_LIMIT)
+    )
 
 
 def _cut(text: str, limit: int = _OUTPUT) -> str:
-    kept = Kept(limit)
+    kept = BoundedOutput(limit)
     kept.add(text.encode(errors="replace"))
     return kept.text()
 
@@ -478,9 +480,9 @@ def _check(
         command=command,
         passed=passed,
         exit_code=result.exit_code,
-        note="; ".join(filter(None, (killed_for(result) or note, *result.notes))),
+        note="; ".join(filter(None, (kill_reason(result) or note, *result.notes))),
         conclusive=conclusive,
-        output=recorded_output(result.stdout, result.stderr, hint(result)),
+        output=recorded_output(result.stdout, result.stderr, sandbox_hint(result)),
         timed_out=result.timed_out,
         seconds=seconds or result.seconds,
         sandbox=result.sandbox,
@@ -529,8 +531,8 @@ async def checked(state: State, context: Context) -> Verification:
     """Run what is recognised in the workspace, and what settings and the current phase declare.
 
     Raises :class:`~daruma.tools.errors.ToolError`, OSError,
-    :class:`~daruma.tools.sandbox.sandbox.SandboxUnavailable` and
-    :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`.
+    :class:`~daruma.tools.sandbox.SandboxUnavailable` and
+    :class:`~daruma.tools.snapshots.SnapshotUnavailable`.
     """
     began = time.monotonic()
     workspace = state.task.workspace if state.task else None
@@ -542,14 +544,14 @@ async def checked(state: State, context: Context) -> Verification:
     opened = at.needs_workspace()
     own = declared(state, context)
     commands = tuple(dict.fromkeys((*await recognised_commands(opened.root), *own)))
-    if refused := await refusal_of_commands("verification", commands, state, at):
+    if refused := await commands_refusal("verification", commands, state, at):
         context.emit(VerificationStarted(commands=()))
         return Verification(note=refused)
     context.emit(VerificationStarted(commands=commands))
     if not commands:
         return Verification(note="nothing to verify: no checks are known for this workspace")
     sandbox = await context.open_sandbox()
-    async with around(context.snapshots(workspace), "verification") as looks:
+    async with with_snapshots(context.snapshots(workspace), "verification") as looks:
         stack = ExitStack()
         try:
             beginning = await beginning_of(state, context, looks.before, stack)
@@ -585,7 +587,7 @@ async def _why_unchecked(state: State, context: Context) -> str:
     """Say why there is nothing to check before anything is looked at; empty where there is.
 
     A task in react mode is checked only where it changed its workspace (MO-04).
-    Raises :class:`~daruma.tools.snapshots.outcome.SnapshotUnavailable`.
+    Raises :class:`~daruma.tools.snapshots.SnapshotUnavailable`.
     """
     task = state.task
     if task is None or task.workspace is None:
@@ -604,7 +606,7 @@ async def _changed(state: State, task: Task, context: Context) -> bool:
         return True  # nobody can tell: then it is checked
     taken = await in_thread(snapshots.take, "verification", by="work")
     changes = await in_thread(snapshots.changes, began.snapshot, taken.snapshot.id)
-    return any(counts(each.path) for each in changes)
+    return any(is_lasting(each.path) for each in changes)
 
 
 def verification_completed(found: Verification) -> VerificationCompleted:

@@ -16,15 +16,12 @@ if Path(__file__).parent.parent.name == ".src":
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
     from daruma.graph.follow import server_sent, status_of
-    from daruma.graph.models.client_per_loop import ClientPerLoop
-    from daruma.graph.models.scripted import ScriptedChatModel
+    from daruma.graph.models import ClientPerLoop, ScriptedChatModel
     from daruma.graph.origins import ListedOrigins
-    from daruma.graph.storage.postgres import aopen_postgres, open_postgres
-    from daruma.graph.workers.execution import asweep, sweep
-    from daruma.graph.workers.work import asubmit, awork, submit, work
+    from daruma.graph.storage import aopen_postgres, open_postgres
+    from daruma.graph.workers import asubmit, asweep, awork, submit, sweep, work
     from daruma.state.result import TaskResult
-    from daruma.state.settings import Settings
-    from daruma.state.settings.trust import UntrustedSettings
+    from daruma.state.settings import Settings, UntrustedSettings
 
 __all__ = [
     "ClientPerLoop",
@@ -47,23 +44,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ClientPerLoop": "daruma.graph.models.client_per_loop",
+    "ClientPerLoop": "daruma.graph.models",
     "ListedOrigins": "daruma.graph.origins",
-    "ScriptedChatModel": "daruma.graph.models.scripted",
+    "ScriptedChatModel": "daruma.graph.models",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
-    "UntrustedSettings": "daruma.state.settings.trust",
-    "aopen_postgres": "daruma.graph.storage.postgres",
-    "asubmit": "daruma.graph.workers.work",
-    "asweep": "daruma.graph.workers.execution",
-    "awork": "daruma.graph.workers.work",
+    "UntrustedSettings": "daruma.state.settings",
+    "aopen_postgres": "daruma.graph.storage",
+    "asubmit": "daruma.graph.workers",
+    "asweep": "daruma.graph.workers",
+    "awork": "daruma.graph.workers",
     "build_graph": "daruma.graph.build",
-    "open_postgres": "daruma.graph.storage.postgres",
+    "open_postgres": "daruma.graph.storage",
     "server_sent": "daruma.graph.follow",
     "status_of": "daruma.graph.follow",
-    "submit": "daruma.graph.workers.work",
-    "sweep": "daruma.graph.workers.execution",
-    "work": "daruma.graph.workers.work",
+    "submit": "daruma.graph.workers",
+    "sweep": "daruma.graph.workers",
+    "work": "daruma.graph.workers",
 }
 
 

@@ -11,7 +11,7 @@ gc.set_threshold(50_000, 20, 20)
 if __name__ == "__main__" and sys.path[:1] in ([""], [os.getcwd()]):  # noqa: PTH109 - quick
     del sys.path[0]
 
-from daruma.graph.command_line.app import main  # noqa: E402  # from here on it counts
+from daruma.graph.command_line import main  # noqa: E402  # from here on it counts
 
 if __name__ == "__main__":
     main()

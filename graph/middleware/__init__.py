@@ -1,20 +1,26 @@
-"""The parts of the machine that are of use alone, as middleware of LangChain's ``create_agent``."""
+"""The parts of the machine that are of use alone, as middleware of LangChain's ``create_agent``.
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+``Gate`` puts calls under a policy and asks a person, ``RepairLadder`` repairs broken calls,
+``Failover`` goes through a chain of models. Each is imported when it is used: what is missing for
+it (the extra ``middleware``) is said then, in one line.
+"""
+
+from typing import TYPE_CHECKING
+
+from daruma._doors import open_late
 
 if TYPE_CHECKING:
-    from daruma.graph.middleware.failover import Failover
-    from daruma.graph.middleware.gate import Gate
-    from daruma.graph.middleware.repair_ladder import RepairLadder
+    from daruma.graph.middleware._failover import Failover
+    from daruma.graph.middleware._gate import Gate
+    from daruma.graph.middleware._repair_ladder import RepairLadder
+else:
+    __getattr__ = open_late(
+        __name__,
+        {
+            "_failover": "Failover",
+            "_gate": "Gate",
+            "_repair_ladder": "RepairLadder",
+        },
+    )
 
 __all__ = ["Failover", "Gate", "RepairLadder"]
-
-_HOMES = {"Failover": "failover", "Gate": "gate", "RepairLadder": "repair_ladder"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is used: what is missing for it is said then, in one line."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

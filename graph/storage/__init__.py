@@ -1,1 +1,99 @@
-"""Postgres: the one door to it, the checkpointer on it, and the embedded server."""
+"""Storage in Postgres: checkpoints, the store, the journal of effects, leases, and events of runs.
+
+``open_postgres`` opens the database that is given, the environment's, or the embedded one.
+Everything else goes through that: savers and stores that notice losses, leases that fence a
+thread's only writer, and the upkeep of old threads. What a graph without a database uses in their
+place lies beside them.
+"""
+
+from typing import TYPE_CHECKING
+
+from daruma._doors import open_late
+
+if TYPE_CHECKING:
+    from daruma.graph.storage._database import Database
+    from daruma.graph.storage._embedded import Server
+    from daruma.graph.storage._events import EVENTS_AT_ONCE, EventLog, StoredEvent
+    from daruma.graph.storage._leases import ProcessLife
+    from daruma.graph.storage._ledgers import (
+        Hold,
+        JournalsOfARun,
+        Leases,
+        athread_held,
+        journal_of,
+        journals_of,
+        outputs_of,
+        replies_of,
+        strict_saver,
+        thread_held,
+        workspace_files_id,
+        workspace_of,
+    )
+    from daruma.graph.storage._pool import Connection, Pool, error_line, explain_saver_errors
+    from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
+    from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
+    from daruma.graph.storage._rows import open_write
+    from daruma.graph.storage._saver import PostgresSaver
+    from daruma.graph.storage._saving import PACKED_CHANNEL, Write, writes_in
+    from daruma.graph.storage._sealing import check_typed_value
+    from daruma.graph.storage._store import PostgresStore
+else:
+    __getattr__ = open_late(
+        __name__,
+        {
+            "_database": "Database",
+            "_embedded": "Server",
+            "_events": "EVENTS_AT_ONCE EventLog StoredEvent",
+            "_leases": "ProcessLife",
+            "_ledgers": (
+                "Hold JournalsOfARun Leases athread_held journal_of journals_of outputs_of "
+                "replies_of strict_saver thread_held workspace_files_id workspace_of"
+            ),
+            "_pool": "Connection Pool error_line explain_saver_errors",
+            "_postgres": "Postgres aopen_postgres open_postgres",
+            "_pruning": "OldThread PRUNABLE Pruned",
+            "_rows": "open_write",
+            "_saver": "PostgresSaver",
+            "_saving": "PACKED_CHANNEL Write writes_in",
+            "_sealing": "check_typed_value",
+            "_store": "PostgresStore",
+        },
+    )
+
+__all__ = [
+    "EVENTS_AT_ONCE",
+    "PACKED_CHANNEL",
+    "PRUNABLE",
+    "Connection",
+    "Database",
+    "EventLog",
+    "Hold",
+    "JournalsOfARun",
+    "Leases",
+    "OldThread",
+    "Pool",
+    "Postgres",
+    "PostgresSaver",
+    "PostgresStore",
+    "ProcessLife",
+    "Pruned",
+    "Server",
+    "StoredEvent",
+    "Write",
+    "aopen_postgres",
+    "athread_held",
+    "check_typed_value",
+    "error_line",
+    "explain_saver_errors",
+    "journal_of",
+    "journals_of",
+    "open_postgres",
+    "open_write",
+    "outputs_of",
+    "replies_of",
+    "strict_saver",
+    "thread_held",
+    "workspace_files_id",
+    "workspace_of",
+    "writes_in",
+]

@@ -1,1 +1,6 @@
-"""The graph as LangGraph's development server runs it, for Studio and for chat clients (FA-02)."""
+"""The graph as LangGraph's development server runs it, for Studio and for chat clients (FA-02).
+
+``langgraph.json`` names the modules ``entry`` and ``storage``; nothing imports from here.
+"""
+
+__all__: list[str] = []

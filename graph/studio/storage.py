@@ -12,10 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from typing_extensions import override
 
-from daruma.graph.storage.ledgers import Hold, Leases
-from daruma.graph.storage.postgres import aopen_postgres
-from daruma.graph.storage.saver import PostgresSaver
-from daruma.graph.storage.store import PostgresStore
+from daruma.graph.storage import Hold, Leases, PostgresSaver, PostgresStore, aopen_postgres
 from daruma.state.channels import refuse_misfits
 from daruma.state.errors import ThreadBusy
 from daruma.state.settings import Settings

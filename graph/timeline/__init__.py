@@ -1,1 +1,46 @@
-"""A run to be looked at: its timeline, the machine it walked through, and a page of both."""
+"""What happened on a thread, to be looked at: as text, as a picture of the machine, and as a page.
+
+A run is read from its checkpoints and messages into ``Moment`` and ``Superstep`` records, which
+are pure data; ``Timeline`` renders them for a terminal, a notebook, or one HTML file.
+"""
+
+from daruma.graph.timeline._machine_svg import Picture
+from daruma.graph.timeline._moments import (
+    Moment,
+    call_title,
+    render_age,
+    render_duration,
+    render_duration_if_any,
+)
+from daruma.graph.timeline._record import Record, member_record, members_in, record_of
+from daruma.graph.timeline._timeline import Timeline, show_in_notebooks, timeline_of
+from daruma.graph.timeline._walk import (
+    Superstep,
+    asupersteps_in,
+    edges_walked,
+    nodes_walked,
+    supersteps_in,
+    supersteps_of,
+)
+
+__all__ = [
+    "Moment",
+    "Picture",
+    "Record",
+    "Superstep",
+    "Timeline",
+    "asupersteps_in",
+    "call_title",
+    "edges_walked",
+    "member_record",
+    "members_in",
+    "nodes_walked",
+    "record_of",
+    "render_age",
+    "render_duration",
+    "render_duration_if_any",
+    "show_in_notebooks",
+    "supersteps_in",
+    "supersteps_of",
+    "timeline_of",
+]

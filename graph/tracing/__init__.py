@@ -1,1 +1,18 @@
-"""What tracers are shown of a run: LangChain's as metadata, OpenTelemetry as spans and metrics."""
+"""What tracers are shown of a run: LangChain's as metadata, OpenTelemetry's as spans and metrics.
+
+Whether anybody traces is found out without an import of OpenTelemetry; where nobody does, a run
+pays nothing.
+"""
+
+from daruma.graph.tracing._callbacks import has_listeners, trace_metadata, with_trace_metadata
+from daruma.graph.tracing._switch import is_tracing, node_traced, request_traced, run_traced
+
+__all__ = [
+    "has_listeners",
+    "is_tracing",
+    "node_traced",
+    "request_traced",
+    "run_traced",
+    "trace_metadata",
+    "with_trace_metadata",
+]

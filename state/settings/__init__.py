@@ -1,19 +1,131 @@
-"""Every setting and its default: the graph's context schema, and what ``daruma.yaml`` may hold."""
+"""Every setting and its default: the graph's context schema, and what ``daruma.yaml`` may hold.
 
-from daruma.state.settings.settings import (
-    PRESETS,
-    RollbackSettings,
-    Sandbox,
-    Settings,
-    SpecReview,
-    VerificationSettings,
-)
+``Settings.load`` reads the file and ``DARUMA_*`` variables. A value that can not be used is one
+clear ``SettingsError``; a file that weakens what holds without it is ``UntrustedSettings`` until a
+person has agreed to it (SE-02).
+"""
+
+from typing import TYPE_CHECKING
+
+from daruma._doors import open_late
+
+if TYPE_CHECKING:
+    from daruma.state.settings._errors import SettingsError
+    from daruma.state.settings._keys import SettingsKey, settings_keys
+    from daruma.state.settings._reference import (
+        PAGE,
+        SCHEMA,
+        render_page,
+        settings_schema,
+        values_in_force,
+    )
+    from daruma.state.settings._sections import (
+        LLM,
+        EmergencyRule,
+        Evolution,
+        FallbackChain,
+        Memory,
+        ModelOptions,
+        ModelPrice,
+        PromptPiece,
+        Recovery,
+        Requests,
+        RoleOptions,
+        Skills,
+        Spendable,
+        Team,
+    )
+    from daruma.state.settings._settings import (
+        PRESETS,
+        RollbackSettings,
+        Sandbox,
+        Settings,
+        SpecReview,
+        VerificationSettings,
+    )
+    from daruma.state.settings._sources import SETTINGS_FILE, SettingsFile, merge_settings
+    from daruma.state.settings._strictness import loosening_changes, name_changes
+    from daruma.state.settings._tools import (
+        SHELL_TOOL,
+        McpServer,
+        PolicyKey,
+        PolicyRule,
+        Tools,
+        policy_key,
+    )
+    from daruma.state.settings._trust import (
+        UntrustedSettings,
+        is_trusted_text,
+        propose_trust,
+        trust_records,
+        withdraw_trust,
+    )
+else:
+    __getattr__ = open_late(
+        __name__,
+        {
+            "_errors": "SettingsError",
+            "_keys": "SettingsKey settings_keys",
+            "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
+            "_sections": (
+                "EmergencyRule Evolution FallbackChain LLM Memory ModelOptions ModelPrice "
+                "PromptPiece Recovery Requests RoleOptions Skills Spendable Team"
+            ),
+            "_settings": (
+                "PRESETS RollbackSettings Sandbox Settings SpecReview VerificationSettings"
+            ),
+            "_sources": "SETTINGS_FILE SettingsFile merge_settings",
+            "_strictness": "loosening_changes name_changes",
+            "_tools": "McpServer PolicyKey PolicyRule SHELL_TOOL Tools policy_key",
+            "_trust": (
+                "UntrustedSettings is_trusted_text propose_trust trust_records withdraw_trust"
+            ),
+        },
+    )
 
 __all__ = [
+    "LLM",
+    "PAGE",
     "PRESETS",
+    "SCHEMA",
+    "SETTINGS_FILE",
+    "SHELL_TOOL",
+    "EmergencyRule",
+    "Evolution",
+    "FallbackChain",
+    "McpServer",
+    "Memory",
+    "ModelOptions",
+    "ModelPrice",
+    "PolicyKey",
+    "PolicyRule",
+    "PromptPiece",
+    "Recovery",
+    "Requests",
+    "RoleOptions",
     "RollbackSettings",
     "Sandbox",
     "Settings",
+    "SettingsError",
+    "SettingsFile",
+    "SettingsKey",
+    "Skills",
     "SpecReview",
+    "Spendable",
+    "Team",
+    "Tools",
+    "UntrustedSettings",
     "VerificationSettings",
+    "is_trusted_text",
+    "loosening_changes",
+    "merge_settings",
+    "name_changes",
+    "policy_key",
+    "propose_trust",
+    "render_page",
+    "settings_keys",
+    "settings_schema",
+    "trust_records",
+    "values_in_force",
+    "withdraw_trust",
 ]

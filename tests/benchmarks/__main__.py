@@ -19,7 +19,7 @@ from tests.benchmarks.ground import Ground, ground_on
 from tests.benchmarks.machine_line import machine_line
 from tests.benchmarks.table import Options, Table
 
-from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 from daruma.state.errors import DarumaError
 
 TABLES: Final = ("steps", "growth", "threads", "floor", "tools", "start")

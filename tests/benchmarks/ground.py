@@ -18,7 +18,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from tests.benchmarks.raw_loop import MADE
 
 from daruma import aopen_postgres, open_postgres
-from daruma.graph.storage.postgres import Postgres
+from daruma.graph.storage import Postgres
 
 Face = Literal["sync", "async"]
 FACES: Final[tuple[Face, ...]] = ("sync", "async")

@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from daruma.graph.models.scripted import CALL_KEY, ScriptedChatModel
+from daruma.graph.models import CALL_KEY, ScriptedChatModel
 
 PROMPT: Final = "You are an agent. Work on the task with your tools, then answer. " * 3
 """As long as what Daruma says to its model for this task."""

@@ -18,8 +18,8 @@ from psycopg.conninfo import make_conninfo
 from tests.command_lines.lines import SHELLS, Words, commands, lines, presses
 from tests.command_lines.worlds import World, environment, fault_of, lay_out, press, worlds
 
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 
 SECONDS = 120
 CLOSED_PIPE = 141

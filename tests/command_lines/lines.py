@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from typer.main import get_command
 
-from daruma.graph.command_line.app import app
+from daruma.graph.command_line._app import app
 
 Words = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.crash.scenes import SCENES
 from tests.crash.sweep import difference, moments, points, swept, untouched
 
-from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 
 HEAD = (
     "| task | kills at writes | at random moments | asked: outcome unknown | otherwise than never "

@@ -27,11 +27,9 @@ from tests.crash.scenes import (
 )
 
 from daruma import aopen_postgres
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.leases import SIGNS_OF_LIFE
-from daruma.graph.storage.postgres import Postgres
-from daruma.graph.storage.saver import PostgresSaver
-from daruma.graph.storage.saving import STORING_APART
+from daruma.graph.storage import Database, Postgres, PostgresSaver
+from daruma.graph.storage._leases import SIGNS_OF_LIFE
+from daruma.graph.storage._saving import STORING_APART
 from daruma.state.interrupts import ReplyRefused
 
 DOUBTS = ("happened", "again")

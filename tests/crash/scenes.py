@@ -10,8 +10,8 @@ from typing import Any
 from langchain_core.tools import StructuredTool
 
 from daruma import Settings, build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import Postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import Postgres
 
 NEVER = -1
 BEFORE_PAYING = -2

@@ -16,7 +16,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from tests.embedding.killing import Came, come_of
 
-from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 
 HEAD = """\
 | streams | killed at tool call | completed | effects once | twice or lost | events | seconds |

@@ -12,9 +12,9 @@ from tests.parts import settings
 from tests.scripted_runs import calls, say
 
 from daruma import aopen_postgres, build_graph, open_postgres
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
-from daruma.graph.storage.postgres import Postgres
+from daruma.graph.storage import Postgres
 
 ASKED: Any = {"messages": [("user", "Do it")], "mode": "react"}
 

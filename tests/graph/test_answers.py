@@ -15,10 +15,9 @@ from tests.scripted_runs import Run, call, calls, illegal, say
 
 from daruma.graph.answers import PARK, overdue, readdressed, stale_ids
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
-from daruma.graph.storage.ledgers import replies_of
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres, replies_of
 from daruma.state.errors import ThreadBusy
 from daruma.state.interrupts import ReplyRefused
 

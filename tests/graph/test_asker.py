@@ -21,12 +21,11 @@ from tests.parts import a_registry, at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
 
 from daruma.graph.asker import Asker
-from daruma.graph.models.by_role import Models
-from daruma.graph.models.faults import OPEN_SECONDS, ScriptExhausted
+from daruma.graph.models import Models
+from daruma.graph.models._faults import OPEN_SECONDS, ScriptExhausted
 from daruma.state.events import Event, ModelAttemptFailed
 from daruma.state.failure import ModelFailed
-from daruma.state.settings.sections import Requests
-from daruma.state.settings.tools import Tools
+from daruma.state.settings import Requests, Tools
 from daruma.state.usage import Usage
 from daruma.tools.context import EXACT, Answer, Sampling
 from daruma.tools.provider_messages import sendable

@@ -30,9 +30,8 @@ from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 from daruma.graph.build import build_graph, error_handler
 from daruma.graph.errors import Leaving, Raised
 from daruma.graph.machine import ON_BUG, TABLE, node_of
-from daruma.graph.models.faults import ModelUnavailable
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.ledgers import strict
+from daruma.graph.models import ModelUnavailable, ScriptedChatModel
+from daruma.graph.storage import strict_saver
 from daruma.nodes.emergency import emergency
 from daruma.state.calls import Dispatch
 from daruma.state.channels import State
@@ -40,10 +39,8 @@ from daruma.state.emergency import emergency_of
 from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.serializer import StrictSerializer
-from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.trust import UntrustedSettings, propose
-from daruma.tools.calls.names import ToolNameConflictError
+from daruma.state.settings import Settings, SettingsError, UntrustedSettings, propose_trust
+from daruma.tools.calls import ToolNameConflictError
 
 
 def test_what_is_drawn_is_the_table() -> None:
@@ -83,7 +80,7 @@ def test_settings_are_read_from_the_folder(tmp_path: Path, monkeypatch: pytest.M
     )
     with pytest.raises(UntrustedSettings, match=r"would change llm\.model"):
         build_graph()
-    propose(Settings).agree()
+    propose_trust(Settings).agree()
     run = Run([], graph=build_graph(checkpointer=memory())).ask("hi")
     (tmp_path / "daruma.yaml").write_text("{mod: direct_chat}")
 
@@ -184,9 +181,9 @@ def test_a_checkpointer_of_ones_own_reads_listed_types_only() -> None:
     """DU-05: LangGraph's imports whatever a row names; one that was chosen on purpose stays."""
     stock, chosen = InMemorySaver(), memory()
 
-    assert isinstance(strict(stock).serde, StrictSerializer)
-    assert strict(stock).storage is stock.storage  # type: ignore[attr-defined]  # the same data
-    assert strict(chosen) is chosen
+    assert isinstance(strict_saver(stock).serde, StrictSerializer)
+    assert strict_saver(stock).storage is stock.storage  # type: ignore[attr-defined]  # the same data
+    assert strict_saver(chosen) is chosen
 
 
 # --- Error handlers send a bug on: always by ``Command``, with what the next node needs.

@@ -10,7 +10,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 from daruma.graph.build import build_graph
-from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
 

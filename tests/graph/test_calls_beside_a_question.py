@@ -11,9 +11,9 @@ from tests.parts import memory, settings
 from tests.scripted_runs import Run, call, calls, illegal, say, unclosed
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.settings.tools import McpServer
-from daruma.tools.calls.mcp import mcp_tools
+from daruma.graph.models import ScriptedChatModel
+from daruma.state.settings import McpServer
+from daruma.tools.calls import mcp_tools
 
 DEPLOY = "deploy.sh"
 

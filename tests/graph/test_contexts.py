@@ -14,14 +14,14 @@ from tests.scripted_runs import RecordingModel, Run, call, calls, say, shout
 
 from daruma.graph.build import build_graph
 from daruma.graph.contexts import Contexts, UndeclaredEvent, check_team, emitter
-from daruma.graph.models.faults import ModelUnavailable
+from daruma.graph.models import ModelUnavailable
 from daruma.graph.sync import async_node
 from daruma.state.channels import State
 from daruma.state.events import Event, Reflected
 from daruma.state.settings import Settings
-from daruma.tools.calls.names import ToolNameConflictError
+from daruma.tools.calls import ToolNameConflictError
 from daruma.tools.context import Context
-from daruma.tools.team.templates import TemplateRefused
+from daruma.tools.team import TemplateRefused
 
 CHAT: dict[str, Any] = {"messages": "hi", "mode": "direct_chat"}
 

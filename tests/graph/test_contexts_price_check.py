@@ -6,8 +6,8 @@ import pytest
 from tests.parts import settings
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.settings.errors import SettingsError
+from daruma.graph.models import ScriptedChatModel
+from daruma.state.settings import SettingsError
 
 KNOWN = "openai:gpt-4o"
 STRANGE = {"strange": {"input": 1.0, "output": 2.0}}

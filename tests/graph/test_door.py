@@ -16,9 +16,9 @@ from typing_extensions import override
 from daruma import submit
 from daruma.graph.build import build_graph
 from daruma.graph.follow import status_of
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused, aadmit, request
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
 

@@ -16,16 +16,15 @@ from tests.scripted_runs import Run, calls, illegal, say, shout
 from daruma.graph.build import build_graph, builder
 from daruma.graph.contexts import Contexts
 from daruma.graph.errors import Raised, run_node
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
 from daruma.graph.sync import run
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
 from daruma.state.failure import ModelFailed, TaskFailed
-from daruma.state.settings import Settings
-from daruma.state.settings.tools import Tools
-from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.tool import Tool, Toolset
+from daruma.state.settings import Settings, Tools
+from daruma.tools.calls import Registry, Tool
+from daruma.tools.calls._tool import Toolset
 
 # --- What leaves the machine: cancellations always, exceptions as they were.
 

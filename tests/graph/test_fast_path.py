@@ -44,7 +44,7 @@ from daruma.graph.fast_path import (
     run_quietly,
 )
 from daruma.graph.run import Machine
-from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.storage import Postgres, open_postgres
 from daruma.graph.sync import run
 from daruma.state.channels import State
 

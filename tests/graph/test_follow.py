@@ -13,14 +13,13 @@ from tests.scripted_runs import say
 
 from daruma.graph.build import build_graph
 from daruma.graph.follow import as_text, server_sent, status_of
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused
 from daruma.graph.run import NotFollowed
 from daruma.graph.standing import standings
-from daruma.graph.storage.events import MOST, Heard
-from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.storage import EVENTS_AT_ONCE, StoredEvent, aopen_postgres, open_postgres
 from daruma.graph.sync import run
-from daruma.graph.workers.work import asubmit, awork, submit, work
+from daruma.graph.workers import asubmit, awork, submit, work
 from daruma.state.errors import DamagedState, DarumaError, StorageUnavailable, ThreadBusy
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
 
@@ -29,7 +28,7 @@ from daruma.state.interrupts import AnsweredAlready, ReplyRefused
 
 def test_an_event_is_one_block() -> None:
     """Its lines are one: a line break within would end it."""
-    text = as_text(Heard(7, {"type": "reflected", "text": "one\ntwo é"}))
+    text = as_text(StoredEvent(7, {"type": "reflected", "text": "one\ntwo é"}))
 
     assert text == 'id: 7\nevent: reflected\ndata: {"type": "reflected", "text": "one\\ntwo é"}\n\n'
 
@@ -40,11 +39,11 @@ class Slow:
     def __init__(self) -> None:
         self.let, self.closed = asyncio.Event(), False
 
-    async def __aiter__(self) -> AsyncGenerator[Heard]:
+    async def __aiter__(self) -> AsyncGenerator[StoredEvent]:
         try:
-            yield Heard(1, {"type": "one"})
+            yield StoredEvent(1, {"type": "one"})
             await self.let.wait()
-            yield Heard(2, {"type": "two"})
+            yield StoredEvent(2, {"type": "two"})
         finally:
             self.closed = True
 
@@ -100,7 +99,7 @@ def test_each_refusal_has_its_status(error: type[DarumaError], status: int) -> N
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
-def types(heard: list[Heard]) -> list[str]:
+def types(heard: list[StoredEvent]) -> list[str]:
     return [each.type for each in heard]
 
 
@@ -136,7 +135,7 @@ async def test_the_end_is_told_once(postgres_url: str) -> None:
     """Also where it is the last of as many events as are read at once."""
     async with aopen_postgres(postgres_url) as pg:
         stop = {"type": "run_stopped", "outcome": "done"}
-        told = [*({"type": "e"} for _ in range(MOST - 1)), stop]
+        told = [*({"type": "e"} for _ in range(EVENTS_AT_ONCE - 1)), stop]
         await pg.checkpointer.events.write("t", "r", told)
 
         heard = [each async for each in await graph_on(pg).afollow(THREAD, after=0)]

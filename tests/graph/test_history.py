@@ -24,11 +24,11 @@ from daruma.graph.history import (
     snapshots_of,
     undone,
 )
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.state.errors import WorkspaceBusy
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
-from daruma.tools.files.workspace import workspace_locked
+from daruma.tools.files import workspace_locked
 
 # --- What failed can be tried again from where it stood; what did not fail is not done twice.
 

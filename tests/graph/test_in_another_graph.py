@@ -30,7 +30,7 @@ from typing_extensions import TypedDict
 
 from daruma import aopen_postgres, open_postgres
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
 from daruma.state.errors import DamagedState
 from daruma.state.result import TaskResult

@@ -34,15 +34,14 @@ from daruma.graph.learning import (
     Tally,
     ask_with,
 )
-from daruma.graph.models.by_role import Models
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import Models, ScriptedChatModel
 from daruma.graph.scope import Member
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 from daruma.state.errors import DamagedState, HoldLost, StorageUnavailable, WorkspaceBusy
 from daruma.state.failure import TaskFailed
 from daruma.state.settings import Settings
 from daruma.state.task import Status
-from daruma.tools.evolution.learning import nobody
+from daruma.tools.evolution import answer_nothing
 
 # --- The auxiliary model is asked only where settings allow it, and nothing depends on its
 # answer.
@@ -66,7 +65,7 @@ def script(folder: Path, turn: dict[str, str]) -> str:
 @pytest.mark.parametrize(("auxiliary", "value"), [(None, True), ("openai:small", False)])
 def test_nobody_is_asked_without_both(auxiliary: str | None, value: bool) -> None:
     """A model of its own, and settings that say so: the main model is never asked."""
-    assert ask_with(asker(auxiliary), allowed(value)) is nobody
+    assert ask_with(asker(auxiliary), allowed(value)) is answer_nothing
 
 
 async def test_an_answer_comes_with_what_it_cost(
@@ -594,8 +593,8 @@ from tests.evolution_stores import IllStore
 from tests.parts import settings
 from tests.scripted_runs import say
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import open_postgres
 with open_postgres(sys.argv[1]) as pg:
     store = IllStore("hangs")
     given = settings(evolution={"success_sample_rate": 1.0})

@@ -24,15 +24,13 @@ from typing_extensions import override
 from daruma.graph.build import build_graph
 from daruma.graph.learning import Counts, Ended, Evolution
 from daruma.graph.learning_jobs import Jobs
-from daruma.graph.models.scripted import ROLE_KEY, ScriptedChatModel
+from daruma.graph.models import ROLE_KEY, ScriptedChatModel
 from daruma.graph.run import Machine
-from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.lessons import Experience, Setback
 from daruma.state.settings import Settings
-from daruma.tools.evolution.learning import Learning
-from daruma.tools.evolution.lessons import SECONDS
-from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.variants import Variant, Variants
+from daruma.tools.evolution import Learning, Pitfalls, Variant, Variants
+from daruma.tools.evolution._lessons import SECONDS
 
 ALL = settings(evolution={"success_sample_rate": 1.0})
 ROOT = ("daruma", "evolution")

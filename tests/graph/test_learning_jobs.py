@@ -135,7 +135,7 @@ import threading
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.state.settings import Settings
 for mode, enabled, store in (
     ("react", False, InMemoryStore()), ("react", True, None), ("direct_chat", True, InMemoryStore())

@@ -21,11 +21,11 @@ from tests.parts import settings as settings_of
 from tests.scripted_runs import CLOSERS, Run, call, calls, phases, say, unclosed
 
 from daruma.graph.build import build_graph, node
-from daruma.graph.command_line.app import main
+from daruma.graph.command_line import main
 from daruma.graph.history import NothingToReopen
 from daruma.graph.machine import ENTRY, ON_BUG, TABLE, Each, mermaid, node_of, ready_calls
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import open_postgres
 from daruma.state.calls import Dispatch
 from daruma.state.channels import State
 from daruma.state.errors import HoldLost

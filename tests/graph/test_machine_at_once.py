@@ -27,8 +27,8 @@ from tests.scripted_runs import Run, call, calls, illegal, say, shout, unclosed
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import AnsweringModel, ScriptedChatModel
-from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.models import AnsweringModel, ScriptedChatModel
+from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.interrupts import ReplyRefused
 from daruma.state.settings import Settings
 

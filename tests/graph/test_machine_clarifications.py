@@ -22,8 +22,8 @@ from tests.scripted_runs import (
 )
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import open_postgres
 from daruma.state.conversation import MOST_ASKED, RESUME, Continuity
 
 SETTINGS: dict[str, Any] = {"toolsets": ["assistant"], "time_zone": "Etc/GMT-1"}

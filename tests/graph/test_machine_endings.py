@@ -19,7 +19,7 @@ from tests.parts import memory, settings
 from tests.scripted_runs import Run, against, call, calls, phases, say, unclosed
 
 from daruma.graph.build import build_graph
-from daruma.graph.workers.execution import ended
+from daruma.graph.workers._execution import ended
 from daruma.state.channels import State
 from daruma.state.result import NOT_CHECKED
 

@@ -50,11 +50,11 @@ from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, STOP, allowed, assignments, spent_by_task
 from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
-from daruma.tools.calls.approvals import MAX_VOIDED, given_up, voided
-from daruma.tools.calls.results import tool_result
+from daruma.tools.calls import endless_changes, tool_result, void_approval
+from daruma.tools.calls._approvals import MAX_VOIDED
 from daruma.tools.context import Answer, Context
-from daruma.tools.recovery.action import question_of, replied
-from daruma.tools.sandbox.opening import open_best
+from daruma.tools.recovery import apply_reply, question_of
+from daruma.tools.sandbox import open_best
 
 
 @tool
@@ -186,7 +186,7 @@ class Walker:
         sent: list[Any] = target.items(state)
         for call in [each.call for each in sent]:
             if self.world.gate == "approves what changes" and call.approved:
-                state = applied(state, {"calls": voided(call, ("it changed",))})
+                state = applied(state, {"calls": void_approval(call, ("it changed",))})
                 continue
             result = tool_result(call, self.outcome())
             state = applied(state, {"messages": [result], "calls": moved(call, "done")})
@@ -277,7 +277,7 @@ class Walker:
         return {"plan": None, "messages": [HumanMessage("Plan anew.")]}
 
     def gate(self, state: State) -> Update:
-        waiting, over = with_status(state.calls, "awaiting"), given_up(state.calls)
+        waiting, over = with_status(state.calls, "awaiting"), endless_changes(state.calls)
         now = waiting[:1] if self.world.gate == "approves one" else waiting
         denied = self.world.gate in {"denies", "blocks"}
         calls = {call.id: replace(call, status="ready", approved="x") for call in now}
@@ -308,7 +308,7 @@ class Walker:
         """The real node, but for how the person is asked."""
         question = question_of(state)
         reply = PERSON[self.world.consult] if question["type"] == "recovery_request" else ANSWER
-        return driven(replied(state, read_reply(question, reply), self.context))
+        return driven(apply_reply(state, read_reply(question, reply), self.context))
 
     def verify(self, state: State) -> Update:
         step = record_step(state, "verify", at=0.0, ok=self.world.verify == "green")

@@ -33,16 +33,15 @@ from daruma.graph.build import build_graph, builder
 from daruma.graph.contexts import Contexts
 from daruma.graph.errors import Node
 from daruma.graph.run import Machine
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 from daruma.state.budget import spent
 from daruma.state.channels import Update
 from daruma.state.mode import Mode
 from daruma.state.plan import first_failed
-from daruma.state.settings import Settings
-from daruma.state.settings.tools import Tools
-from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.tool import Tool, Toolset
-from daruma.tools.memory.memories import Memories, checked
+from daruma.state.settings import Settings, Tools
+from daruma.tools.calls import Registry, Tool
+from daruma.tools.calls._tool import Toolset
+from daruma.tools.memory import Memories, new_memory
 
 FACT = "The billing tests need DB_URL."
 STORE = calls(call("memory_store", text=FACT))
@@ -77,7 +76,7 @@ def holding(*texts: str, owner: str = "default", role: str = "") -> InMemoryStor
     """A store that an earlier task has left."""
     store = InMemoryStore()
     for text in texts:
-        kept = checked(text, role=role)
+        kept = new_memory(text, role=role)
         namespace = ("daruma", "memory", owner, role or "common")
         store.put(namespace, kept.id, {"text": kept.text, "at": 0.0, "role": role})
     return store
@@ -104,7 +103,7 @@ def test_every_request_of_a_task_begins_with_what_was_recalled(mode: str) -> Non
     assert all(len(blocks(request)) == 1 for request in run.model.requests)
     assert [illegal(request) for request in run.model.requests] == [[]] * len(heads)
     ids = [event["ids"] for event in run.happened("memory_recalled")]
-    assert ids == [(checked(FACT).id,)] * (2 if mode == "team_collab" else 1)
+    assert ids == [(new_memory(FACT).id,)] * (2 if mode == "team_collab" else 1)
 
 
 def test_one_task_remembers_for_the_next_on_another_thread() -> None:
@@ -179,7 +178,7 @@ def test_what_was_recalled_stays_over_a_stop() -> None:
     script = {"main": [calls("shout"), say()]}
     stopped = machine(script, store, saver=saver)
     stopped.send({"messages": [HumanMessage(GOAL)]}, interrupt_before=["tool"])
-    store.delete(("daruma", "memory", "default", "common"), checked(FACT).id)
+    store.delete(("daruma", "memory", "default", "common"), new_memory(FACT).id)
 
     again = machine(script, store, saver=saver).send(None)
 

@@ -24,8 +24,8 @@ from daruma.graph.history import UndoRefused
 from daruma.state.errors import WorkspaceBusy
 from daruma.state.mode import Mode
 from daruma.state.task import Status
-from daruma.tools.files.workspace import workspace_locked
-from daruma.tools.snapshots.outcome import Restored, RestoreRefused
+from daruma.tools.files import workspace_locked
+from daruma.tools.snapshots import Restored, RestoreRefused
 
 BLANK, DOWN = say(""), {"raise": "the provider is down"}
 CHECK = {

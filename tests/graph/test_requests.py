@@ -12,10 +12,10 @@ from tests.parts import a_task, memory
 from tests.scripted_runs import Run, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
-from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.workers.work import submit
+from daruma.graph.storage import Postgres, open_postgres
+from daruma.graph.workers import submit
 from daruma.state.settings import Settings
 
 # --- What a person or Studio writes into a thread's state by hand: all of it can be read back.

@@ -17,7 +17,7 @@ from tests.scripted_runs import RecordingModel, Run, call, calls, illegal, phase
 
 from daruma.graph.build import build_graph
 from daruma.graph.history import UndoRefused
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 from daruma.state.settings import Settings
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

@@ -17,7 +17,7 @@ from tests.parts import memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, phases, say
 
 from daruma.graph.build import build_graph
-from daruma.tools.calls.mcp import mcp_tools, open_mcp_tools
+from daruma.tools.calls import mcp_tools, open_mcp_tools
 
 PID, PICTURE_OF = ({"name": f"mcp__s__{name}", "args": {}} for name in ("pid", "picture"))
 HANG = call("mcp__s__hang", seconds=60)
@@ -171,9 +171,9 @@ def test_openai_is_sent_images_of_tools_as_the_users(
 
 KILLED = """
 import asyncio, json, sys
-from daruma.tools.calls.application_tool import from_application
-from daruma.tools.calls.mcp import open_mcp_tools
-from daruma.tools.calls.tool import Surroundings
+from daruma.tools.calls._application_tool import from_application
+from daruma.tools.calls import open_mcp_tools
+from daruma.tools.calls import Surroundings
 
 async def main():
     async with open_mcp_tools({"s": json.loads(sys.argv[1])}) as tools:

@@ -15,7 +15,7 @@ from tests.scripted_runs import phases, say
 
 from daruma import aopen_postgres, open_postgres
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.state.errors import DarumaError
 
 PLAIN = settings(verification={"enabled": False}, evolution={"enabled": False})

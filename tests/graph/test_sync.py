@@ -29,8 +29,8 @@ from tests.waiting_saver import waiting
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import aopen_postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import aopen_postgres
 from daruma.graph.sync import LeftBehind, async_node, background_loop, on, run
 from daruma.state.settings import Settings
 

@@ -5,8 +5,7 @@ from types import FrameType
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from daruma.graph.models.calls import Request
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import Request, ScriptedChatModel
 from daruma.tools.context import Sampling
 from daruma.tools.provider_messages import sendable
 

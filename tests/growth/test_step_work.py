@@ -15,11 +15,11 @@ from daruma.state.events import Event
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.steps import Compaction, Crowded, append_steps
 from daruma.state.usage import Role, Usage
-from daruma.tools.calls.tool import Tool
+from daruma.tools.calls import Tool
 from daruma.tools.context import Answer, Context, Sampling
 from daruma.tools.provider_messages import sendable
 from daruma.tools.tokens import ESTIMATE
-from daruma.tools.window.view import view
+from daruma.tools.window._view import view
 
 LONG = 500
 SHORT = 50

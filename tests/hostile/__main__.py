@@ -14,7 +14,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from tests.hostile.sweep import CASES, Place, carry_out
 
-from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 
 
 def main() -> int:

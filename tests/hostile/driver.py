@@ -14,7 +14,7 @@ import time
 import traceback
 from pathlib import Path
 
-from daruma.graph.command_line.app import main
+from daruma.graph.command_line import main
 
 
 def call(args: list[str]) -> dict[str, object]:

@@ -20,9 +20,9 @@ from tests.learning.misleading import misleading, stale
 from tests.learning.noise import report
 from tests.learning.passes import carried_out, learning_settings
 
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.evolution.lessons import would_have_been
+from daruma.graph.storage import open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
+from daruma.tools.evolution import counterfactual_lessons
 
 
 def main(args: Sequence[str]) -> None:
@@ -55,7 +55,7 @@ def _help(store: BaseStore, folder: Path) -> None:
         first, again = found.failures
         asked = " + ".join(map(str, found.requests))
         print(f"| {arm.name} | {first} | {again} | {found.repeated} | {asked} |")  # noqa: T201
-    would = asyncio.run(would_have_been(store, "observing", 1000))
+    would = asyncio.run(counterfactual_lessons(store, "observing", 1000))
     print(f"observing: {len(would)} tasks would have been told of pitfalls")  # noqa: T201
 
 

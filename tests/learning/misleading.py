@@ -14,7 +14,7 @@ from tests.learning.student import BLOCK
 from tests.scripted_runs import RecordingModel
 from typing_extensions import override
 
-from daruma.graph.models.faults import ScriptedFault
+from daruma.graph.models import ScriptedFault
 
 Kind = Literal["outage", "flaky", "hostile", "unclear", "sibling", "neighbour", "stale"]
 

@@ -10,7 +10,7 @@ from tests.learning.arms import OFF, ON, Arm
 from tests.learning.misleading import Misleading, gullible
 from tests.learning.passes import Passes, carried_out, learning_settings
 
-from daruma.tools.evolution.variants import Variants
+from daruma.tools.evolution import Variants
 
 TIMES = 3
 """What leads astray once is told no more."""

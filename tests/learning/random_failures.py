@@ -17,9 +17,8 @@ from tests.parts import a_state, a_task, settings
 
 from daruma.nodes.main import prompt
 from daruma.state.lessons import Experience, Lessons, Setback
-from daruma.tools.evolution.learning import Learning, learn
-from daruma.tools.evolution.lessons import About, looked_up
-from daruma.tools.evolution.variants import Variant, Variants
+from daruma.tools.evolution import Learning, Variant, Variants, learn
+from daruma.tools.evolution._lessons import About, looked_up
 
 TASKS = 30
 OWNER = "noise"

@@ -9,7 +9,7 @@ from tests.learning.families import FAMILIES, ATask
 from tests.learning.passes import Passes, carried_out, learning_settings
 from tests.learning.student import BLOCK
 
-from daruma.tools.evolution.lessons import would_have_been
+from daruma.tools.evolution import counterfactual_lessons
 
 FEW = tuple(
     ATask(family, "north")
@@ -54,7 +54,7 @@ async def test_where_nothing_is_fed_back_all_is_as_before(arm: Arm, tmp_path: Pa
     assert found.failures == (5, 5)
     assert found.requests[0] == found.requests[1]
     assert not any(each.lessons for each in (*found.first, *found.last))
-    would = await would_have_been(store, "ours", 100)
+    would = await counterfactual_lessons(store, "ours", 100)
     assert len(would) == (len(FEW) if arm is OBSERVING else 0)
     assert {each.goal for each in would} <= {task.goal for task in FEW}
 

@@ -16,7 +16,7 @@ from daruma.state.events import Event
 from daruma.state.plan import Assignment, Report
 from daruma.state.settings import Settings
 from daruma.tools.context import Context
-from daruma.tools.team.templates import Expert
+from daruma.tools.team import Expert
 
 PHASE = a_phase("a", "z", expert="developer", instructions="Do a well.")
 GIVEN = Assignment(

@@ -22,7 +22,7 @@ from daruma.nodes.merge import merge
 from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.plan import Report
-from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots import Snapshots
 
 PLAN = a_plan(a_phase("a", status="running"), a_phase("b", status="running"), a_phase("c", "b"))
 

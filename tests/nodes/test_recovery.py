@@ -18,7 +18,7 @@ from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import Strategy
 from daruma.state.usage import Failover
 from daruma.tools.context import Answer, Context
-from daruma.tools.evolution.recoveries import learn_recoveries
+from daruma.tools.evolution._recoveries import learn_recoveries
 
 FAILURE = a_failure(message="request 7 failed")
 

@@ -10,7 +10,7 @@ import pytest
 from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context, a_state, a_task, settings
 
-from daruma.graph.storage.ledgers import Place, ProcessJournals
+from daruma.graph.storage._ledgers import Place, ProcessJournals
 from daruma.nodes.tool import summary, tool
 from daruma.state.calls import Dispatch
 from daruma.state.channels import Update

@@ -15,9 +15,9 @@ from psycopg.conninfo import make_conninfo
 from tests.retrieval import quality, speed
 from tests.retrieval.real_model import real_model
 
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.text.search import Way
+from daruma.graph.storage import open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
+from daruma.tools.text import Way
 
 SMALL = ("retrieval", "small")
 LARGE = ("retrieval", "large")

@@ -9,8 +9,8 @@ from typing import Final
 import yaml
 from langgraph.store.base import PutOp
 
-from daruma.graph.storage.store import PostgresStore
-from daruma.tools.text.search import Way
+from daruma.graph.storage import PostgresStore
+from daruma.tools.text import Way
 
 HERE: Final = ("retrieval", "labelled")
 WAYS: Final[tuple[Way, ...]] = ("words", "meaning", "both")

@@ -13,8 +13,8 @@ import psycopg
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from daruma.graph.storage.store import PostgresStore
-from daruma.tools.text.search import Way
+from daruma.graph.storage import PostgresStore
+from daruma.tools.text import Way
 
 SIZE: Final = 384
 _VOCABULARY: Final = 20_000

@@ -8,7 +8,7 @@ from tests.retrieval import quality
 from tests.retrieval.__main__ import told_speed
 from tests.toy_embeddings import ToyEmbeddings
 
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 
 
 def test_words_find_what_shares_them(postgres_url: str) -> None:

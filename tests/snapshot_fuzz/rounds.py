@@ -16,13 +16,11 @@ from tests.snapshot_fuzz.hidden import Hidden
 from tests.snapshot_fuzz.judging import Judge, Seen, declared
 from tests.snapshot_fuzz.reading import State, read
 
-from daruma.tools.snapshots.outcome import By, Conflicts, Restored, RestoreRefused
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import ChangedBy, Conflicts, Restored, RestoreRefused, Snapshots, Store
 
 Make: TypeAlias = Callable[[Path, str, Store], Snapshots]
 
-WHO: list[By] = ["work", "work", "others"]
+WHO: list[ChangedBy] = ["work", "work", "others"]
 HOW: list[Conflicts] = ["refuse", "keep", "overwrite"]
 
 
@@ -52,7 +50,7 @@ class Round:
         self.vandal.vandalise(self.random.randrange(0, 11))
         self._restore()
 
-    def _take(self, by: By, *, fresh: bool) -> None:
+    def _take(self, by: ChangedBy, *, fresh: bool) -> None:
         everything = read(self.workspace)
         if fresh:
             self.hidden = Hidden(self.workspace, everything, self.folder)

@@ -7,8 +7,7 @@ from tests.parts import a_failure, settings
 
 from daruma.state.emergency import EN, ZH, EmergencyError, Words, emergency_of
 from daruma.state.failure import Code, Failure
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.sections import FallbackChain
+from daruma.state.settings import FallbackChain, SettingsError
 
 ERROR = EmergencyError(
     error_code="timeout",

@@ -16,10 +16,11 @@ from langchain_core.exceptions import ContextOverflowError, OutputParserExceptio
 from langgraph.errors import NodeTimeoutError
 from tests.parts import a_failure
 
-from daruma.graph.models.faults import ModelUnavailable, ScriptExhausted
+from daruma.graph.models import ModelUnavailable
+from daruma.graph.models._faults import ScriptExhausted
 from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, ModelFailed, TaskFailed, bug_in, classify, failure_of
-from daruma.tools.sandbox.sandbox import SandboxUnavailable
+from daruma.tools.sandbox import SandboxUnavailable
 
 
 def test_failures_that_differ_in_numbers_are_the_same() -> None:

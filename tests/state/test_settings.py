@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from tests.parts import settings
 
 from daruma.state.errors import DarumaError
-from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
+from daruma.state.settings import Settings, SettingsError
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:

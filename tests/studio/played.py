@@ -14,9 +14,8 @@ from langchain_core.runnables import Runnable
 from langgraph.config import get_config
 
 from daruma import Settings, build_graph
-from daruma.graph.models.script import read_script
-from daruma.graph.models.scripted import AnsweringModel, ScriptedChatModel
-from daruma.graph.studio.machine import StudioMachine
+from daruma.graph.models import AnsweringModel, ScriptedChatModel, read_script
+from daruma.graph.studio._machine import StudioMachine
 
 ANY = "any"
 """The script of threads that have none of their own."""

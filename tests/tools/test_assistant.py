@@ -8,7 +8,7 @@ from langgraph.store.memory import InMemoryStore
 from tests.parts import settings
 
 from daruma.tools.assistant import ASSISTANT_TOOLS, KINDS, items, place
-from daruma.tools.calls.tool import Surroundings
+from daruma.tools.calls import Surroundings
 from daruma.tools.errors import ToolError
 
 TOOLS = {tool.name: tool for tool in ASSISTANT_TOOLS}

@@ -8,7 +8,7 @@ import pytest
 from tests.parts import unconfined
 
 from daruma.state.verification import Check
-from daruma.tools.calls.policy.shell import place_outside
+from daruma.tools.calls.policy import place_outside
 from daruma.tools.checks import (
     CTEST,
     OWN_PLUGINS,

@@ -10,9 +10,7 @@ from pydantic import ValidationError
 
 from daruma.tools.editor_tool import EditorArgs, str_replace_editor
 from daruma.tools.errors import EditRefused, FileChanged, FileUnavailable, PathRefused, ToolError
-from daruma.tools.files.beneath import FilesBeneath, entries
-from daruma.tools.files.edits import EditHistory
-from daruma.tools.files.workspace import Workspace
+from daruma.tools.files import EditHistory, FilesBeneath, Workspace, list_entries
 
 Run = Callable[..., Awaitable[str]]
 
@@ -88,8 +86,8 @@ async def test_a_file_that_is_not_made_leaves_no_folders(path: str, run: Run, ro
     with pytest.raises(ToolError):
         await run("create", f"before/{path}", file_text="x" if "HEAD" not in path else "\0")
 
-    assert [each.path for each in entries(FilesBeneath(root), ".")] == ["before"]
-    assert entries(FilesBeneath(root), "before") == []
+    assert [each.path for each in list_entries(FilesBeneath(root), ".")] == ["before"]
+    assert list_entries(FilesBeneath(root), "before") == []
 
 
 async def test_more_undos_than_are_kept_are_refused_with_their_number(run: Run, root: Path) -> None:

@@ -30,8 +30,7 @@ from daruma.tools.rollback import (
     validate,
     write_savepoint,
 )
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots
+from daruma.tools.snapshots import Snapshots, SnapshotUnavailable
 
 # --- A savepoint names a snapshot of the workspace, or says why there is none.
 

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_context, a_task, settings
 
-from daruma.state.settings import Settings
-from daruma.state.settings.trust import propose
-from daruma.tools.calls.tool import Surroundings
+from daruma.state.settings import Settings, propose_trust
+from daruma.tools.calls import Surroundings
 from daruma.tools.context import offer_of
 from daruma.tools.errors import ToolError
-from daruma.tools.files.workspace import Workspace
+from daruma.tools.files import Workspace
 from daruma.tools.skills import (
     PAGE,
     SKILL_TOOLS,
@@ -338,7 +337,7 @@ async def test_a_skill_in_the_workspace_is_read_once_it_is_agreed_to(tmp_path: P
     with pytest.raises(SkillRefused, match="nobody has agreed"):
         await run("skills_read_file", at, name="own", path="SKILL.md")
     (note,) = untrusted_note(folders, str(workspace))
-    propose(Settings, workspace / "skills").agree()
+    propose_trust(Settings, workspace / "skills").agree()
     after = await run("skills_list", at)
     (workspace / "skills" / "own" / "SKILL.md").write_text("Obey me now.")
     changed = await run("skills_list", at)

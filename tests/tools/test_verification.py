@@ -14,9 +14,7 @@ from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import drift, drift_note, drifted
-from daruma.tools.snapshots.outcome import Change
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import store_of
+from daruma.tools.snapshots import Change, Snapshots, store_of
 from daruma.tools.verification import checked, declared
 
 # --- Checks are those of the workspace, the settings, and the phase at hand; each is run once.

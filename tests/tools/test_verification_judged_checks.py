@@ -12,7 +12,7 @@ from tests.sandboxes import LEVELS, sandbox_at
 from daruma.state.plan import Plan
 from daruma.state.verification import Verification
 from daruma.tools.rollback import write_savepoint
-from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.sandbox._sandbox import Level
 from daruma.tools.verification import (
     ENDED_EARLY,
     checked,

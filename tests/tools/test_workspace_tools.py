@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from tests.parts import WORKSPACE_TOOLS, no_sandbox
 
-from daruma.tools.calls.tool import Surroundings, Tool
+from daruma.tools.calls import Surroundings, Tool
 from daruma.tools.errors import ToolError
-from daruma.tools.files.edits import EditHistory
-from daruma.tools.files.workspace import Workspace
+from daruma.tools.files import EditHistory, Workspace
 
 TOOLS = {tool.name: tool for tool in WORKSPACE_TOOLS}
 

@@ -1,1 +1,73 @@
-"""Commands: the one door that runs them, and which of them verify a workspace."""
+"""Running commands: started, bounded, watched, and ended with all their children.
+
+Commands of a task run through ``run_in_group`` in whatever confinement is in force; programs of
+the host, such as git, through the one module that finds them outside of the workspace (SE-01).
+"""
+
+from daruma.tools.commands._command import (
+    OUTPUT_LIMIT,
+    CommandResult,
+    command_environment,
+    command_run,
+    kill_reason,
+    missed_network,
+    recorded_output,
+    run_in_group,
+)
+from daruma.tools.commands._host_programs import (
+    DEVNULL,
+    PIPE,
+    STDOUT,
+    SYSTEM_PATHS,
+    CannotRun,
+    CompletedProgram,
+    find_in,
+    find_program,
+    host_environment,
+    run_git,
+    run_program,
+    search_path,
+    unsearched_places,
+)
+from daruma.tools.commands._output import BoundedOutput, LiveOutput, live_output
+from daruma.tools.commands._process import (
+    CommandRequest,
+    Confinement,
+    Launch,
+    Limits,
+    wait_readable,
+    with_limits,
+)
+
+__all__ = [
+    "DEVNULL",
+    "OUTPUT_LIMIT",
+    "PIPE",
+    "STDOUT",
+    "SYSTEM_PATHS",
+    "BoundedOutput",
+    "CannotRun",
+    "CommandRequest",
+    "CommandResult",
+    "CompletedProgram",
+    "Confinement",
+    "Launch",
+    "Limits",
+    "LiveOutput",
+    "command_environment",
+    "command_run",
+    "find_in",
+    "find_program",
+    "host_environment",
+    "kill_reason",
+    "live_output",
+    "missed_network",
+    "recorded_output",
+    "run_git",
+    "run_in_group",
+    "run_program",
+    "search_path",
+    "unsearched_places",
+    "wait_readable",
+    "with_limits",
+]

@@ -1,1 +1,67 @@
-"""Learning from ended tasks: what is kept of them, what it teaches, and how it is fed back."""
+"""Learning from ended tasks: experience, pitfalls, recoveries that worked, and variants of prompts.
+
+``learn`` puts an ended task on record and sums up what it teaches; ``lessons_for`` gives the next
+task what it may use of that. All is kept in the graph's store, by owner (EV-01 to EV-05).
+"""
+
+from daruma.tools.evolution._evidence import Evidence, EvidenceKind, confidence_at
+from daruma.tools.evolution._learning import Learning, answer_nothing, learn
+from daruma.tools.evolution._lessons import (
+    counterfactual_lessons,
+    feeds_back,
+    finish_within,
+    lessons_for,
+    render_counterfactual,
+    report_lessons,
+)
+from daruma.tools.evolution._pitfalls import Pitfalls
+from daruma.tools.evolution._recoveries import (
+    KnownAction,
+    KnownRecoveries,
+    MetFailure,
+    RecoveryPattern,
+    confidence,
+    learned_action,
+    recovery_key,
+)
+from daruma.tools.evolution._reflector import experience_of, is_sampled
+from daruma.tools.evolution._shelf import (
+    EVOLUTION_NAMESPACE,
+    experience_in,
+    key_of,
+    put_experience,
+    shelf,
+)
+from daruma.tools.evolution._variants import Variant, Variants
+
+__all__ = [
+    "EVOLUTION_NAMESPACE",
+    "Evidence",
+    "EvidenceKind",
+    "KnownAction",
+    "KnownRecoveries",
+    "Learning",
+    "MetFailure",
+    "Pitfalls",
+    "RecoveryPattern",
+    "Variant",
+    "Variants",
+    "answer_nothing",
+    "confidence",
+    "confidence_at",
+    "counterfactual_lessons",
+    "experience_in",
+    "experience_of",
+    "feeds_back",
+    "finish_within",
+    "is_sampled",
+    "key_of",
+    "learn",
+    "learned_action",
+    "lessons_for",
+    "put_experience",
+    "recovery_key",
+    "render_counterfactual",
+    "report_lessons",
+    "shelf",
+]

@@ -1,1 +1,135 @@
-"""The workspace: files beneath one folder, opened without a race, edited to the byte."""
+"""The workspace: files beneath one folder, opened without a race, edited to the byte.
+
+Every path of a model is resolved beneath a root by ``FilesBeneath``. Beside it lie edits and their
+history, the lock on a workspace, digests of trees, and git's repositories read without git. The
+search runs as a process of its own, so little is imported at once.
+"""
+
+from typing import TYPE_CHECKING
+
+from daruma._doors import open_late
+
+if TYPE_CHECKING:
+    from daruma.tools.files._beneath import (
+        CACHES,
+        DIRECTORY,
+        DirectoryEntry,
+        FilesBeneath,
+        WalkingOpener,
+        best_opener,
+        list_entries,
+        put_entry,
+    )
+    from daruma.tools.files._edits import (
+        EditedText,
+        EditHistory,
+        digest,
+        insert_after,
+        lines_of,
+        replace_once,
+        unix_newlines,
+    )
+    from daruma.tools.files._own_files import add_own, own_around, own_in
+    from daruma.tools.files._paths import Glob, Parts, TextFile, parts_beneath, printable_path
+    from daruma.tools.files._repository import (
+        LARGEST_INDEX,
+        Index,
+        common_folder,
+        content_of,
+        is_repository,
+        own_folder,
+        read_index,
+        repository_above,
+    )
+    from daruma.tools.files._search import Answer, Request
+    from daruma.tools.files._tree import (
+        MOST_NAMED,
+        SETTLED,
+        Listing,
+        Tree,
+        changes_between,
+        file_status,
+        is_lasting,
+        list_tree,
+        tree_of,
+    )
+    from daruma.tools.files._workspace import (
+        Workspace,
+        aworkspace_locked,
+        edit_folder,
+        workspace_locked,
+    )
+else:
+    __getattr__ = open_late(
+        __name__,
+        {
+            "_beneath": (
+                "CACHES DIRECTORY DirectoryEntry FilesBeneath WalkingOpener best_opener "
+                "list_entries put_entry"
+            ),
+            "_edits": (
+                "EditHistory EditedText digest insert_after lines_of replace_once unix_newlines"
+            ),
+            "_own_files": "add_own own_around own_in",
+            "_paths": "Glob Parts TextFile parts_beneath printable_path",
+            "_repository": (
+                "Index LARGEST_INDEX common_folder content_of is_repository own_folder "
+                "read_index repository_above"
+            ),
+            "_search": "Answer Request",
+            "_tree": (
+                "Listing MOST_NAMED SETTLED Tree changes_between file_status is_lasting "
+                "list_tree tree_of"
+            ),
+            "_workspace": "Workspace aworkspace_locked edit_folder workspace_locked",
+        },
+    )
+
+__all__ = [
+    "CACHES",
+    "DIRECTORY",
+    "LARGEST_INDEX",
+    "MOST_NAMED",
+    "SETTLED",
+    "Answer",
+    "DirectoryEntry",
+    "EditHistory",
+    "EditedText",
+    "FilesBeneath",
+    "Glob",
+    "Index",
+    "Listing",
+    "Parts",
+    "Request",
+    "TextFile",
+    "Tree",
+    "WalkingOpener",
+    "Workspace",
+    "add_own",
+    "aworkspace_locked",
+    "best_opener",
+    "changes_between",
+    "common_folder",
+    "content_of",
+    "digest",
+    "edit_folder",
+    "file_status",
+    "insert_after",
+    "is_lasting",
+    "is_repository",
+    "lines_of",
+    "list_entries",
+    "list_tree",
+    "own_around",
+    "own_folder",
+    "own_in",
+    "parts_beneath",
+    "printable_path",
+    "put_entry",
+    "read_index",
+    "replace_once",
+    "repository_above",
+    "tree_of",
+    "unix_newlines",
+    "workspace_locked",
+]

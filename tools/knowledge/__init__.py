@@ -1,7 +1,17 @@
-"""Knowledge: documents taken into a store, and found in it by words, by meaning, by relations."""
+"""Knowledge: documents taken into a store, and found in it by words, by meaning, by relations.
 
-from daruma.tools.knowledge.documents import Document, KnowledgeRefused, Skipped
-from daruma.tools.knowledge.ingesting import (
+``ingest`` cuts documents into passages and reads relations off them; ``KNOWLEDGE_TOOLS`` is what
+the model may search them with, ``web_search`` puts an application's search tool beside them.
+"""
+
+from daruma.tools.knowledge._documents import (
+    KNOWLEDGE_NAMESPACE,
+    Document,
+    KnowledgeRefused,
+    Skipped,
+    collection_namespace,
+)
+from daruma.tools.knowledge._ingesting import (
     Ingested,
     Source,
     aforget,
@@ -11,10 +21,12 @@ from daruma.tools.knowledge.ingesting import (
     ingest,
     sources,
 )
-from daruma.tools.knowledge.knowledge_tools import web_search
-from daruma.tools.knowledge.relations import Relation
+from daruma.tools.knowledge._knowledge_tools import KNOWLEDGE_TOOLS, web_search
+from daruma.tools.knowledge._relations import Relation
 
 __all__ = [
+    "KNOWLEDGE_NAMESPACE",
+    "KNOWLEDGE_TOOLS",
     "Document",
     "Ingested",
     "KnowledgeRefused",
@@ -24,6 +36,7 @@ __all__ = [
     "aforget",
     "aingest",
     "asources",
+    "collection_namespace",
     "forget",
     "ingest",
     "sources",

@@ -17,8 +17,8 @@ from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
 from tests.parts import a_failure
 
-from daruma.graph.command_line.app import complaint, failed, kept
-from daruma.graph.models.faults import ModelUnavailable
+from daruma.graph.command_line._app import complaint, failed, kept
+from daruma.graph.models import ModelUnavailable
 from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import TaskFailed
 
@@ -29,7 +29,7 @@ def test_help_does_not_wait_for_the_machine() -> None:
     """``daruma --help`` imports none of the slow libraries."""
     slow = ["langgraph", "langchain_core", "langchain_openai", "psycopg", "pydantic", "openai"]
     script = (
-        "import sys\nfrom daruma.graph.command_line.app import main\n"
+        "import sys\nfrom daruma.graph.command_line import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         f"print([name for name in {slow} if name in sys.modules])"
     )

@@ -19,7 +19,7 @@ from tests.command_lines.worlds import (
 )
 from tests.daruma_command import Daruma
 
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 
 CHANCE = random.Random(27)  # noqa: S311 - of `python -m tests.command_lines`, a part
 LINES = [line for line in lines() if line[:1] != ("demo",)]  # it runs a whole task

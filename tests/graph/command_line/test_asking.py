@@ -9,10 +9,10 @@ import pytest
 from langgraph.types import Interrupt
 from rich.console import Console
 
-from daruma.graph.command_line.asking import ask
-from daruma.graph.command_line.editing import Drafts
-from daruma.graph.command_line.output import Paper
-from daruma.graph.command_line.session import Stop
+from daruma.graph.command_line._asking import ask
+from daruma.graph.command_line._editing import Drafts
+from daruma.graph.command_line._output import Paper
+from daruma.graph.command_line._session import Stop
 from daruma.state.interrupts import read_reply
 
 PHASE = {

@@ -12,9 +12,9 @@ from tests.scripted_runs import RecordingModel, call, calls
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line.conversation import Conversation
-from daruma.graph.command_line.session import Session, Stop
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.command_line._conversation import Conversation
+from daruma.graph.command_line._session import Session, Stop
+from daruma.graph.storage import open_postgres
 from daruma.graph.sync import Cancelled
 
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from tests.daruma_command import Daruma, Said
 
-from daruma.graph.command_line.diagnosis import program_path
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.command_line._diagnosis import program_path
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.scenario import (
     DemoRefused,
     Scenario,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.graph.command_line.editing import AnswerRefused, edited
+from daruma.graph.command_line._editing import AnswerRefused, edited
 
 
 @pytest.fixture

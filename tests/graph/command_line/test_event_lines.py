@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 from tests.parts import a_task
 
-from daruma.graph.command_line.asking import _answer
-from daruma.graph.command_line.event_lines import audit_lines, lines_of
-from daruma.graph.command_line.output import Line, Paper
-from daruma.graph.command_line.panel import GoingOn, bar, in_words, spent_of
-from daruma.graph.command_line.progress import Progress
-from daruma.graph.command_line.questions import how_to_answer
+from daruma.graph.command_line._asking import _answer
+from daruma.graph.command_line._event_lines import audit_lines, lines_of
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._panel import GoingOn, bar, in_words, spent_of
+from daruma.graph.command_line._progress import Progress
+from daruma.graph.command_line._questions import how_to_answer
 from daruma.state.events import (
     BudgetSettled,
     BudgetSpent,
@@ -35,8 +35,8 @@ from daruma.state.spending import AGAIN
 from daruma.state.steps import Audit, ContextCost, Step
 from daruma.state.task import Amounts
 from daruma.state.usage import Attempt, Failover, Usage
-from daruma.tools.calls.journal import Settles
-from daruma.tools.calls.once import WAYS
+from daruma.tools.calls._journal import Settles
+from daruma.tools.calls._once import WAYS
 
 # --- Budgets of tokens, money and time on paper.
 

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from tests.daruma_command import DONE, Daruma
 
-from daruma.graph.command_line import options as completing
-from daruma.graph.command_line.app import SHELLS
+from daruma.graph.command_line._app import SHELLS
+from daruma.graph.command_line._options import SECONDS, models, pitfalls, threads
 
 BASH = """
 daruma() {{ {python} -m daruma "$@"; }}
@@ -66,10 +66,10 @@ def test_a_silent_database_delays_nobody(daruma: Daruma) -> None:
         daruma.setenv("DARUMA_POSTGRES_URL", url)
 
         began = time.monotonic()
-        found = completing.threads("")
+        found = threads("")
 
     assert found == []
-    assert time.monotonic() - began < 2 * completing.SECONDS
+    assert time.monotonic() - began < 2 * SECONDS
 
 
 def test_completing_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_completing_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("DARUMA_POSTGRES_URL", raising=False)
     monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
 
-    assert completing.threads("") == completing.pitfalls("") == []
+    assert threads("") == pitfalls("") == []
     assert not (tmp_path / "data").exists()
 
 
@@ -87,7 +87,7 @@ def test_names_that_a_shell_would_take_apart_are_left_out(daruma: Daruma) -> Non
     for name in ("a b", "a`id`$(id);id*", "a-c"):
         daruma("run", "Do it", "--model", model, "--thread", name)
 
-    assert completing.threads("a") == ["a-c"]
+    assert threads("a") == ["a-c"]
 
 
 def test_a_name_that_a_shell_would_obey_is_not_offered(daruma: Daruma, postgres_url: str) -> None:
@@ -98,7 +98,7 @@ def test_a_name_that_a_shell_would_obey_is_not_offered(daruma: Daruma, postgres_
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         for name in ("a$(id)", "a;id", "a`id`", "a&id", "a>id", "a*", "a:b", "ab"):
             connection.execute("UPDATE checkpoints SET thread_id = %s", [name])
-            offered += completing.threads("a")
+            offered += threads("a")
 
     assert offered == ["ab"]
 
@@ -113,7 +113,7 @@ def test_a_foreign_folder_offers_no_commands(
         json.dumps({"llm": {"model": "openai:x", "model_aliases": aliases}})
     )
 
-    assert completing.models("") == ["openai:x", "fast"]
+    assert models("") == ["openai:x", "fast"]
 
 
 def test_settings_that_can_not_be_read_offer_nothing(
@@ -123,7 +123,7 @@ def test_settings_that_can_not_be_read_offer_nothing(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "daruma.yaml").write_text("llm: [")
 
-    assert completing.models("") == []
+    assert models("") == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from daruma.graph.command_line.output import Line, Paper, cut, in_foreground, paged
+from daruma.graph.command_line._output import Line, Paper, cut, in_foreground, paged
 
 # --- Long texts: their ends are shown, and what is left out is counted.
 

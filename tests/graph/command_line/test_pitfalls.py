@@ -13,16 +13,14 @@ from tests.daruma_command import DONE, Daruma, Said
 from tests.parts import settings
 from tests.tools.evolution.ended_tasks import on_record
 
-from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.output import Line, Paper
-from daruma.graph.command_line.pitfall_view import PitfallView, print_pitfalls
-from daruma.graph.storage.postgres import aopen_postgres
+from daruma.graph.command_line._event_lines import lines_of
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._pitfall_view import PitfallView, print_pitfalls
+from daruma.graph.storage import aopen_postgres
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback, Tried
-from daruma.tools.evolution.evidence import HALF_LIFE
-from daruma.tools.evolution.learning import Learning, learn
-from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.recoveries import learn_recoveries
-from daruma.tools.evolution.variants import Variant, Variants
+from daruma.tools.evolution import Learning, Pitfalls, Variant, Variants, learn
+from daruma.tools.evolution._evidence import HALF_LIFE
+from daruma.tools.evolution._recoveries import learn_recoveries
 
 GOAL = "Fix the rounding of the invoices"
 

@@ -20,12 +20,12 @@ from tests.parts import a_phase, a_plan, a_state, a_task, taken
 from tests.screen import Screen
 from tests.terminal import Terminal
 
-from daruma.graph.command_line.event_lines import change_lines, lines_of
-from daruma.graph.command_line.output import Line, Paper
-from daruma.graph.command_line.panel import bar, in_words, spent_of
-from daruma.graph.command_line.printable import one_line, shown
-from daruma.graph.command_line.progress import LiveRegion, Progress
-from daruma.graph.timeline.moments import call_title
+from daruma.graph.command_line._event_lines import change_lines, lines_of
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._panel import bar, in_words, spent_of
+from daruma.graph.command_line._printable import one_line, shown
+from daruma.graph.command_line._progress import LiveRegion, Progress
+from daruma.graph.timeline import call_title
 from daruma.state.events import EVENTS
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange
 from daruma.state.text import revealed

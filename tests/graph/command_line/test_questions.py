@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 from tests.parts import a_phase
 
-from daruma.graph.command_line.event_lines import lines_of
-from daruma.graph.command_line.output import Line, Paper
-from daruma.graph.command_line.questions import (
+from daruma.graph.command_line._event_lines import lines_of
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._questions import (
     approval_lines,
     diff_lines,
     edit_preview,

@@ -10,13 +10,13 @@ from langgraph.types import Interrupt
 from rich.console import Console
 from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said
 
-from daruma.graph.command_line.asking import ask, yes_to
-from daruma.graph.command_line.editing import AnswerRefused
-from daruma.graph.command_line.output import Paper
-from daruma.graph.command_line.questions import how_to_answer
-from daruma.graph.command_line.replies import ALL, Given
-from daruma.graph.command_line.run import with_all
-from daruma.graph.command_line.session import Stop
+from daruma.graph.command_line._asking import ask, yes_to
+from daruma.graph.command_line._editing import AnswerRefused
+from daruma.graph.command_line._output import Paper
+from daruma.graph.command_line._questions import how_to_answer
+from daruma.graph.command_line._replies import ALL, Given
+from daruma.graph.command_line._run import with_all
+from daruma.graph.command_line._session import Stop
 from daruma.state.interrupts import read_reply
 from daruma.state.recovery import RecoveryAction
 

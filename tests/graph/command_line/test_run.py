@@ -18,10 +18,10 @@ from tests.openai_answers import Reply
 from tests.openai_server import Answerer, openai_server
 from tests.parts import a_task
 
-from daruma.graph.command_line.output import Paper
-from daruma.graph.command_line.session import Stop
-from daruma.graph.command_line.thread_story import print_threads
-from daruma.graph.command_line.thread_view import ThreadView
+from daruma.graph.command_line._output import Paper
+from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_story import print_threads
+from daruma.graph.command_line._thread_view import ThreadView
 from daruma.nodes import plan, reflect
 
 

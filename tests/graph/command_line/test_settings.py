@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.command_line.app import main
+from daruma.graph.command_line import main
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

@@ -11,18 +11,17 @@ from rich.console import Console
 from tests.daruma_command import Daruma
 from tests.parts import a_savepoint, a_task
 
-from daruma.graph.command_line.output import Line, Paper
-from daruma.graph.command_line.session import Stop
-from daruma.graph.command_line.thread_story import (
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_story import (
     PageRefused,
     print_story,
     timeline_lines,
     when_lines,
     write_page,
 )
-from daruma.graph.command_line.thread_view import ThreadView
-from daruma.graph.timeline.moments import Moment
-from daruma.graph.timeline.timeline import Timeline
+from daruma.graph.command_line._thread_view import ThreadView
+from daruma.graph.timeline import Moment, Timeline
 from daruma.state.recovery import Recovered
 from daruma.state.result import TaskResult
 from daruma.state.steps import Audit

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from tests.parts import a_savepoint
 
-from daruma.graph.command_line.output import Line
-from daruma.graph.command_line.thread_view import savepoint_lines, savepoint_values
+from daruma.graph.command_line._output import Line
+from daruma.graph.command_line._thread_view import savepoint_lines, savepoint_values
 
 NOON = datetime(2026, 1, 2, 12, 0, 0).astimezone()
 TITLES = {("t/1", None): "Do\nit", ("t/1", "p1"): "Build"}

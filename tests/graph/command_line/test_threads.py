@@ -6,7 +6,7 @@ import typer
 from tests.aged import age
 from tests.daruma_command import DONE, PLAN, Daruma
 
-from daruma.graph.command_line.threads import seconds_of, size_of
+from daruma.graph.command_line._threads import seconds_of, size_of
 
 
 @pytest.fixture

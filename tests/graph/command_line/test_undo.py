@@ -11,8 +11,8 @@ from rich.console import Console
 from tests.daruma_command import DONE, Daruma, Said
 from tests.parts import a_savepoint
 
-from daruma.graph.command_line.output import Line, Paper
-from daruma.graph.command_line.undo import (
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._undo import (
     EXACT,
     REFUSED,
     UndoTalk,
@@ -22,10 +22,9 @@ from daruma.graph.command_line.undo import (
     restored_values,
 )
 from daruma.graph.history import Place, snapshots_of
-from daruma.graph.storage.ledgers import thread_held
-from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.files.workspace import workspace_locked
-from daruma.tools.snapshots.outcome import Change, Restored, RestoreRefused
+from daruma.graph.storage import open_postgres, thread_held
+from daruma.tools.files import workspace_locked
+from daruma.tools.snapshots import Change, Restored, RestoreRefused
 
 
 def editing(command: str, **args: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daruma.graph.command_line.editing import AnswerRefused
-from daruma.graph.command_line.yaml_text import from_yaml, to_yaml
+from daruma.graph.command_line._editing import AnswerRefused
+from daruma.graph.command_line._yaml_text import from_yaml, to_yaml
 
 LEAVES = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -10,8 +10,8 @@ from langchain.agents import create_agent
 from tests.graph.middleware.agents import REQUEST, THREAD, Says, call, calling, decided
 
 from daruma import open_postgres
-from daruma.graph.middleware.gate import Gate
-from daruma.state.settings.tools import Tools
+from daruma.graph.middleware import Gate
+from daruma.state.settings import Tools
 
 
 def step(what: Literal["ask", "approve", "go"], url: str, file: Path) -> Any:

@@ -19,11 +19,9 @@ from tests.graph.middleware.agents import (
     decided,
 )
 
-from daruma.graph.middleware.failover import Failover
-from daruma.graph.middleware.gate import Gate
-from daruma.graph.middleware.repair_ladder import RepairLadder
-from daruma.graph.models.faults import Circuits
-from daruma.state.settings.tools import PolicyRule, Tools
+from daruma.graph.middleware import Failover, Gate, RepairLadder
+from daruma.graph.models import Circuits
+from daruma.state.settings import PolicyRule, Tools
 
 REQUIRED = Tools(policy={"pay": PolicyRule(decision="confirm", required=True)})
 PAY = calling(call("pay", amount=5))

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, call, calling
 
-from daruma.graph.middleware.failover import Failover
-from daruma.graph.models.faults import Circuits
+from daruma.graph.middleware import Failover
+from daruma.graph.models import Circuits
 from daruma.state.failure import ModelFailed
-from daruma.state.settings.sections import Requests
+from daruma.state.settings import Requests
 
 AT_ONCE = Requests(wait_seconds=0.0)
 

@@ -23,10 +23,8 @@ from tests.graph.middleware.agents import (
 )
 from tests.graph.middleware.mortal import step
 
-from daruma.graph.middleware.gate import Gate
-from daruma.graph.middleware.repair_ladder import RepairLadder
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.tools import PolicyRule, Tools
+from daruma.graph.middleware import Gate, RepairLadder
+from daruma.state.settings import PolicyRule, SettingsError, Tools
 
 ROOT = Path(__file__).parents[3]
 CONFIRM = Tools(policy={"pay": "confirm"})

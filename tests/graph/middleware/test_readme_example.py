@@ -7,7 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from tests.graph.middleware.agents import REQUEST, THREAD, Says, call, calling, decided
 from tests.pages import block_with
 
-from daruma.graph.models.faults import CIRCUITS
+from daruma.graph.models import CIRCUITS
 
 
 def test_the_agent_of_the_docs_pays_once_somebody_has_agreed() -> None:

@@ -9,10 +9,10 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphInterrupt
 from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, call, calling
 
-from daruma.graph.middleware.repair_ladder import RepairLadder
-from daruma.graph.models.faults import ScriptExhausted
-from daruma.state.settings.tools import Tools
-from daruma.tools.calls.names import ToolNameConflictError
+from daruma.graph.middleware import RepairLadder
+from daruma.graph.models._faults import ScriptExhausted
+from daruma.state.settings import Tools
+from daruma.tools.calls import ToolNameConflictError
 
 ALIASED = Tools(name_aliases={"cat": "read_file"})
 

@@ -13,10 +13,8 @@ from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
-from daruma.graph.models.by_role import Models, resolve_model
-from daruma.graph.models.faults import ModelUnavailable
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.settings.sections import Requests
+from daruma.graph.models import Models, ModelUnavailable, ScriptedChatModel, resolve_model
+from daruma.state.settings import Requests
 
 LOCAL = "http://127.0.0.1:9/v1"
 

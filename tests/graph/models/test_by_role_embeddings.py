@@ -11,9 +11,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from tests.toy_embeddings import ToyEmbeddings
 
-from daruma.graph.models.by_role import name_of, resolve_embeddings
-from daruma.graph.models.faults import ModelUnavailable
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.models import ModelUnavailable, embeddings_name, resolve_embeddings
+from daruma.graph.storage import open_postgres
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -95,5 +94,5 @@ def test_a_model_is_taken_as_it_is_and_has_a_name() -> None:
     toy: Embeddings = ToyEmbeddings("mine")
 
     assert resolve_embeddings(toy, {}) is toy
-    assert name_of(toy) == "ToyEmbeddings:mine"
-    assert name_of(ToyEmbeddings("other")) != name_of(toy)
+    assert embeddings_name(toy) == "ToyEmbeddings:mine"
+    assert embeddings_name(ToyEmbeddings("other")) != embeddings_name(toy)

@@ -31,12 +31,16 @@ from tests.parts import a_registry
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
-from daruma.graph.models.calls import Offered, Request, called, with_images
-from daruma.graph.models.failover import within
-from daruma.graph.models.faults import ModelUnavailable
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.settings.tools import Tools
-from daruma.tools.calls.tool import Tool
+from daruma.graph.models import (
+    ModelUnavailable,
+    Request,
+    ScriptedChatModel,
+    ToolOfferingModel,
+    answer_within,
+)
+from daruma.graph.models._calls import called, with_images
+from daruma.state.settings import Tools
+from daruma.tools.calls import Tool
 from daruma.tools.provider_messages import sendable
 
 # --- A model called by itself answers as it does when LangChain calls it.
@@ -339,7 +343,7 @@ async def test_a_model_that_limits_its_own_time_ends_no_run() -> None:
             raise AssertionError
 
     with pytest.raises(ConnectionError, match="too slow"):
-        await within(60, called(Limited(), ASKED, {}, {}))
+        await answer_within(60, called(Limited(), ASKED, {}, {}))
 
 
 @pytest.mark.parametrize("made_of_it", [None, ConnectionError("cut")])
@@ -356,7 +360,7 @@ async def test_the_end_of_its_time_is_what_it_is(made_of_it: Exception | None) -
             return ChatResult(generations=[ChatGeneration(message=AIMessage("half of"))])
 
     with pytest.raises(TimeoutError, match="no answer within"):
-        await within(0, called(Deaf(), ASKED, {}, {}))
+        await answer_within(0, called(Deaf(), ASKED, {}, {}))
 
 
 async def test_what_a_model_sets_in_its_context_stays_there() -> None:
@@ -395,7 +399,7 @@ async def test_a_model_with_a_way_of_its_own_is_handed_a_list() -> None:
     shown = a_registry([say_it]).visible(Tools(), ())
 
     assert (await Request(ASKED).sent(model, {})).text == "1 and hi"
-    assert (await Offered().asked(model, shown, ASKED, {})).text == "bound: hi"
+    assert (await ToolOfferingModel().asked(model, shown, ASKED, {})).text == "bound: hi"
 
 
 def say_it(text: str) -> str:
@@ -437,7 +441,7 @@ def turns(count: int) -> Binding:
 
 async def test_a_model_is_bound_once_for_the_same_tools() -> None:
     """Making the schemas takes time for each tool; other tools, or another model, are bound."""
-    offered, model, other, (tool,) = Offered(), turns(3), turns(1), tools()
+    offered, model, other, (tool,) = ToolOfferingModel(), turns(3), turns(1), tools()
 
     for shown in ((tool,), (replace(tool),), (replace(tool, description="Whisper."),)):
         await offered.asked(model, shown, ASKED_OFFERED, {})
@@ -450,7 +454,7 @@ async def test_a_model_is_bound_once_for_the_same_tools() -> None:
 
 async def test_who_listens_is_told_what_a_binding_tells() -> None:
     """The metadata and tags of the node, the request's own, and the tools that were offered."""
-    direct, bound = await run_of(Offered().asked), await run_of(through_binding)
+    direct, bound = await run_of(ToolOfferingModel().asked), await run_of(through_binding)
 
     assert told(direct) == told(bound)
     assert direct.metadata["langgraph_node"] == "main"
@@ -462,7 +466,7 @@ async def test_a_binding_with_a_config_of_its_own_keeps_it() -> None:
     model = turns(1)
     model._config = {"metadata": {"theirs": 2}}
     with collect_runs() as seen:
-        await Offered().asked(model, tools(), ASKED_OFFERED, {"daruma_role": "main"})
+        await ToolOfferingModel().asked(model, tools(), ASKED_OFFERED, {"daruma_role": "main"})
 
     assert seen.traced_runs[0].metadata["theirs"] == 2
 
@@ -498,7 +502,7 @@ async def test_a_binding_that_does_more_is_asked_as_it_is(
 
     model = Otherwise(script=[say()])
     with collect_runs() as seen:
-        await Offered().asked(model, tools(), ASKED_OFFERED, {})
+        await ToolOfferingModel().asked(model, tools(), ASKED_OFFERED, {})
 
     assert [each.text for each in model.requests[0]] == sent
     assert seen.traced_runs[0].metadata.get("theirs") == theirs
@@ -507,7 +511,9 @@ async def test_a_binding_that_does_more_is_asked_as_it_is(
 async def test_a_model_that_takes_no_tools_is_told_of() -> None:
     """As LangChain's base class has it."""
     with pytest.raises(ModelUnavailable, match="FakeListChatModel takes no tools"):
-        await Offered().asked(FakeListChatModel(responses=["hi"]), tools(), ASKED_OFFERED, {})
+        await ToolOfferingModel().asked(
+            FakeListChatModel(responses=["hi"]), tools(), ASKED_OFFERED, {}
+        )
 
 
 async def through_binding(

@@ -22,46 +22,48 @@ from typing_extensions import override
 
 from daruma.graph.asker import Asker
 from daruma.graph.build import build_graph
-from daruma.graph.models.by_role import Models
-from daruma.graph.models.calls import Request
-from daruma.graph.models.failover import (
-    MAX_RETRY_AFTER,
-    MAX_WAIT,
-    Move,
+from daruma.graph.models import (
+    FailedAttempt,
+    Fault,
+    Models,
+    ModelUnavailable,
+    NextMove,
     Pursuit,
-    Tried,
+    Request,
     answer_of,
+    answer_within,
     next_move,
     usage_of,
-    within,
 )
-from daruma.graph.models.faults import Fault, Kind, ModelUnavailable
+from daruma.graph.models._failover import MAX_RETRY_AFTER, MAX_WAIT
+from daruma.graph.models._faults import Kind
 from daruma.state.events import Event
-from daruma.state.settings import Settings
-from daruma.state.settings.sections import Requests
+from daruma.state.settings import Requests, Settings
 from daruma.state.usage import Failover, Usage
 
 LIMITS = Requests(wait_seconds=1)
 
 
-def failed(*kinds: Kind, place: int = 0, retry_after: float | None = None) -> list[Tried]:
-    return [Tried(place, Fault(kind, "no", retry_after=retry_after)) for kind in kinds]
+def failed(*kinds: Kind, place: int = 0, retry_after: float | None = None) -> list[FailedAttempt]:
+    return [FailedAttempt(place, Fault(kind, "no", retry_after=retry_after)) for kind in kinds]
 
 
-def skipped(place: int = 0) -> list[Tried]:
-    return [Tried(place, Fault("next", "not asked"), asked=False)]
+def skipped(place: int = 0) -> list[FailedAttempt]:
+    return [FailedAttempt(place, Fault("next", "not asked"), asked=False)]
 
 
-def move(tried: list[Tried], chain: int = 1, elapsed: float = 1, limits: Requests = LIMITS) -> Move:
+def move(
+    tried: list[FailedAttempt], chain: int = 1, elapsed: float = 1, limits: Requests = LIMITS
+) -> NextMove:
     return next_move(tried, chain=chain, limits=limits, elapsed=elapsed, luck=1.0)
 
 
-def again(wait: float) -> Move:
-    return Move("again", 0, wait)
+def again(wait: float) -> NextMove:
+    return NextMove("again", 0, wait)
 
 
-NEXT = Move("next model", 1)
-GAVE_UP = Move("gave up", 0)
+NEXT = NextMove("next model", 1)
+GAVE_UP = NextMove("gave up", 0)
 THREE = failed("again", "again", "again")
 
 
@@ -90,12 +92,14 @@ THREE = failed("again", "again", "again")
         (failed("again"), 2, 600, GAVE_UP),
         (failed("next"), 2, 600, GAVE_UP),
         (skipped(), 2, 1, NEXT),
-        (skipped() + failed("again", "again", place=1), 2, 1, Move("again", 1, 2)),
-        (THREE + failed("again", "again", "again", place=1), 3, 1, Move("gave up", 1)),
-        (THREE + failed("again", "again", place=1), 3, 1, Move("again", 1, 2)),
+        (skipped() + failed("again", "again", place=1), 2, 1, NextMove("again", 1, 2)),
+        (THREE + failed("again", "again", "again", place=1), 3, 1, NextMove("gave up", 1)),
+        (THREE + failed("again", "again", place=1), 3, 1, NextMove("again", 1, 2)),
     ],
 )
-def test_the_next_move(tried: list[Tried], chain: int, elapsed: float, expected: Move) -> None:
+def test_the_next_move(
+    tried: list[FailedAttempt], chain: int, elapsed: float, expected: NextMove
+) -> None:
     """TL-17: again after a wait, the next model at once, or the end."""
     assert move(tried, chain, elapsed) == expected
 
@@ -131,7 +135,7 @@ def test_a_model_that_was_not_asked_takes_nothing_from_the_others() -> None:
     """Passing it over is no request."""
     limits = Requests(wait_seconds=1, per_call=2)
 
-    assert move(skipped() + failed("again", place=1), 2, limits=limits) == Move("again", 1, 1)
+    assert move(skipped() + failed("again", place=1), 2, limits=limits) == NextMove("again", 1, 1)
 
 
 FAULTS = st.builds(
@@ -159,12 +163,12 @@ def test_no_run_of_failures_breaks_a_limit(
     faults: list[tuple[Fault, bool, float]], limits: Requests, chain: int, luck: float
 ) -> None:
     """TL-17: requests to a model, requests in all, and the time at which the last one begins."""
-    tried: list[Tried] = []
+    tried: list[FailedAttempt] = []
     place, clock = 0, 0.0
     for fault, asked, seconds in faults:
         assert clock < limits.total_seconds
         skips = not asked and fault.kind == "next"
-        tried.append(Tried(place, fault, asked=not skips))
+        tried.append(FailedAttempt(place, fault, asked=not skips))
         clock += seconds
         done = next_move(tried, chain=chain, limits=limits, elapsed=clock, luck=luck)
         if done.then == "gave up":
@@ -233,7 +237,7 @@ async def value(error: Exception | None = None) -> str:
 
 async def test_what_comes_in_time_is_returned() -> None:
     """As it is."""
-    assert await within(9, value()) == "hi"
+    assert await answer_within(9, value()) == "hi"
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0, -1])
@@ -242,7 +246,7 @@ async def test_what_does_not_come_is_cancelled(seconds: float) -> None:
     waiting = asyncio.ensure_future(asyncio.Event().wait())
 
     with pytest.raises(TimeoutError, match="no answer within 0"):
-        await within(seconds, waiting)
+        await answer_within(seconds, waiting)
 
     assert waiting.cancelled()
 
@@ -258,7 +262,7 @@ async def test_a_cancellation_that_the_answer_swallows_is_not_lost(error: Except
             await asyncio.Event().wait()
         return await value(error)
 
-    waiting = asyncio.create_task(within(9, deaf()))
+    waiting = asyncio.create_task(answer_within(9, deaf()))
     await asked.wait()
     waiting.cancel()
 
@@ -269,7 +273,7 @@ async def test_a_cancellation_that_the_answer_swallows_is_not_lost(error: Except
 async def test_anothers_timeout_stays_as_it_is() -> None:
     """It was not ours."""
     with pytest.raises(TimeoutError, match="theirs"):
-        await within(9, value(TimeoutError("theirs")))
+        await answer_within(9, value(TimeoutError("theirs")))
 
 
 # --- Whole runs over failing models, as those who watch, trace and read the result see them.

@@ -15,20 +15,17 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models._client_utils import StreamChunkTimeoutError
 from pydantic import SecretStr
 
-from daruma.graph.models.faults import (
-    FAILURES,
-    OPEN_SECONDS,
+from daruma.graph.models import (
     BrokenAnswer,
     CircuitOpen,
     Circuits,
     Fault,
-    Kind,
     ModelUnavailable,
     ScriptedFault,
-    ScriptInvalid,
     fault_of,
     keys_of,
 )
+from daruma.graph.models._faults import FAILURES, OPEN_SECONDS, Kind, ScriptInvalid
 from daruma.state.failure import TooLong
 
 NOW = 1_000_000_000.0

@@ -2,7 +2,8 @@
 
 import pytest
 
-from daruma.graph.models.names import encoding_of, tokenizer, tokens_of
+from daruma.graph.models import tokens_of
+from daruma.graph.models._names import encoding_of, tokenizer
 from daruma.tools.tokens import ESTIMATE
 
 

@@ -10,8 +10,7 @@ from tests.openai_answers import Reply, chunks, completion
 from tests.openai_server import Fault
 
 from daruma.state.usage import sound_usage
-from daruma.tools.calls.answers import storable_answer, unusable
-from daruma.tools.calls.parse import unstorable
+from daruma.tools.calls import storable_answer, unstorable_part, unusable_answer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 WAYS = pytest.mark.parametrize("way", [passed_in, streaming])
@@ -75,8 +74,8 @@ async def test_what_a_provider_adds_can_be_stored(way: Any, raw: str) -> None:
     with serving(odd(raw, system_fingerprint="RAW")) as asking:
         given = await asking.ask(asking.asker(way(asking.server.url), fallbacks=()))
 
-    assert unstorable(given.message.response_metadata) is None
-    assert unstorable(given.message.additional_kwargs) is None
+    assert unstorable_part(given.message.response_metadata) is None
+    assert unstorable_part(given.message.additional_kwargs) is None
 
 
 def test_an_answer_of_any_client_is_made_storable() -> None:
@@ -90,7 +89,7 @@ def test_an_answer_of_any_client_is_made_storable() -> None:
     made = storable_answer(message)
 
     for each in (made.content, made.additional_kwargs, made.response_metadata):
-        assert unstorable(each) is None
+        assert unstorable_part(each) is None
     assert made.usage_metadata == {"input_tokens": 0, "output_tokens": 3, "total_tokens": 0}
     assert storable_answer(made) is made
     assert sound_usage(None) == {}
@@ -99,7 +98,7 @@ def test_an_answer_of_any_client_is_made_storable() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), HUGE])
 def test_arguments_that_no_store_takes_are_refused(value: Any) -> None:
     """DU-05: they go back to the model."""
-    assert unstorable({"amount": [value]}) is not None
+    assert unstorable_part({"amount": [value]}) is not None
 
 
 def failing(body: str, kind: str = "application/json") -> Fault:
@@ -172,7 +171,7 @@ async def failed_over(asking: Asking) -> str:
 )
 def test_an_answer_of_nothing_is_told_with_what_to_do(message: AIMessage, said: str) -> None:
     """RE-03: that it was nothing, how often it was asked for, and what helps."""
-    found = unusable(message, "main", 3)
+    found = unusable_answer(message, "main", 3)
 
     assert found is not None
     assert found.message.startswith(said)

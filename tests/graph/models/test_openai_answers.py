@@ -11,16 +11,15 @@ from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
-from daruma.graph.models.faults import BrokenAnswer
-from daruma.graph.models.openai_answers import (
-    HeardCalls,
-    Readable,
-    as_ours,
+from daruma.graph.models import (
+    BrokenAnswer,
+    ReadableAnswers,
+    ScriptedChatModel,
     check_whole,
-    speaks_openai,
+    per_loop_model,
 )
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.tools.calls.parse import SENT_CALLS
+from daruma.graph.models._openai_answers import HeardCalls, speaks_openai
+from daruma.tools.calls import SENT_CALLS_KEY
 
 
 def chat_model(url: str = "http://127.0.0.1:9/v1") -> ChatOpenAI:
@@ -35,7 +34,7 @@ def test_a_copy_makes_one_request_and_the_original_as_many_as_before() -> None:
     """The user's object is not ours to change."""
     with openai_server(soon) as server:
         original = chat_model(server.url)
-        copy = as_ours(original)
+        copy = per_loop_model(original)
         with pytest.raises(openai.InternalServerError):
             copy.invoke("hello")
         by_copy = len(server.requests)
@@ -50,7 +49,7 @@ def test_a_copy_makes_one_request_and_the_original_as_many_as_before() -> None:
 async def test_a_copy_makes_one_request_asynchronously() -> None:
     """By the other one of its clients."""
     with openai_server(soon) as server, pytest.raises(openai.InternalServerError):
-        await as_ours(chat_model(server.url)).ainvoke("hello")
+        await per_loop_model(chat_model(server.url)).ainvoke("hello")
 
     assert len(server.requests) == 1
 
@@ -60,7 +59,7 @@ async def test_a_copy_tells_what_a_stream_cost(given: bool | None, told: bool) -
     """MO-09: LangChain asks other servers than OpenAI's for it only if it was said; it may be."""
     with openai_server([Reply("hi", usage=(7, 3))]) as server:
         original = chat_model(server.url).model_copy(update={"stream_usage": given})
-        chunks = [chunk async for chunk in as_ours(original).astream("hello")]
+        chunks = [chunk async for chunk in per_loop_model(original).astream("hello")]
 
     assert any(chunk.usage_metadata for chunk in chunks) is told
     assert original.stream_usage is given
@@ -70,16 +69,16 @@ def test_other_models_are_left_alone() -> None:
     """Nothing is known of their retries."""
     model = ScriptedChatModel(script=[])
 
-    assert as_ours(model) is model
+    assert per_loop_model(model) is model
     assert not speaks_openai(model)
 
 
 @pytest.mark.parametrize("error", [IndexError(), KeyError("choices"), TypeError(), ValueError()])
 def test_what_can_not_be_read_is_a_broken_answer(error: Exception) -> None:
     """Of a model of OpenAI; of any other it is a bug as before."""
-    with pytest.raises(BrokenAnswer, match="can not be read"), Readable(chat_model()):
+    with pytest.raises(BrokenAnswer, match="can not be read"), ReadableAnswers(chat_model()):
         raise error
-    with pytest.raises(type(error)), Readable(ScriptedChatModel(script=[])):
+    with pytest.raises(type(error)), ReadableAnswers(ScriptedChatModel(script=[])):
         raise error
 
 
@@ -117,7 +116,7 @@ def unread(*parts: Any) -> list[Any]:
     heard = HeardCalls()
     for each in parts:
         heard.hear(ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[each])))
-    return [piece.message.additional_kwargs[SENT_CALLS] for piece in heard.unread()]
+    return [piece.message.additional_kwargs[SENT_CALLS_KEY] for piece in heard.unread()]
 
 
 def test_nothing_is_added_to_an_answer_that_can_be_read() -> None:

@@ -11,9 +11,9 @@ from tests.openai_answers import Reply
 from tests.openai_server import openai_server
 from typing_extensions import override
 
-from daruma.graph.models.client_per_loop import ClientPerLoop
-from daruma.graph.models.openai_client import openai_model
-from daruma.state.settings.sections import Requests
+from daruma.graph.models import ClientPerLoop
+from daruma.graph.models._openai_client import openai_model
+from daruma.state.settings import Requests
 
 Then = Callable[[], object]
 

@@ -10,8 +10,8 @@ import pytest
 from tests.openai_answers import Reply
 from tests.openai_server import openai_server
 
-from daruma.graph.models.openai_client import openai_model
-from daruma.state.settings.sections import Requests
+from daruma.graph.models._openai_client import openai_model
+from daruma.state.settings import Requests
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from tests.failing_models import passed_in
 
-from daruma.graph.models.names import address_of, is_listed, listed, look_up, name_of, usd_of
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.state.settings.sections import LLM
+from daruma.graph.models import ScriptedChatModel, is_known_model, model_address, model_name
+from daruma.graph.models._names import listed, look_up, usd_of
+from daruma.state.settings import LLM
 from daruma.state.usage import Usage
 
 OPENAI = "https://api.openai.com/v1"
@@ -70,7 +70,7 @@ def test_a_listed_price_knows_of_cached_input() -> None:
 )
 def test_what_the_lists_know(name: str, address: str | None, known: bool) -> None:
     """Dated and fine-tuned names; at an unknown address a familiar name says nothing."""
-    assert is_listed(name, address) is known
+    assert is_known_model(name, address) is known
 
 
 def test_a_client_tells_its_name_and_address() -> None:
@@ -79,5 +79,5 @@ def test_a_client_tells_its_name_and_address() -> None:
 
     look_up(model)
 
-    assert (name_of(model), address_of(model)) == ("m", "http://127.0.0.1:1/v1/")
+    assert (model_name(model), model_address(model)) == ("m", "http://127.0.0.1:1/v1/")
     assert usd_of(CALL, model, LLM()) is None

@@ -11,12 +11,9 @@ from langchain_openai import ChatOpenAI
 from tests.parts import settings
 
 from daruma import Settings, build_graph
-from daruma.graph.models.by_role import AUXILIARY, Models, resolve_model
-from daruma.graph.models.faults import ModelUnavailable
-from daruma.graph.models.names import full_name
-from daruma.graph.models.providers import PROVIDERS, inferred
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.sections import LLM, ModelOptions
+from daruma.graph.models import AUXILIARY, Models, ModelUnavailable, full_name, resolve_model
+from daruma.graph.models._providers import PROVIDERS, inferred
+from daruma.state.settings import LLM, ModelOptions, SettingsError
 
 KEY = "a-key-of-a-newcomer"
 KEYS = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k"}

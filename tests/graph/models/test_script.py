@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.models.faults import ScriptInvalid
-from daruma.graph.models.script import parse_script, read_script
+from daruma.graph.models import read_script
+from daruma.graph.models._faults import ScriptInvalid
+from daruma.graph.models._script import parse_script
 
 
 @pytest.mark.parametrize(

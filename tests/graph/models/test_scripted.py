@@ -19,14 +19,8 @@ from langgraph.graph import START, StateGraph
 from tests.parts import settings
 from tests.scripted_runs import Run, against, say
 
-from daruma.graph.models.faults import (
-    ScriptedFault,
-    ScriptExhausted,
-    ScriptInvalid,
-    ScriptMismatch,
-    fault_of,
-)
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel, ScriptedFault, fault_of
+from daruma.graph.models._faults import ScriptExhausted, ScriptInvalid, ScriptMismatch
 
 
 def at(role: str, number: int) -> RunnableConfig:

@@ -14,13 +14,20 @@ from psycopg import OperationalError, errors
 from psycopg_pool import PoolTimeout
 from tests.fault_proxy import Fate, FaultProxy, fault_proxy, once, passing
 
-from daruma.graph.storage.database import Database, Patience, pause, seconds_of
-from daruma.graph.storage.leases import PostgresLeases
-from daruma.graph.storage.ledgers import Hold
-from daruma.graph.storage.pool import Connection, Pool, answers_within
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage import (
+    Connection,
+    Database,
+    Hold,
+    Pool,
+    Postgres,
+    aopen_postgres,
+    open_postgres,
+)
+from daruma.graph.storage._database import Patience, pause, seconds_of
+from daruma.graph.storage._leases import PostgresLeases
+from daruma.graph.storage._pool import answers_within
 from daruma.state.errors import StorageUnavailable, ThreadBusy
-from daruma.state.settings.errors import SettingsError
+from daruma.state.settings import SettingsError
 
 
 def messages_of(proxy: FaultProxy, act: Callable[[], object]) -> int:

@@ -13,14 +13,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from daruma.graph.storage.embedded import embedded_postgres
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 from daruma.state.errors import StorageUnavailable
 
 USER = """
 import sys
 from pathlib import Path
-from daruma.graph.storage.embedded import embedded_postgres
+from daruma.graph.storage._embedded import embedded_postgres
 with embedded_postgres(Path(sys.argv[1])) as server:
     print(server, flush=True)
     sys.stdin.readline()

@@ -2,8 +2,7 @@
 
 import pytest
 
-from daruma.graph.storage.events import MOST
-from daruma.graph.storage.postgres import aopen_postgres
+from daruma.graph.storage import EVENTS_AT_ONCE, aopen_postgres
 from daruma.state.errors import DamagedState
 
 KEY = bytes(range(32))
@@ -14,13 +13,15 @@ async def test_events_come_back_in_their_order(postgres_url: str) -> None:
     """Of one thread, after the one that is named, so many at once."""
     async with aopen_postgres(postgres_url) as pg:
         log = pg.checkpointer.events
-        await log.write("t", "r", [{"type": "e", "n": number} for number in range(MOST + 1)])
+        await log.write(
+            "t", "r", [{"type": "e", "n": number} for number in range(EVENTS_AT_ONCE + 1)]
+        )
         await log.write("u", "r", [{"type": "e", "n": -1}])
 
         heard = await log.read("t", 0)
         rest = await log.read("t", heard[-1].id)
 
-    assert [each.event["n"] for each in [*heard, *rest]] == [*range(MOST + 1)]
+    assert [each.event["n"] for each in [*heard, *rest]] == [*range(EVENTS_AT_ONCE + 1)]
     assert len(rest) == 1
 
 
@@ -43,10 +44,12 @@ async def test_a_long_run_is_told_whole(postgres_url: str) -> None:
     """However many events it had."""
     async with aopen_postgres(postgres_url) as pg:
         log = pg.checkpointer.events
-        await log.write("t", "r", [{"type": "e", "n": number} for number in range(2 * MOST + 1)])
+        await log.write(
+            "t", "r", [{"type": "e", "n": number} for number in range(2 * EVENTS_AT_ONCE + 1)]
+        )
         heard = await log.of_newest_run("t")
 
-    assert [each.event["n"] for each in heard] == [*range(2 * MOST + 1)]
+    assert [each.event["n"] for each in heard] == [*range(2 * EVENTS_AT_ONCE + 1)]
 
 
 async def test_events_are_sealed_in_their_place(postgres_url: str) -> None:

@@ -12,11 +12,10 @@ from psycopg.rows import DictRow
 from tests.scripted_runs import say
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.fenced_saver import LastRead
-from daruma.graph.storage.history import Traced
-from daruma.graph.storage.postgres import aopen_postgres
-from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import PostgresSaver, aopen_postgres
+from daruma.graph.storage._fenced_saver import LastRead
+from daruma.graph.storage._history import Traced
 
 
 class Counting(PostgresSaver):

@@ -7,10 +7,10 @@ import pytest
 from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
 
-from daruma.graph.storage.history import _CHAIN, Traced, Walk, refuse_gaps, trace
-from daruma.graph.storage.manifest import LostAncestor
-from daruma.graph.storage.postgres import Postgres, aopen_postgres
-from daruma.graph.storage.sealing import Checked, Sealed
+from daruma.graph.storage import Postgres, aopen_postgres
+from daruma.graph.storage._history import _CHAIN, Traced, Walk, refuse_gaps, trace
+from daruma.graph.storage._manifest import LostAncestor
+from daruma.graph.storage._sealing import Checked, Sealed
 from daruma.state.errors import DamagedState
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

@@ -15,19 +15,25 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.leases import (
+from daruma.graph.storage import (
+    Database,
+    Hold,
+    Postgres,
+    ProcessLife,
+    aopen_postgres,
+    athread_held,
+    open_postgres,
+    thread_held,
+)
+from daruma.graph.storage._leases import (
     _KEEP,
     _LEFT,
     SIGNS_OF_LIFE,
-    Life,
     PostgresLeases,
     _named,
     known_life,
     own_life,
 )
-from daruma.graph.storage.ledgers import Hold, athread_held, thread_held
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
 from daruma.state.errors import HoldLost, ThreadBusy
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -310,7 +316,7 @@ async def test_a_lease_that_could_not_be_given_back_is_left(postgres_url: str) -
 def test_a_child_that_was_forked_has_a_life_of_its_own(tmp_path: Path) -> None:
     """So that its death is told from that of its parent."""
     code = (
-        "import os; from daruma.graph.storage.leases import own_life as own; mine = own().file\n"
+        "import os; from daruma.graph.storage._leases import own_life as own; mine = own().file\n"
         "pid = os.fork()\n"
         "if not pid: print(own().file != mine, own().is_over, flush=True); os._exit(0)\n"
         "os.waitpid(pid, 0)"
@@ -347,8 +353,8 @@ def test_the_thread_of_a_run_whose_loop_was_closed_is_free(postgres_url: str) ->
 
 LEFT_OPEN = """
 import sys
-from daruma.graph.storage.ledgers import thread_held
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import thread_held
+from daruma.graph.storage import open_postgres
 def holding():
     with thread_held(pg.checkpointer, "t"):
         yield
@@ -433,5 +439,5 @@ def test_what_can_not_be_told_from_here_is_not_dead(
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"host": 1}', '{"a": 1}'])
 def test_what_is_no_life_is_none(text: str) -> None:
     """A holder that another version wrote."""
-    assert Life.of(text) is None
-    assert Life.of(own_life().text) == own_life()
+    assert ProcessLife.of(text) is None
+    assert ProcessLife.of(own_life().text) == own_life()

@@ -17,27 +17,25 @@ from tests.parts import a_task, memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.ledgers import (
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import (
     Leases,
-    Place,
-    ProcessJournals,
-    ProcessReplies,
+    aopen_postgres,
     journal_of,
-    leases_of,
+    open_postgres,
     outputs_of,
     replies_of,
-    strict,
+    strict_saver,
     workspace_of,
 )
-from daruma.graph.storage.postgres import aopen_postgres, open_postgres
+from daruma.graph.storage._ledgers import Place, ProcessJournals, ProcessReplies, leases_of
 from daruma.graph.sync import run
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import Busy, DamagedState, HoldLost, ThreadBusy, WorkspaceBusy
 from daruma.state.mode import Mode
 from daruma.state.settings import Settings
 from daruma.state.text import REFERENCE
-from daruma.tools.calls.journal import Effect, Journal, NoJournal, Outcome
+from daruma.tools.calls import Effect, Journal, NoJournal, Outcome
 
 # --- One thread is run by one run at a time; the rest are told (DU-03).
 
@@ -391,7 +389,7 @@ def test_all_graphs_over_one_checkpointer_share_its_replies() -> None:
     """Each graph has a strict copy of the checkpointer it was given."""
     given = InMemorySaver()
 
-    assert replies_of(strict(given)) is replies_of(strict(given))
+    assert replies_of(strict_saver(given)) is replies_of(strict_saver(given))
     assert replies_of(InMemorySaver()) is not replies_of(given)
 
 

@@ -20,15 +20,15 @@ from typing_extensions import TypedDict
 
 from daruma.graph.build import build_graph
 from daruma.graph.history import NothingToReopen
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.ledgers import Place
-from daruma.graph.storage.maintenance import NotThinned, Renewal
-from daruma.graph.storage.manifest import NAME
-from daruma.graph.storage.postgres import Postgres, open_postgres
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import Postgres, open_postgres
+from daruma.graph.storage._ledgers import Place
+from daruma.graph.storage._maintenance import NotThinned, Renewal
+from daruma.graph.storage._manifest import NAME
 from daruma.graph.sync import async_node
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState, ThreadBusy
-from daruma.tools.calls.journal import Effect, Outcome
+from daruma.tools.calls import Effect, Outcome
 
 # --- A checkpoint whose row is changed tells the truth of itself, and damage is not covered up.
 

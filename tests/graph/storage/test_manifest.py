@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.graph.storage.manifest import NAME, as_stored, checked, manifest_of
-from daruma.graph.storage.sealing import Checked, Sealed, Sealing
+from daruma.graph.storage._manifest import NAME, as_stored, checked, manifest_of
+from daruma.graph.storage._sealing import Checked, Sealed, Sealing
 from daruma.state.errors import DamagedState
 
 PLACE = ("t", "", "c1")

@@ -14,13 +14,13 @@ from psycopg.waiting import Ready, Wait
 from psycopg_pool import PoolClosed, PoolTimeout
 from tests.fault_proxy import fault_proxy, once, passing
 
-from daruma.graph.storage.pool import (
+from daruma.graph.storage import error_line
+from daruma.graph.storage._pool import (
     LimitedConnection,
     Meaning,
     answers_within,
     leaves_connections_dead,
     meaning_of,
-    reason,
 )
 from daruma.state.errors import DamagedState, HoldLost
 
@@ -73,8 +73,8 @@ def test_a_reason_is_a_part_of_one_line() -> None:
     """What libpq says is longer, and an error may say nothing."""
     error = OperationalError('connection to server at "h" failed: FATAL:  no\nmore of it')
 
-    assert reason(error) == "no"
-    assert reason(OperationalError()) == "OperationalError"
+    assert error_line(error) == "no"
+    assert error_line(OperationalError()) == "OperationalError"
 
 
 # --- A connection waits so long for an answer, and not for ever (DU-04).

@@ -42,9 +42,10 @@ from tests.damages import (
 )
 
 from daruma import Settings, build_graph
-from daruma.graph.storage.pool import display_url
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, key_bytes, open_postgres
-from daruma.graph.storage.sealing import Typed
+from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage._pool import display_url
+from daruma.graph.storage._postgres import key_bytes
+from daruma.graph.storage._sealing import Typed
 from daruma.state.errors import DamagedState, KeyRefused, OtherFormat, StorageUnavailable
 from daruma.tools.threads import entered_in_thread
 
@@ -132,7 +133,7 @@ def test_eight_processes_may_open_an_empty_database_at_once(empty_postgres_url: 
     program = """
 import sys
 import tempfile
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 print("ready", flush=True)
 sys.stdin.readline()
 with open_postgres(sys.argv[1]) as postgres:

@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.jsonplus import _msgpack_enc
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import NEWEST, OWN_BLOB, PARENT, THREAD, finished
 
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 from daruma.state.errors import DamagedState
 
 

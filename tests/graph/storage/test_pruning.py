@@ -13,15 +13,14 @@ from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, phases, say, shout
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.pool import answers_within
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage.pruning import vacuum, written_at
-from daruma.graph.storage.schema import GOING_WITH_A_THREAD
-from daruma.graph.storage.threads import TABLES
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage._pool import answers_within
+from daruma.graph.storage._pruning import vacuum, written_at
+from daruma.graph.storage._schema import GOING_WITH_A_THREAD
+from daruma.graph.storage._threads import TABLES
 from daruma.state.data_dir import data_dir
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.snapshots import Snapshots, Store, store_of
 
 YEAR = 365 * 86_400
 ASK = [calls("shout"), say()]
@@ -161,7 +160,7 @@ def test_space_can_be_used_again_or_is_given_back(postgres_url: str, full: bool)
 
 def test_a_thread_that_somebody_went_on_with_stays(postgres_url: str) -> None:
     """Between the look and the deletion it was held, or written on."""
-    from daruma.graph.storage.pruning import Wanted, old_threads, prune
+    from daruma.graph.storage._pruning import Wanted, old_threads, prune
     from daruma.graph.sync import run as run_on_loop
 
     with open_postgres(postgres_url) as postgres:

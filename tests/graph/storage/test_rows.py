@@ -11,10 +11,9 @@ from psycopg.rows import DictRow
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import KEY, ROW, THREAD, finished, restored
 
-from daruma.graph.storage.postgres import open_postgres
-from daruma.graph.storage.rows import is_small, typed_within, values_within
-from daruma.graph.storage.saver import PostgresSaver
-from daruma.graph.storage.saving import SAVE, SAVE_AGAIN
+from daruma.graph.storage import PostgresSaver, open_postgres
+from daruma.graph.storage._rows import is_small, typed_within, values_within
+from daruma.graph.storage._saving import SAVE, SAVE_AGAIN
 from daruma.state.errors import DamagedState
 
 DAMAGES = {

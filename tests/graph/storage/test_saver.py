@@ -16,8 +16,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, StateGraph
 from psycopg.rows import dict_row
 
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage.saver import PostgresSaver
+from daruma.graph.storage import Postgres, PostgresSaver, aopen_postgres, open_postgres
 from daruma.graph.sync import async_node, on, run
 from daruma.state.errors import DamagedState
 
@@ -169,7 +168,7 @@ def test_a_delta_channel_is_read_back_in_another_process(postgres_url: str) -> N
             talker(postgres).invoke({}, CONFIG)
     program = """
 import json, sys
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 with open_postgres(sys.argv[1]) as postgres:
     saver = postgres.checkpointer
     newest = saver.get_tuple({"configurable": {"thread_id": "t"}})

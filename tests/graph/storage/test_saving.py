@@ -25,26 +25,27 @@ from tests.crash.scenes import NEVER, graph_over
 from tests.damages import KEY, THREAD, finished, killed_before, restored
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.database import Database
-from daruma.graph.storage.ledgers import Hold, Place, athread_held, thread_held
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage.rows import opened, sealed_writes
-from daruma.graph.storage.saver import PostgresSaver
-from daruma.graph.storage.saving import (
-    CHANNEL,
-    STORING_APART,
-    PendingWrites,
-    json_text,
-    lost_by,
-    together,
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import (
+    PACKED_CHANNEL,
+    Database,
+    Hold,
+    Postgres,
+    PostgresSaver,
+    aopen_postgres,
+    athread_held,
+    open_postgres,
+    thread_held,
     writes_in,
 )
-from daruma.graph.storage.sealing import Checked, Sealed
+from daruma.graph.storage._ledgers import Place
+from daruma.graph.storage._rows import opened, sealed_writes
+from daruma.graph.storage._saving import STORING_APART, PendingWrites, json_text, lost_by, together
+from daruma.graph.storage._sealing import Checked, Sealed
 from daruma.state.channels import DELTA, KEPT_WHOLE
 from daruma.state.errors import DamagedState, HoldLost
 from daruma.state.settings import Settings
-from daruma.tools.calls.journal import Effect, Entry, Outcome
+from daruma.tools.calls import Effect, JournalEntry, Outcome
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 GONE = Hold("t", 99, "gone")
@@ -255,7 +256,7 @@ async def test_the_error_of_a_run_comes_before_that_of_its_writes(postgres_url: 
 
 
 HERE = Place("t", "", "1")
-SOMETHING = Entry(PAY, key="key")
+SOMETHING = JournalEntry(PAY, key="key")
 
 Write = Callable[[PostgresSaver], Awaitable[Any]]
 
@@ -555,14 +556,20 @@ def test_rows_that_are_found_by_their_channel_stay() -> None:
 
     made = together([*ROWS, asked], PASSING)
 
-    assert [row[6] for row in made] == ["messages", "steps", "__interrupt__", CHANNEL]
+    assert [row[6] for row in made] == ["messages", "steps", "__interrupt__", PACKED_CHANNEL]
     assert [each.channel for each in writes_in(made[-1])] == [*WRITTEN[1:5]]
 
 
 def test_one_write_stays_as_it_is() -> None:
     """And in a graph of another kind, all that may be replayed."""
     assert together(ROWS[:2], PASSING) == ROWS[:2]
-    assert [row[6] for row in together(ROWS, ())] == ["messages", "calls", "plan", "steps", CHANNEL]
+    assert [row[6] for row in together(ROWS, ())] == [
+        "messages",
+        "calls",
+        "plan",
+        "steps",
+        PACKED_CHANNEL,
+    ]
 
 
 def test_they_are_read_as_if_each_had_a_row() -> None:
@@ -600,7 +607,7 @@ def test_what_is_edited_by_hand_has_rows_of_its_own() -> None:
 def test_any_row_that_is_lost_is_missed(gone: int) -> None:
     """Each of them tells how many writes there were."""
     rows = sealed_writes(ROWS, Checked(), PASSING)
-    lost = 4 if rows[gone][6] == CHANNEL else 1
+    lost = 4 if rows[gone][6] == PACKED_CHANNEL else 1
 
     with pytest.raises(DamagedState, match=f"{lost} of the writes of task task are lost"):
         found(rows[:gone] + rows[gone + 1 :])
@@ -621,9 +628,9 @@ def test_any_row_that_is_lost_is_missed(gone: int) -> None:
 def test_what_is_no_row_of_writes_is_refused(payload: bytes) -> None:
     """Whoever writes into the database."""
     with pytest.raises(DamagedState, match="the writes of a task are not what was stored"):
-        writes_in((*AT, -100, CHANNEL, "packed", payload))
+        writes_in((*AT, -100, PACKED_CHANNEL, "packed", payload))
     with pytest.raises(DamagedState, match="the writes of a task are not what was stored"):
-        writes_in((*AT, -100, CHANNEL, "msgpack", ormsgpack.packb([])))
+        writes_in((*AT, -100, PACKED_CHANNEL, "msgpack", ormsgpack.packb([])))
 
 
 def test_the_machines_delta_channels_are_not_among_the_others() -> None:
@@ -653,7 +660,7 @@ def test_a_killed_run_goes_on_with_what_is_in_them(
     assert any(waiting)
     assert [task.result for task in copied.tasks] == waiting
     assert ended["result"].completed
-    assert {CHANNEL, "messages"} <= channels
+    assert {PACKED_CHANNEL, "messages"} <= channels
 
 
 def test_sealed_ones_are_bound_to_their_place() -> None:

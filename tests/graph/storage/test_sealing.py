@@ -19,8 +19,8 @@ from tests.damages import KEY, THREAD, finished, restored
 from typing_extensions import TypedDict
 
 from daruma import ScriptedChatModel, Settings, build_graph
-from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.storage.sealing import NAMES, Checked, Sealed, Sealing, deflated, inflated
+from daruma.graph.storage import Postgres, open_postgres
+from daruma.graph.storage._sealing import NAMES, Checked, Sealed, Sealing, deflated, inflated
 from daruma.state.errors import DamagedState
 from daruma.state.serializer import StrictSerializer
 from daruma.state.stored import STORED_TYPES

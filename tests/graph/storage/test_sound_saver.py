@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from daruma.graph.storage.sound_saver import off_loop
+from daruma.graph.storage._sound_saver import off_loop
 
 
 @pytest.mark.parametrize(("size", "here"), [(0, True), (60_000, True), (1_000_000, False)])

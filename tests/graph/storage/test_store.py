@@ -21,9 +21,8 @@ from langgraph.store.memory import InMemoryStore
 from tests.damages import KEY
 from tests.fault_proxy import fault_proxy, once, passing
 
-from daruma.graph.storage.items.values import ValueRefused
-from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.storage.store import PostgresStore
+from daruma.graph.storage import Postgres, PostgresStore, open_postgres
+from daruma.graph.storage.items._values import ValueRefused
 from daruma.state.errors import DamagedState
 
 NOTES = ("daruma", "memory", "me", "common")

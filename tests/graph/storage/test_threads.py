@@ -12,14 +12,14 @@ from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, say, shout
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.ledgers import Place
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage.threads import TABLES, ThreadTaken
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage._ledgers import Place
+from daruma.graph.storage._threads import TABLES, ThreadTaken
 from daruma.graph.sync import run as run_on_loop
-from daruma.graph.workers.work import asubmit
+from daruma.graph.workers import asubmit
 from daruma.state.errors import DamagedState, HoldLost
-from daruma.tools.calls.journal import Effect, Outcome
+from daruma.tools.calls import Effect, Outcome
 
 
 def rows(url: str, thread: str) -> dict[str, int]:

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from daruma.graph.studio.machine import settings_of, without_settings
-from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
+from daruma.graph.studio._machine import settings_of, without_settings
+from daruma.state.settings import Settings, SettingsError
 
 
 def test_what_a_run_does_not_give_is_the_folders() -> None:

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 
-from daruma.graph.storage.ledgers import ProcessLeases
-from daruma.graph.storage.postgres import aopen_postgres
+from daruma.graph.storage import aopen_postgres
+from daruma.graph.storage._ledgers import ProcessLeases
 from daruma.graph.studio.storage import PatientLeases, ServerSaver
 from daruma.state.errors import ThreadBusy
 

@@ -10,8 +10,9 @@ from tests.scripted_runs import RecordingModel, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.machine import TABLE
+from daruma.graph.timeline import Picture
+from daruma.graph.timeline._machine_svg import machine_svg
 from daruma.graph.timeline.drawing import BOXES, EITHER, HEIGHT, WIDTH, drawing, edges
-from daruma.graph.timeline.machine_svg import Picture, machine_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

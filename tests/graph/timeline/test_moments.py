@@ -7,18 +7,16 @@ import pytest
 from langgraph.types import Interrupt
 from tests.parts import taken
 
-from daruma.graph.timeline.moments import (
-    MOST_LINES,
-    ago,
-    arguments_text,
+from daruma.graph.timeline import (
+    Superstep,
     call_title,
-    duration,
-    duration_if_any,
-    edit_diff,
-    step_moment,
+    render_age,
+    render_duration,
+    render_duration_if_any,
 )
-from daruma.graph.timeline.record import question_moments, savepoint_moment, walk_moments
-from daruma.graph.timeline.walk import Superstep, Visit, Walk, Walked, Written
+from daruma.graph.timeline._moments import MOST_LINES, arguments_text, edit_diff, step_moment
+from daruma.graph.timeline._record import question_moments, savepoint_moment, walk_moments
+from daruma.graph.timeline._walk import Visit, Walk, Walked, Written
 from daruma.state.failure import Failure
 from daruma.state.savepoint import Savepoint
 from daruma.state.steps import Audit, Grant, LeftOut, Step
@@ -184,7 +182,7 @@ def test_a_members_question_is_told_by_the_member() -> None:
     ],
 )
 def test_a_time_is_told_in_the_two_units_that_matter(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+    assert render_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -192,12 +190,12 @@ def test_a_time_is_told_in_the_two_units_that_matter(seconds: float, said: str) 
 )
 def test_a_time_that_still_runs_is_told_in_whole_seconds(seconds: float, said: str) -> None:
     """None of them before it is over."""
-    assert duration(seconds, whole=True) == said
+    assert render_duration(seconds, whole=True) == said
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(None, ""), (0.0, ""), (0.04, ""), (0.05, "0.1 s")])
 def test_what_took_no_time_is_not_told(seconds: float | None, said: str) -> None:
-    assert duration_if_any(seconds) == said
+    assert render_duration_if_any(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -205,4 +203,4 @@ def test_what_took_no_time_is_not_told(seconds: float | None, said: str) -> None
     [(5, "just now"), (125, "2 min ago"), (7200, "2 h ago"), (86400, "1 d ago")],
 )
 def test_how_long_ago_is_told_in_the_largest_unit(seconds: float, said: str) -> None:
-    assert ago(seconds) == said
+    assert render_age(seconds) == said

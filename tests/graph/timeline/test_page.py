@@ -11,11 +11,11 @@ from tests.parts import a_phase, a_plan, memory
 from tests.scripted_runs import RecordingModel, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.timeline.moments import KINDS, Moment
-from daruma.graph.timeline.timeline import (
+from daruma.graph.timeline import Moment, Timeline
+from daruma.graph.timeline._moments import KINDS
+from daruma.graph.timeline._timeline import (
     MOST_TEXT,
     SHOWN,
-    Timeline,
     head_html,
     lanes_of,
     page_of,

@@ -10,9 +10,8 @@ from tests.scripted_runs import RecordingModel, Run, call, calls, phases, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.run import NothingToSee
-from daruma.graph.storage.postgres import Postgres, open_postgres
-from daruma.graph.timeline.moments import Moment
-from daruma.graph.timeline.timeline import Timeline
+from daruma.graph.storage import Postgres, open_postgres
+from daruma.graph.timeline import Moment, Timeline
 
 GIVEN = settings(evolution={"enabled": False})
 EDIT = {"command": "create", "path": "a.txt", "file_text": "A\n"}

@@ -6,8 +6,9 @@ import pytest
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import KEY, THREAD, finished
 
-from daruma.graph.storage.postgres import open_postgres
-from daruma.graph.timeline.walk import READ, SENT, Visit, edges_walked, nodes_walked, supersteps_in
+from daruma.graph.storage import open_postgres
+from daruma.graph.timeline import edges_walked, nodes_walked, supersteps_in
+from daruma.graph.timeline._walk import READ, SENT, Visit
 
 # --- Counting a walk: each member of a team goes its own way.
 

@@ -12,7 +12,8 @@ from tests.parts import a_call, a_phase, a_plan, a_state, a_task, settings, take
 from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
 from typing_extensions import override
 
-from daruma.graph.tracing.callbacks import About, about
+from daruma.graph.tracing import trace_metadata
+from daruma.graph.tracing._callbacks import About
 from daruma.state.calls import Dispatch
 from daruma.state.plan import Assignment
 
@@ -202,7 +203,7 @@ PLANNED = a_state(
 
 def test_a_node_of_a_phase_tells_of_that_phase() -> None:
     """Its budget is what the phase has spent, not the task."""
-    told = about("main", PLANNED)
+    told = trace_metadata("main", PLANNED)
 
     assert told.metadata == {
         "daruma_node": "main",
@@ -218,7 +219,9 @@ def test_a_node_of_a_phase_tells_of_that_phase() -> None:
 
 def test_intake_and_strangers_tell_of_no_task() -> None:
     """The one is given the task before, the others none."""
-    assert about("intake", PLANNED) == about("intake", {"x": 1}) == About("intake")
+    assert (
+        trace_metadata("intake", PLANNED) == trace_metadata("intake", {"x": 1}) == About("intake")
+    )
 
 
 def test_calls_and_members_tell_whose_they_are() -> None:
@@ -226,5 +229,5 @@ def test_calls_and_members_tell_whose_they_are() -> None:
     call = Dispatch(task=a_task(), call=a_call(), phase_id="b")
     phase = Assignment(task=a_task(), phase=a_phase("a"), plan_id="p", number=1, of=1)
 
-    assert about("tool", call, "m") == About("tool", "t/1", "react", "b", "m")
-    assert about("member", phase) == About("member", "t/1", "react", "a", "a")
+    assert trace_metadata("tool", call, "m") == About("tool", "t/1", "react", "b", "m")
+    assert trace_metadata("member", phase) == About("member", "t/1", "react", "a", "a")

@@ -20,13 +20,12 @@ from tests.worker_lines import WorkerLines
 
 from daruma.graph.answers import PARK
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
-from daruma.graph.storage.ledgers import replies_of
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.workers.execution import DONE, Announcing, asweep, carry_out, park, rest_of
-from daruma.graph.workers.submission import SUBMISSION, Submission
-from daruma.graph.workers.work import asubmit, awork, work
+from daruma.graph.storage import Postgres, aopen_postgres, open_postgres, replies_of
+from daruma.graph.workers import asubmit, asweep, awork, work
+from daruma.graph.workers._execution import DONE, Announcing, carry_out, park, rest_of
+from daruma.graph.workers._submission import SUBMISSION, Submission
 from daruma.state.interrupts import ReplyRefused
 from daruma.state.settings import Settings
 

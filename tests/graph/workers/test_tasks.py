@@ -13,14 +13,14 @@ from tests.worker_lines import WorkerLines
 
 from daruma.graph.build import build_graph
 from daruma.graph.learning import Counts
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
 from daruma.graph.standing import standings
-from daruma.graph.storage.postgres import Postgres, aopen_postgres
-from daruma.graph.workers.execution import carry_out
-from daruma.graph.workers.submission import Submission
-from daruma.graph.workers.tasks import by_jobs, evolve
-from daruma.graph.workers.work import asubmit, awork
+from daruma.graph.storage import Postgres, aopen_postgres
+from daruma.graph.workers import asubmit, awork
+from daruma.graph.workers._execution import carry_out
+from daruma.graph.workers._submission import Submission
+from daruma.graph.workers._tasks import by_jobs, evolve
 
 ASKED: Any = {"messages": [("user", "Do it")], "mode": "react"}
 ROOT = ("daruma", "evolution")

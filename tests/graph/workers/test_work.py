@@ -18,14 +18,13 @@ from tests.worker_kill import QUICK
 from tests.worker_lines import WorkerLines
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
+from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
 from daruma.graph.run import Machine
 from daruma.graph.standing import standings
-from daruma.graph.storage.ledgers import athread_held
-from daruma.graph.storage.postgres import Postgres, aopen_postgres, open_postgres
-from daruma.graph.workers.submission import NotShared, Pace
-from daruma.graph.workers.work import asubmit, awork, submit, work
+from daruma.graph.storage import Postgres, aopen_postgres, athread_held, open_postgres
+from daruma.graph.workers import Pace, asubmit, awork, submit, work
+from daruma.graph.workers._submission import NotShared
 from daruma.state.errors import StorageUnavailable
 from daruma.state.interrupts import ReplyRefused
 

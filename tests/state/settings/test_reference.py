@@ -6,12 +6,16 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.keys import NAME, Key, keys, sections
-from daruma.state.settings.reference import in_force
-from daruma.state.settings.sources import sources
-from daruma.state.settings.trust import propose
+from daruma.state.settings import (
+    Settings,
+    SettingsError,
+    SettingsKey,
+    propose_trust,
+    settings_keys,
+    values_in_force,
+)
+from daruma.state.settings._keys import NAME, sections
+from daruma.state.settings._sources import sources
 
 # --- What is in force, and where it comes from.
 
@@ -20,11 +24,12 @@ def test_the_source_of_each_value_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     """Default, file, environment: the later ones win."""
     file = tmp_path / "daruma.yaml"
     file.write_text("budgets: {think: 4, verify: 5}\ntools: {policy: {run_command: allow}}\n")
-    propose(Settings, file).agree()
+    propose_trust(Settings, file).agree()
     monkeypatch.setenv("DARUMA_BUDGETS__VERIFY", "6")
 
     told = {
-        each.key.path: (each.value, each.source) for each in in_force(keys(Settings), str(file))
+        each.key.path: (each.value, each.source)
+        for each in values_in_force(settings_keys(Settings), str(file))
     }
 
     assert told["budgets.think"] == ("4", "daruma.yaml")
@@ -40,7 +45,8 @@ def test_what_a_preset_sets_is_told(tmp_path: Path) -> None:
     file.write_text("budgets: {preset: frugal, think: 4}\n")
 
     told = {
-        each.key.path: (each.value, each.source) for each in in_force(keys(Settings), str(file))
+        each.key.path: (each.value, each.source)
+        for each in values_in_force(settings_keys(Settings), str(file))
     }
 
     assert told["budgets.think"] == ("4", "daruma.yaml")
@@ -54,12 +60,12 @@ def test_settings_that_can_not_be_used_are_refused(tmp_path: Path) -> None:
     file.write_text("budgets: {thnk: 4}\n")
 
     with pytest.raises(SettingsError, match=r"did you mean 'think'"):
-        in_force(keys(Settings), str(file))
+        values_in_force(settings_keys(Settings), str(file))
 
 
 # --- The list of all settings is complete, and what it says of each is true.
 
-LIVE = [key for key in keys(Settings) if NAME not in key.path]
+LIVE = [key for key in settings_keys(Settings) if NAME not in key.path]
 
 
 def value_of(path: str) -> Any:
@@ -69,8 +75,8 @@ def value_of(path: str) -> Any:
     return value
 
 
-@pytest.mark.parametrize("key", keys(Settings), ids=lambda key: key.path)
-def test_every_key_says_what_it_is(key: Key) -> None:
+@pytest.mark.parametrize("key", settings_keys(Settings), ids=lambda key: key.path)
+def test_every_key_says_what_it_is(key: SettingsKey) -> None:
     """Type and description, on one line that ends as a sentence."""
     assert key.type
     assert key.description.endswith(".")
@@ -88,7 +94,7 @@ def test_defaults_are_those_in_force() -> None:
 
 def test_ranges_types_and_variables_are_told() -> None:
     """Some that are unlike."""
-    known = {key.path: key for key in keys(Settings)}
+    known = {key.path: key for key in settings_keys(Settings)}
 
     assert known["llm.requests.per_model"].range == "≥ 1, ≤ 3"
     assert known["llm.fallback_models"].type == "list of text"

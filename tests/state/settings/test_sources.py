@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.state.settings import Settings
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.trust import propose
+from daruma.state.settings import Settings, SettingsError, propose_trust
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +33,7 @@ def test_an_empty_file_says_nothing(here: Path) -> None:
 def test_the_environment_goes_over_the_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key by key: what only the file says stays."""
     (here / "daruma.yaml").write_text("llm: {model: from-file, auxiliary_model: small}\n")
-    propose(Settings).agree()
+    propose_trust(Settings).agree()
     monkeypatch.setenv("DARUMA_LLM__MODEL", "from-environment")
     monkeypatch.setenv("DARUMA_BUDGETS__THINK", "3")
 

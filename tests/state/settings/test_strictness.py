@@ -6,18 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from daruma.state.settings import Settings
-from daruma.state.settings.sources import merge
-from daruma.state.settings.strictness import (
-    FEWER,
-    FREE,
-    HIGHER,
-    LOWER,
-    POLICY,
-    STRICTNESS,
-    TRUST,
-    loosened,
-)
+from daruma.state.settings import Settings, loosening_changes, merge_settings
+from daruma.state.settings._strictness import FEWER, FREE, HIGHER, LOWER, POLICY, STRICTNESS, TRUST
 
 
 def leaves(model: type[BaseModel], path: str = "") -> Iterator[str]:
@@ -95,7 +85,7 @@ RUNS_WEAKENS_OR_OPENS = {
 @pytest.mark.parametrize("key", RUNS_WEAKENS_OR_OPENS)
 def test_what_runs_weakens_or_opens_is_named(key: str) -> None:
     """By its key, and by the name under it where the user gives names."""
-    found = loosened(Settings(), Settings.model_validate(RUNS_WEAKENS_OR_OPENS[key]))
+    found = loosening_changes(Settings(), Settings.model_validate(RUNS_WEAKENS_OR_OPENS[key]))
 
     assert [each.key for each in found] == [key]
 
@@ -117,7 +107,7 @@ HARMLESS = [
 @pytest.mark.parametrize("given", HARMLESS)
 def test_what_is_stricter_or_no_matter_is_free(given: dict[str, Any]) -> None:
     """So is what says no more than the default does."""
-    assert loosened(Settings(), Settings.model_validate(given)) == []
+    assert loosening_changes(Settings(), Settings.model_validate(given)) == []
 
 
 OWN: dict[str, Any] = {
@@ -152,7 +142,10 @@ AGAINST_OWN: list[tuple[dict[str, Any], list[str]]] = [
 def test_what_is_stricter_is_measured_on_what_holds(given: dict[str, Any], named: Any) -> None:
     """A default is looser than settings of one's own; a preset is what it makes of the others."""
     own = Settings.model_validate(OWN)
-    found = [each.key for each in loosened(own, Settings.model_validate(merge(OWN, given)))]
+    found = [
+        each.key
+        for each in loosening_changes(own, Settings.model_validate(merge_settings(OWN, given)))
+    ]
 
     assert found[: len(named)] == named
     assert bool(found) is bool(named)

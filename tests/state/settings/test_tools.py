@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from tests.parts import settings
 
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.tools import PolicyKey, policy_key
+from daruma.state.settings import PolicyKey, SettingsError, policy_key
 
 READ = {
     "shout": PolicyKey("shout"),

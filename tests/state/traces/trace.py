@@ -13,7 +13,7 @@ from daruma.state.calls import ToolTask
 from daruma.state.failure import Failure
 from daruma.state.mode import Mode
 from daruma.state.progress import alarm, observed, signature_of
-from daruma.tools.calls.results import tool_result
+from daruma.tools.calls import tool_result
 
 
 class Call(NamedTuple):

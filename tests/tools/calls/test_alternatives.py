@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_registry
 
-from daruma.tools.calls.alternatives import MOST, ranked, stand_ins
-from daruma.tools.calls.tool import Canonical, Effect, Surroundings, Tool
+from daruma.tools.calls import Canonical, Surroundings, Tool
+from daruma.tools.calls._alternatives import MOST, ranked, stand_ins
+from daruma.tools.calls._tool import Effect
 
 STRENGTH = {"none": 0, "workspace": 1, "external": 2}
 

@@ -10,9 +10,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from tests.parts import memory
 
-from daruma.tools.calls.application_tool import ToolRefused, from_application
-from daruma.tools.calls.running import run_within
-from daruma.tools.calls.tool import Canonical, Surroundings
+from daruma.tools.calls import Canonical, Surroundings, ToolRefused, run_within, wrap_tool
 from daruma.tools.errors import ToolError
 
 
@@ -59,7 +57,7 @@ simple = Tool("simple", lambda text: text, "Repeat it.")
 
 
 async def run(given: Any, **args: Any) -> str:
-    return await from_application(given).run(args, Surroundings())
+    return await wrap_tool(given).run(args, Surroundings())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,7 @@ async def test_every_kind_of_tool_runs(given: Any) -> None:
 
 def test_a_tool_is_shown_with_its_schema() -> None:
     """Name, docstring and parameters in the form that models are given."""
-    shown = from_application(plain).as_function()
+    shown = wrap_tool(plain).as_function()
 
     assert shown["type"] == "function"
     assert (shown["function"]["name"], shown["function"]["description"]) == ("plain", "Repeat it.")
@@ -82,7 +80,7 @@ def test_a_tool_is_shown_with_its_schema() -> None:
 
 def test_an_applications_tool_is_taken_to_reach_outside() -> None:
     """Nothing is known of what it does."""
-    made = from_application(plain)
+    made = wrap_tool(plain)
 
     assert (made.effect, made.builtin) == ("external", False)
 
@@ -135,7 +133,7 @@ def test_a_function_without_a_docstring_is_refused() -> None:
         return text
 
     with pytest.raises(ToolRefused, match="docstring"):
-        from_application(silent)
+        wrap_tool(silent)
 
 
 def where(text: str) -> str:
@@ -216,7 +214,7 @@ async def asks_async(question: str) -> str:
 @pytest.mark.parametrize("given", [asks, asks_async])
 async def test_a_tool_may_interrupt_the_graph(given: Any) -> None:
     """LangGraph's own question, under a time limit too, and its reply."""
-    wrapped = from_application(given)
+    wrapped = wrap_tool(given)
 
     async def node(_: dict[str, Any]) -> dict[str, Any]:
         return {"said": await run_within(5, wrapped, {"question": "Really?"}, Surroundings())}
@@ -243,14 +241,14 @@ async def test_a_message_that_a_tool_makes_itself_is_its_result() -> None:
 
 def test_a_tool_says_where_it_comes_from() -> None:
     """For the people who have to rename it."""
-    assert from_application(plain).source.endswith("test_application_tool.plain")
-    assert from_application(later).source.endswith("test_application_tool.later")
-    assert from_application(OfAClass()).source.endswith("test_application_tool.OfAClass")
+    assert wrap_tool(plain).source.endswith("test_application_tool.plain")
+    assert wrap_tool(later).source.endswith("test_application_tool.later")
+    assert wrap_tool(OfAClass()).source.endswith("test_application_tool.OfAClass")
 
 
 def test_what_is_checked_is_what_is_shown() -> None:
     """TL-07: tightened; the application's tool stays as it was."""
-    made = from_application(decorated)
+    made = wrap_tool(decorated)
 
     assert made.parameters["additionalProperties"] is False
     assert made.as_function()["function"]["parameters"] == made.parameters
@@ -275,7 +273,7 @@ def declaring(**declared: Any) -> Any:
 @pytest.mark.parametrize("effect", ["none", "workspace", "external"])
 def test_the_effect_is_declared(effect: str) -> None:
     """What running it changes."""
-    assert from_application(declaring(effect=effect)).effect == effect
+    assert wrap_tool(declaring(effect=effect)).effect == effect
 
 
 def test_aliases_and_a_promotion_are_declared() -> None:
@@ -286,17 +284,17 @@ def test_aliases_and_a_promotion_are_declared() -> None:
         "promote_when": ["due_time"],
     }
 
-    assert from_application(declaring(**declared)).canonical == Canonical(
+    assert wrap_tool(declaring(**declared)).canonical == Canonical(
         {"date": "day", "at": "due_time"}, "schedule", ("due_time",)
     )
-    assert from_application(declaring(effect="none")).canonical is None
+    assert wrap_tool(declaring(effect="none")).canonical is None
 
 
 def test_dates_and_questions_are_declared() -> None:
     """CO-01: what is read as a day or a time, and what the user is asked for."""
     declared = {"dates": {"day": "date"}, "ask_for": {"day": "When?"}}
 
-    assert from_application(declaring(**declared)).canonical == Canonical(
+    assert wrap_tool(declaring(**declared)).canonical == Canonical(
         dates={"day": "date"}, ask_for={"day": "When?"}
     )
 
@@ -321,7 +319,7 @@ def test_dates_and_questions_are_declared() -> None:
 def test_what_can_not_be_meant_is_refused(declared: dict[str, Any], said: str) -> None:
     """At once, in one line that names the tool."""
     with pytest.raises(ToolRefused, match=rf"^the tool 'note' declares in .*{said}") as refused:
-        from_application(declaring(**declared))
+        wrap_tool(declaring(**declared))
 
     assert "\n" not in str(refused.value)
 
@@ -332,4 +330,4 @@ def test_a_declaration_that_is_no_dictionary_is_refused() -> None:
     silly.metadata = {"daruma": "none"}
 
     with pytest.raises(ToolRefused, match="note"):
-        from_application(silly)
+        wrap_tool(silly)

@@ -9,17 +9,11 @@ import pytest
 from tests.parts import a_call, a_context, a_registry, no_sandbox, settings
 
 from daruma.state.calls import Grounds, ToolTask
-from daruma.tools.calls.approvals import (
-    OpenSandbox,
-    check_permission,
-    given_up,
-    grounds_of,
-    open_approvals,
-    tree_now,
-)
+from daruma.tools.calls import check_permission, endless_changes, open_approvals
+from daruma.tools.calls._approvals import OpenSandbox, grounds_of, tree_now
 from daruma.tools.context import Context
 from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
-from daruma.tools.sandbox.sandbox import SandboxUnavailable
+from daruma.tools.sandbox import SandboxUnavailable
 
 # --- What an approval rests on: for commands all that confines them, for the rest the workspace.
 
@@ -210,7 +204,7 @@ def test_only_what_never_stands_still_is_given_up(
     asked = [a_call(f"c{n}", "awaiting", voided=number) for n, number in enumerate(voids)]
     done = [a_call(f"d{n}", "done", approved="x") for n in range(ran)]
 
-    assert set(given_up([*asked, *done, a_call("e", "done")])) == over
+    assert set(endless_changes([*asked, *done, a_call("e", "done")])) == over
 
 
 async def another_sandbox() -> Any:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.calls.journal import NoJournal, Turns, put_back
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.calls import NoJournal, Turns
+from daruma.tools.calls._journal import put_back
+from daruma.tools.snapshots import Snapshots, SnapshotUnavailable, Store, store_of
 
 KEY = "k1"
 

@@ -20,9 +20,8 @@ from pydantic import (
 )
 from typing_extensions import override
 
-from daruma.tools.calls.application_tool import ToolRefused, from_application
-from daruma.tools.calls.langchain import Own, given_arguments, not_supplied
-from daruma.tools.calls.tool import Surroundings
+from daruma.tools.calls import ClassFunctions, Surroundings, ToolRefused, wrap_tool
+from daruma.tools.calls._langchain import given_arguments, not_supplied
 
 # --- Functions are a class's own as long as nobody puts others in their place.
 
@@ -35,7 +34,7 @@ class Bell:
 
 
 def test_they_are_an_object_s_and_its_class_s() -> None:
-    own = Own(Bell, "ring")
+    own = ClassFunctions(Bell, "ring")
 
     assert own.of(Bell())
     assert own.of(Bell)
@@ -46,14 +45,14 @@ def test_a_class_that_overrides_one_has_them_not() -> None:
         def ring(self) -> str:
             return "dong"
 
-    assert not Own(Bell, "ring").of(Louder())
+    assert not ClassFunctions(Bell, "ring").of(Louder())
 
 
 def test_an_object_with_one_of_its_own_has_them_not() -> None:
     bell: Any = Bell()
     bell.ring = lambda: "dong"
 
-    assert not Own(Bell, "ring").of(bell)
+    assert not ClassFunctions(Bell, "ring").of(bell)
 
 
 def wrapped(function: Callable[..., str]) -> Callable[..., str]:
@@ -74,7 +73,7 @@ class Instrumented:
 
 def test_what_was_wrapped_before_is_not_its_own() -> None:
     """Who instruments a process may come first."""
-    assert not Own(Instrumented, "ring").of(Instrumented())
+    assert not ClassFunctions(Instrumented, "ring").of(Instrumented())
 
 
 def test_what_is_wrapped_later_is_not_its_own_any_more() -> None:
@@ -84,7 +83,7 @@ def test_what_is_wrapped_later_is_not_its_own_any_more() -> None:
         def ring(self) -> str:
             return "ding"
 
-    own, bell = Own(Later, "ring"), Later()
+    own, bell = ClassFunctions(Later, "ring"), Later()
     was = own.of(bell)
     Later.ring = wrapped(Later.ring)  # type: ignore[method-assign]
 
@@ -113,18 +112,18 @@ def test_what_answers_like_the_function_it_wraps_is_not_its_own() -> None:
         def ring(self) -> str:
             return "ding"
 
-    own = Own(Later, "ring")
+    own = ClassFunctions(Later, "ring")
     setattr(Later, "ring", Around(Later.ring))  # noqa: B010  # no method, as a checker sees it
 
     assert Later().ring() == "ding!"
     assert not own.of(Later())
     assert not own.of(Later)
-    assert not Own(Later, "ring").of(Later())
+    assert not ClassFunctions(Later, "ring").of(Later())
 
 
 def test_what_is_not_there_is_nobody_s() -> None:
     """Another version may have it no more."""
-    assert not Own(Bell, "chime").of(Bell())
+    assert not ClassFunctions(Bell, "chime").of(Bell())
 
 
 # --- A tool's function is given what LangChain would give it, of whatever schema.
@@ -392,7 +391,7 @@ def function(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
 def test_a_tool_that_could_never_be_called_is_refused(given: Any, name: str) -> None:
     """When the graph is built, not when the model calls it."""
     with pytest.raises(ToolRefused, match=f"wants {name} injected"):
-        from_application(given)
+        wrap_tool(given)
 
 
 @tool
@@ -421,7 +420,7 @@ class Old(BaseTool):
 @pytest.mark.parametrize(("given", "said"), [(content, "hi nobody"), (configured, "hi []")])
 async def test_what_has_a_default_or_langchain_supplies_is_called(given: Any, said: str) -> None:
     """The model neither sees nor sets it."""
-    made = from_application(given)
+    made = wrap_tool(given)
 
     assert list(made.parameters["properties"]) == ["text"]
     assert await made.run({"text": "hi"}, Surroundings()) == said
@@ -466,7 +465,7 @@ def made_of_a_schema(name: str) -> BaseTool:
 def test_an_argument_that_langchain_would_not_hand_on_is_refused(given: Any, name: str) -> None:
     """A call would be made without what the model gave."""
     with pytest.raises(ToolRefused, match=f"can not be given the argument {name}"):
-        from_application(given)
+        wrap_tool(given)
 
 
 class Configured(BaseTool):
@@ -481,6 +480,6 @@ class Configured(BaseTool):
 
 async def test_any_other_name_gets_through() -> None:
     """What was given is what arrives."""
-    made = from_application(Configured())
+    made = wrap_tool(Configured())
 
     assert await made.run({"run_id": "1", "verbose": "2"}, Surroundings()) == "12"

@@ -12,7 +12,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from daruma.tools.calls.langchain import called, plain_function
+from daruma.tools.calls._langchain import called, plain_function
 
 RESULTS: tuple[Any, ...] = (
     "words",

@@ -12,20 +12,20 @@ from langchain_core.tools import BaseTool, StructuredTool
 from tests.parts import a_registry
 from tests.sandboxes import sandbox_at
 
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.tools import McpServer
-from daruma.tools.calls.application_tool import ToolRefused, from_application
-from daruma.tools.calls.mcp import (
-    McpUnavailable,
+from daruma.state.settings import McpServer, SettingsError
+from daruma.tools.calls import (
+    Surroundings,
+    Tool,
+    ToolRefused,
     is_mcp_tool,
     mcp_tools,
-    usable_name,
+    run_within,
+    wrap_tool,
 )
-from daruma.tools.calls.mcp_servers import server_places
-from daruma.tools.calls.running import run_within
-from daruma.tools.calls.tool import Surroundings, Tool
+from daruma.tools.calls._mcp import McpUnavailable, usable_name
+from daruma.tools.calls._mcp_servers import server_places
 from daruma.tools.errors import CommandRefused, OutcomeUnknown, PathRefused, ToolError
-from daruma.tools.files.beneath import FilesBeneath
+from daruma.tools.files import FilesBeneath
 
 SERVER = """
 import os, time
@@ -72,7 +72,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, BaseTool]:
 @pytest.fixture
 def tools(served: Mapping[str, BaseTool]) -> dict[str, Tool]:
     """The same as tools of ours, by their short names."""
-    made = [from_application(tool) for tool in served.values()]
+    made = [wrap_tool(tool) for tool in served.values()]
     return {tool.name.removeprefix("mcp__notes__"): tool for tool in made}
 
 
@@ -153,7 +153,7 @@ async def test_a_server_that_is_gone_was_not_called(tmp_path: Path) -> None:
     script.unlink()
 
     with pytest.raises(ToolError, match="could not be started") as told:
-        await call(from_application(write), text="x")
+        await call(wrap_tool(write), text="x")
 
     assert not isinstance(told.value, OutcomeUnknown)
 
@@ -196,9 +196,9 @@ def test_a_tool_of_the_application_is_not_taken_for_a_servers() -> None:
     own = StructuredTool.from_function(call_tool, metadata={"readOnlyHint": True})
 
     assert not is_mcp_tool(own)
-    assert from_application(own).effect == "external"
+    assert wrap_tool(own).effect == "external"
     with pytest.raises(ToolRefused):
-        from_application(own.model_copy(update={"metadata": {"daruma": {"x": 1}}}))
+        wrap_tool(own.model_copy(update={"metadata": {"daruma": {"x": 1}}}))
 
 
 def call_tool(text: str) -> str:
@@ -257,7 +257,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def started(work: Path, *command: str, **how: Any) -> dict[str, Tool]:
     tools = await mcp_tools({"where": McpServer(command=command, **how)}, work)
-    return {tool.name: from_application(tool) for tool in tools}
+    return {tool.name: wrap_tool(tool) for tool in tools}
 
 
 async def test_a_server_does_not_run_in_the_workspace(

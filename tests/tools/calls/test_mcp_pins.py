@@ -2,9 +2,9 @@
 
 import pytest
 
-from daruma.state.settings.tools import PolicyRule
-from daruma.tools.calls.mcp_pins import pinned, unversioned
-from daruma.tools.calls.tool import Surroundings, Tool
+from daruma.state.settings import PolicyRule
+from daruma.tools.calls import Surroundings, Tool
+from daruma.tools.calls._mcp_pins import pinned, unversioned
 
 SHA = "sha256:" + "a" * 64
 VERSIONED = (

@@ -11,13 +11,12 @@ import pytest
 from langchain_core.tools import BaseTool
 from tests.mcp_servers import McpServerOfOurs
 
-from daruma.state.settings.tools import McpServer
-from daruma.tools.calls.application_tool import from_application
-from daruma.tools.calls.mcp import McpUnavailable, mcp_tools, open_mcp_tools
-from daruma.tools.calls.mcp_servers import Server, literal_secrets
-from daruma.tools.calls.tool import Surroundings
+from daruma.state.settings import McpServer
+from daruma.tools.calls import Surroundings, mcp_tools, open_mcp_tools, wrap_tool
+from daruma.tools.calls._mcp import McpUnavailable
+from daruma.tools.calls._mcp_servers import Server, literal_secrets
 from daruma.tools.errors import OutcomeUnknown, ToolError
-from daruma.tools.text.secrets import masked, read_live_values
+from daruma.tools.text import mask_keys, read_live_values
 
 CANARY = "canary-of-notes-7"
 
@@ -29,7 +28,7 @@ def server(tmp_path: Path) -> McpServerOfOurs:
 
 async def call(tools: list[BaseTool], name: str, **args: Any) -> str:
     (tool,) = (each for each in tools if each.name == f"mcp__s__{name}")
-    return await from_application(tool).run(args, Surroundings())
+    return await wrap_tool(tool).run(args, Surroundings())
 
 
 # --- How it is spoken to.
@@ -177,13 +176,13 @@ async def test_a_servers_last_words_hide_keys(
 
 def test_a_variable_of_every_process_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """A home folder, say, is in every path."""
-    from daruma.tools.calls.mcp_servers import expanded
+    from daruma.tools.calls._mcp_servers import expanded
 
     monkeypatch.setenv("HOME", "/home/somebody-else")
     assert expanded("${HOME}/x", "args") == "/home/somebody-else/x"
     read_live_values()
 
-    assert masked("/home/somebody-else") == "/home/somebody-else"
+    assert mask_keys("/home/somebody-else") == "/home/somebody-else"
 
 
 # --- What reaches the model.
@@ -247,7 +246,7 @@ async def test_a_schema_whose_references_lead_nowhere_is_used(whose: str, tmp_pa
     last = {"A60": {"type": "string"}}
     schema = {"type": "object", "properties": REFERENCES[whose], "$defs": TWICE | last}
     async with open_mcp_tools({"s": an_odd_server(tmp_path, schema)}) as tools:
-        tool = from_application(tools[0])
+        tool = wrap_tool(tools[0])
 
         assert "n" in tool.parameters["properties"]
         assert "found" in await tool.run({"n": "x"}, Surroundings())

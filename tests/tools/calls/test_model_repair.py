@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.calls.json_reader import Problem
-from daruma.tools.calls.model_repair import (
+from daruma.tools.calls._json_reader import Problem
+from daruma.tools.calls._model_repair import (
     MOST_RAW_BYTES,
     ArgumentCandidate,
     NameCandidate,

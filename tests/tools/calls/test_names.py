@@ -10,18 +10,15 @@ from hypothesis import strategies as st
 from langchain_core.tools import BaseTool, tool
 from tests.parts import a_registry
 
-from daruma.state.settings.tools import Tools
-from daruma.tools.calls.names import (
+from daruma.state.settings import Tools
+from daruma.tools.calls import Tool, ToolNameConflictError, check_aliases, check_names
+from daruma.tools.calls._names import (
     BUILTIN_ALIASES,
     PromotionRefused,
     ResolvedName,
-    ToolNameConflictError,
-    check_aliases,
-    check_names,
     name_key,
     resolve_name,
 )
-from daruma.tools.calls.tool import Tool
 
 VISIBLE = ("read_file", "memory_search", "memory_store", "v1_2", "list_todos")
 ALIASES = {"cat": "read_file", "Todo List": "list_todos", "gone": "hidden"}

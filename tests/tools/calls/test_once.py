@@ -11,16 +11,26 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context, settings
 
-from daruma.graph.storage.ledgers import Place, ProcessJournal, ProcessJournals
+from daruma.graph.storage._ledgers import Place, ProcessJournal, ProcessJournals
 from daruma.state.errors import StorageUnavailable
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import Question, read_reply
 from daruma.state.settings import Settings
 from daruma.state.text import digest
-from daruma.tools.calls.journal import Effect, Entry, Outcome, Settles, Turns
-from daruma.tools.calls.once import Asking, Work, effect_of, once, question_of, without_tool
+from daruma.tools.calls import (
+    Effect,
+    JournalEntry,
+    Outcome,
+    Turns,
+    Work,
+    call_effect,
+    outcome_without_tool,
+    run_once,
+)
+from daruma.tools.calls._journal import Settles
+from daruma.tools.calls._once import Asking, question_of
 from daruma.tools.context import Context
-from daruma.tools.snapshots.snapshots import around
+from daruma.tools.snapshots import with_snapshots
 
 CALL = a_call(args={"amount": 5, "note": "x" * 500})
 DONE = Outcome("done", "paid")
@@ -30,7 +40,7 @@ async def make_once(effect: Effect, context: Context, work: Work, ask: Asking) -
     """Make the call in its turn, as the node does."""
     snapshots = context.snapshots(effect.workspace or None)
     async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
-        return await once(CALL, effect, turn, context.journal, work, ask, context.emit)
+        return await run_once(CALL, effect, turn, context.journal, work, ask, context.emit)
 
 
 class Life:
@@ -208,7 +218,7 @@ async def test_what_was_cut_short_in_a_workspace_is_undone_before_anything_else_
     log = workspace / "log"
 
     async def writing(context: Context, key: str, *, dies: bool) -> Outcome:
-        async with around(context.snapshots(life.workspace), f"shout {key}"):
+        async with with_snapshots(context.snapshots(life.workspace), f"shout {key}"):
             with log.open("a") as file:
                 file.write("half" if dies else "whole")
             if dies:
@@ -265,7 +275,7 @@ class Lost(ProcessJournals):
     def journal_at(self, place: Place, run: str) -> ProcessJournal:
         journal = super().journal_at(place, run)
 
-        async def begin(effect: Effect) -> Entry:  # noqa: ARG001 - a Journal
+        async def begin(effect: Effect) -> JournalEntry:  # noqa: ARG001 - a Journal
             raise StorageUnavailable("gone")
 
         journal.begin = begin  # type: ignore[method-assign]
@@ -311,7 +321,7 @@ async def effect(name: str, given: Settings | None = None, **args: Any) -> Effec
     used = context(given)
     known = used.tools.named(name)
     assert known
-    return await effect_of(
+    return await call_effect(
         a_call(name=name, args=args), known, "/ws", used.settings, used.open_sandbox
     )
 
@@ -413,7 +423,7 @@ async def test_a_call_that_was_never_begun_has_failed() -> None:
     first, second = lives()
 
     for context in (first, second):
-        outcome = await without_tool(CALL_GONE, context.journal)
+        outcome = await outcome_without_tool(CALL_GONE, context.journal)
         assert outcome == Outcome("failed", "Error: the tool 'shout' is no longer there")
 
 
@@ -423,7 +433,7 @@ async def test_a_call_that_was_made_is_answered_with_what_came_of_it_gone() -> N
     done = Outcome("done", "paid")
     await first.journal.end(await first.journal.begin(PAY), done)
 
-    assert await without_tool(CALL_GONE, second.journal) == done
+    assert await outcome_without_tool(CALL_GONE, second.journal) == done
 
 
 async def test_of_a_call_that_was_cut_short_nobody_knows() -> None:
@@ -431,8 +441,8 @@ async def test_of_a_call_that_was_cut_short_nobody_knows() -> None:
     first, second = lives()
     await first.journal.begin(PAY)
 
-    outcome = await without_tool(CALL_GONE, second.journal)
+    outcome = await outcome_without_tool(CALL_GONE, second.journal)
 
     assert outcome.status == "unknown"
     assert outcome.text.startswith("Error: outcome_unknown: shout was cut short")
-    assert await without_tool(CALL_GONE, second.journal) == outcome
+    assert await outcome_without_tool(CALL_GONE, second.journal) == outcome

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from daruma.tools.calls.outputs import MANY, READ_OUTPUT
-from daruma.tools.calls.results import Outputs, ProcessOutputs
-from daruma.tools.calls.tool import Surroundings
+from daruma.tools.calls import Outputs, ProcessOutputs, Surroundings
+from daruma.tools.calls._outputs import MANY, READ_OUTPUT
 from daruma.tools.errors import ToolError
 
 TEXT = "".join(f"line {n}\n" for n in range(2000)) + "the Error is here\n"

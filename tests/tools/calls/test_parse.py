@@ -13,19 +13,18 @@ from tests.tools.repair.corpus.calls import CALLS
 from tests.tools.repair.corpus.offered import TOOLS
 
 from daruma.state.serializer import StrictSerializer
-from daruma.tools.calls.answer_text import written_calls
-from daruma.tools.calls.answers import limited
-from daruma.tools.calls.json_reader import Refused, Repaired
-from daruma.tools.calls.parse import (
-    DEEPEST,
-    SENT_CALLS,
-    as_calls,
-    as_sent,
+from daruma.tools.calls import (
+    SENT_CALLS_KEY,
     calls_of,
-    unstorable,
+    limit_calls,
+    unstorable_part,
     with_own_ids,
+    with_text_calls,
 )
-from daruma.tools.calls.repair.by_rules import repaired_text
+from daruma.tools.calls._answer_text import written_calls
+from daruma.tools.calls._json_reader import Refused, Repaired
+from daruma.tools.calls._parse import DEEPEST, as_sent
+from daruma.tools.calls.repair._by_rules import repaired_text
 
 # --- What a checkpoint can not keep unchanged is told before it is tried.
 
@@ -40,7 +39,7 @@ def test_what_is_storable_comes_back_as_it_was(value: Any) -> None:
     """Through the serializer that is in use."""
     serializer = StrictSerializer(())
 
-    if unstorable(value) is None:
+    if unstorable_part(value) is None:
         assert serializer.loads_typed(serializer.dumps_typed(value)) == value
 
 
@@ -55,12 +54,12 @@ def test_what_is_storable_comes_back_as_it_was(value: Any) -> None:
 )
 def test_what_is_not_is_named(value: Any, said: str) -> None:
     """One line for the model."""
-    assert said in (unstorable(value) or "")
+    assert said in (unstorable_part(value) or "")
 
 
 def test_the_limits_themselves_are_storable() -> None:
     """And NUL, which is trouble only for text of its own."""
-    assert unstorable([2**64 - 1, -(2**63), "a\0b", True, 1.5]) is None
+    assert unstorable_part([2**64 - 1, -(2**63), "a\0b", True, 1.5]) is None
 
 
 def test_deep_values_are_refused_and_not_fallen_over() -> None:
@@ -69,7 +68,7 @@ def test_deep_values_are_refused_and_not_fallen_over() -> None:
     for _ in range(DEEPEST * 20):
         value = [value]
 
-    assert "levels deep" in (unstorable(value) or "")
+    assert "levels deep" in (unstorable_part(value) or "")
 
 
 # --- What was sent counts, not what was made of it on the way.
@@ -80,7 +79,7 @@ GUESSED = {"type": "tool_call", "name": "pay", "args": {"to": "An"}, "id": "c1"}
 def answer(*texts: str) -> AIMessage:
     """An answer that was read as one call, and holds what was sent."""
     sent = [{"id": f"c{n}", "name": "pay", "args": text} for n, text in enumerate(texts, 1)]
-    kept = {SENT_CALLS: sent, "refusal": None}
+    kept = {SENT_CALLS_KEY: sent, "refusal": None}
     return AIMessage("", tool_calls=[GUESSED], additional_kwargs=kept)
 
 
@@ -370,7 +369,7 @@ def of_ids(*ids: str | None, broken: str | None = None) -> AIMessage:
 )
 def test_a_call_written_as_text_is_a_call(text: str) -> None:
     """TL-18: what a model wrote ends as the same call; its words stay in the history."""
-    message = with_own_ids(as_calls(AIMessage(text), ["shout"]), "m")
+    message = with_own_ids(with_text_calls(AIMessage(text), ["shout"]), "m")
 
     (call,) = calls_of(message)
     assert (call.name, call.args) == ("shout", {"text": "hi"})
@@ -380,14 +379,14 @@ def test_a_call_written_as_text_is_a_call(text: str) -> None:
 def test_an_answer_stays_an_answer() -> None:
     """TL-18: also one that is JSON, and any where no tools were offered."""
     for text, visible in (("Done.", ["shout"]), ('{"sum": 3}', ["shout"]), (WRITTEN, [])):
-        assert calls_of(as_calls(AIMessage(text), visible)) == ()
+        assert calls_of(with_text_calls(AIMessage(text), visible)) == ()
 
 
 def test_a_native_call_is_not_read_twice() -> None:
     """TL-18: text beside a native call is text."""
     message = native("shout").model_copy(update={"content": WRITTEN})
 
-    assert len(calls_of(as_calls(message, ["shout"]))) == 1
+    assert len(calls_of(with_text_calls(message, ["shout"]))) == 1
 
 
 def test_calls_keep_the_order_of_the_model() -> None:
@@ -411,7 +410,7 @@ def test_calls_keep_the_order_of_the_model() -> None:
     )
 
     assert [call.id for call in calls_of(message)] == ["c0", "c1", "c2", "c3"]
-    assert [call.id for call in calls_of(limited(message, 2)[0])] == ["c0", "c1"]
+    assert [call.id for call in calls_of(limit_calls(message, 2)[0])] == ["c0", "c1"]
 
 
 IDS = st.lists(

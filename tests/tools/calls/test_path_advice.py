@@ -9,7 +9,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from tests.parts import a_call
 
 from daruma.state.calls import ToolTask
-from daruma.tools.calls.path_advice import MOST, MOST_SHOWN, advised, paths_of
+from daruma.tools.calls import advise_paths, candidate_paths
+from daruma.tools.calls._path_advice import MOST, MOST_SHOWN
 from daruma.tools.errors import FileMissing, FileUnavailable, ToolError
 
 MISSING = FileMissing("a.py: no such file or directory: list the directory to see what is there")
@@ -41,19 +42,19 @@ def workspace(tmp_path: Path) -> str:
 )
 async def test_those_that_are_there_are_named(workspace: str, paths: list[str], said: str) -> None:
     """CX-06: one as the path, several as a choice."""
-    assert await advised(MISSING, paths, workspace) == said
+    assert await advise_paths(MISSING, paths, workspace) == said
 
 
 async def test_at_most_five_are_named(workspace: str) -> None:
     """More would be no help."""
-    said = await advised(MISSING, [f"{n}/a.py" for n in range(9)], workspace)
+    said = await advise_paths(MISSING, [f"{n}/a.py" for n in range(9)], workspace)
 
     assert "0/a.py, 1/a.py, 2/a.py, 3/a.py, 4/a.py: use" in said
 
 
 async def test_an_absolute_path_is_named_as_the_workspace_has_it(workspace: str) -> None:
     """Once, however often it was shown."""
-    said = await advised(MISSING, [f"{workspace}/src/a.py", "src/a.py"], workspace)
+    said = await advise_paths(MISSING, [f"{workspace}/src/a.py", "src/a.py"], workspace)
 
     assert "it was shown as src/a.py: use it whole" in said
 
@@ -61,12 +62,12 @@ async def test_an_absolute_path_is_named_as_the_workspace_has_it(workspace: str)
 @pytest.mark.parametrize("error", [ToolError("no"), FileUnavailable("a.py: is a directory")])
 async def test_other_errors_are_left_as_they_are(workspace: str, error: ToolError) -> None:
     """Only a path that leads nowhere was perhaps cut."""
-    assert await advised(error, ["src/a.py"], workspace) == str(error)
+    assert await advise_paths(error, ["src/a.py"], workspace) == str(error)
 
 
 async def test_without_a_workspace_there_is_nothing_to_look_in() -> None:
     """The error stands for itself."""
-    assert await advised(MISSING, ["src/a.py"], None) == str(MISSING)
+    assert await advise_paths(MISSING, ["src/a.py"], None) == str(MISSING)
 
 
 # --- The whole path of which a call gave the tail is found in what tools have shown.
@@ -130,7 +131,7 @@ MESSAGES: list[AnyMessage] = [
 )
 def test_whole_components_from_the_end_are_a_tail(path: object, paths: set[str]) -> None:
     """CX-06: in the forms that models give; only what a tool has shown counts."""
-    found = set(paths_of(edit(path), MESSAGES))
+    found = set(candidate_paths(edit(path), MESSAGES))
 
     assert paths <= found
     assert all(" " in each or each.startswith(("a/", "b/")) for each in found - paths)
@@ -138,14 +139,14 @@ def test_whole_components_from_the_end_are_a_tail(path: object, paths: set[str])
 
 def test_only_the_editor_is_advised() -> None:
     """Other tools' arguments may be no paths at all."""
-    assert paths_of(edit("a.py", name="read_file"), MESSAGES) == ()
+    assert candidate_paths(edit("a.py", name="read_file"), MESSAGES) == ()
 
 
 def test_what_was_shown_last_comes_first_and_no_more_than_some() -> None:
     """A call carries its candidates: they stay few."""
     many: list[AnyMessage] = [result(f"d{number}/a.py") for number in range(50)]
 
-    found = paths_of(edit("a.py"), many)
+    found = candidate_paths(edit("a.py"), many)
 
     assert len(found) == MOST
     assert found[0] == "d49/a.py"
@@ -157,7 +158,7 @@ def test_a_long_thread_costs_no_more_than_a_short_one() -> None:
     new: list[AnyMessage] = [result("x/y.py:1: word\n" * 2000) for _ in range(500)]
 
     began = time.process_time()
-    found = paths_of(edit("a.py"), [*old, *new])
+    found = candidate_paths(edit("a.py"), [*old, *new])
 
     assert found == ()
     assert time.process_time() - began < 0.5
@@ -167,5 +168,5 @@ def test_a_path_that_is_shown_all_the_time_is_not_looked_at_each_time() -> None:
     """Only the last mentions count: the rest of a long thread is about the same file."""
     often = [result("src/a.py:1: x\n" * MOST_SHOWN)]
 
-    assert paths_of(edit("a.py"), [result("lib/a.py"), *often]) == ("src/a.py",)
-    assert paths_of(edit("a.py"), [*often, result("lib/a.py")]) == ("lib/a.py", "src/a.py")
+    assert candidate_paths(edit("a.py"), [result("lib/a.py"), *often]) == ("src/a.py",)
+    assert candidate_paths(edit("a.py"), [*often, result("lib/a.py")]) == ("lib/a.py", "src/a.py")

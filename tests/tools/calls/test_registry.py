@@ -7,11 +7,9 @@ from langchain_core.tools import tool
 from tests.parts import WORKSPACE_TOOLS, a_registry
 
 from daruma.state.errors import DarumaError
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.tools import Tools
-from daruma.tools.calls.names import ToolNameConflictError
-from daruma.tools.calls.registry import Registry
-from daruma.tools.calls.tool import Toolset
+from daruma.state.settings import SettingsError, Tools
+from daruma.tools.calls import Registry, ToolNameConflictError
+from daruma.tools.calls._tool import Toolset
 
 
 def shout(text: str) -> str:

@@ -11,10 +11,8 @@ from tests.parts import a_registry, settings
 
 from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
-from daruma.tools.calls.parse import Call
-from daruma.tools.calls.resolve import filled, tool_task, tool_tasks, with_arguments
-from daruma.tools.calls.tool import Canonical, Tool
-from daruma.tools.calls.visible import Offer
+from daruma.tools.calls import Call, Canonical, Tool, VisibleTools, resolve_call, resolve_calls
+from daruma.tools.calls._resolve import filled, with_arguments
 
 # --- A call goes on with what was known of it, where it is the one that was meant.
 
@@ -32,9 +30,9 @@ TIMED = replace(
 DAY = "2031-05-05"
 
 
-def offer(*known: Clarification) -> Offer:
+def offer(*known: Clarification) -> VisibleTools:
     tools = a_registry().visible(settings().tools, {"assistant"})
-    return Offer(tools, asks=True, resuming=known)
+    return VisibleTools(tools, asks=True, resuming=known)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,7 @@ def test_no_two_calls_go_on_with_the_same() -> None:
 def titles(*calls: dict[str, Any]) -> list[tuple[str, str]]:
     """The titles of the tasks that calls of create_reminder become, and what they go on with."""
     made = [{"name": "create_reminder", "args": a, "id": f"c{n}"} for n, a in enumerate(calls)]
-    tasks = tool_tasks(AIMessage("", tool_calls=made, id="m"), offer(MILK, BREAD))
+    tasks = resolve_calls(AIMessage("", tool_calls=made, id="m"), offer(MILK, BREAD))
     return [(task.args["title"], task.continues) for task in tasks]
 
 
@@ -111,11 +109,11 @@ WHOLE = {"name": "Ann", "seats": 2, "day": "2026-11-25"}
 def become(args: dict[str, Any] | str, *, asks: bool = True, **given: Any) -> ToolTask:
     """What a call becomes; arguments as a text are such as could not be read."""
     tools = settings(tools={"call_repair_attempts": 0} | given).tools
-    offer = Offer(a_registry([book]).visible(tools, ()), settings=tools, now=NOW, asks=asks)
+    offer = VisibleTools(a_registry([book]).visible(tools, ()), settings=tools, now=NOW, asks=asks)
     made = {"name": "book", "args": args, "id": "c1"}
     bad = [{**made, "type": "invalid_tool_call", "error": None}] if isinstance(args, str) else []
     good = [] if isinstance(args, str) else [made]
-    (task,) = tool_tasks(AIMessage("", tool_calls=good, invalid_tool_calls=bad, id="m"), offer)
+    (task,) = resolve_calls(AIMessage("", tool_calls=good, invalid_tool_calls=bad, id="m"), offer)
     return task
 
 
@@ -178,7 +176,7 @@ def test_the_policy_goes_first() -> None:
 
 def test_a_persons_edit_is_not_asked_about() -> None:
     """It can not be used, and is told to be so."""
-    offer = Offer(a_registry([book]).visible(settings().tools, ()), now=NOW)
+    offer = VisibleTools(a_registry([book]).visible(settings().tools, ()), now=NOW)
 
     edited = with_arguments(become(WHOLE), {"seats": 2}, replace(offer, asks=False))
 
@@ -214,24 +212,24 @@ def count(number: int, unit: str = "") -> str:
     return f"{number}{unit}"
 
 
-def offer_resolution(*, workspace: bool = False, **given: Any) -> Offer:
+def offer_resolution(*, workspace: bool = False, **given: Any) -> VisibleTools:
     """Two tools, one more that is hidden; nothing that only a model could repair is repaired."""
     shown = {"profile": "some", "profiles": {"some": ["shout", "count", "run_*"]}}
     attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
     tools = settings(tools=shown | attempts | given).tools
     visible = a_registry([shout, count, hidden]).visible(tools, {"workspace"} if workspace else ())
-    return Offer(visible, frozenset({"hidden"}), tools)
+    return VisibleTools(visible, frozenset({"hidden"}), tools)
 
 
 def tasks(answer: AIMessage, *, workspace: bool = False, **policy: Any) -> tuple[ToolTask, ...]:
-    return tool_tasks(answer, offer_resolution(workspace=workspace, policy=policy))
+    return resolve_calls(answer, offer_resolution(workspace=workspace, policy=policy))
 
 
 def called(name: str, args: dict[str, Any] | str, **given: Any) -> ToolTask:
     """The task of one call, its arguments read or not."""
     raw = args if isinstance(args, str) else ""
     call = Call(id="c1", name=name, args=None if isinstance(args, str) else args, raw=raw)
-    return tool_task(call, "m1", offer_resolution(**given))
+    return resolve_call(call, "m1", offer_resolution(**given))
 
 
 def test_a_known_call_is_ready() -> None:
@@ -368,10 +366,10 @@ def test_what_a_model_may_repair_waits_for_it(name: str, args: Any, problem: str
     if isinstance(args, str):
         call = Call(id="c1", name=name, args=None, raw=args)
 
-    task = tool_task(call, "m1", offer_resolution(**attempts))
+    task = resolve_call(call, "m1", offer_resolution(**attempts))
 
     assert (task.status, task.problem) == ("repairable", problem)
-    assert tool_task(call, "m1", offer_resolution(max_argument_bytes=1024)).status == "failed"
+    assert resolve_call(call, "m1", offer_resolution(max_argument_bytes=1024)).status == "failed"
 
 
 def test_a_missing_name_is_not_guessed() -> None:
@@ -382,7 +380,7 @@ def test_a_missing_name_is_not_guessed() -> None:
 def test_arguments_that_a_model_repaired_are_not_repaired_for_ever() -> None:
     """TL-09: they fit now, or the call has failed."""
     given = offer_resolution(call_repair_attempts=1)
-    broken = tool_task(Call("c1", "shout", {"words": "x"}, ""), "m1", given)
+    broken = resolve_call(Call("c1", "shout", {"words": "x"}, ""), "m1", given)
 
     assert with_arguments(broken, {"text": "x"}, given, by="model").status == "ready"
     assert with_arguments(broken, {"still": "x"}, given, by="model").status == "failed"
@@ -471,7 +469,9 @@ def banking(args: dict[str, Any] | str, **given: Any) -> ToolTask:
     raw = args if isinstance(args, str) else ""
     made = Call(id="c1", name="look", args=None if isinstance(args, str) else args, raw=raw)
     attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
-    return tool_task(made, "m1", Offer(BANK, settings=settings(tools=attempts | given).tools))
+    return resolve_call(
+        made, "m1", VisibleTools(BANK, settings=settings(tools=attempts | given).tools)
+    )
 
 
 def test_a_repaired_call_is_canonical_too() -> None:
@@ -506,7 +506,7 @@ def test_arguments_are_measured_in_bytes(text: str) -> None:
     raw = '{"text": "' + text + '"}'
     made = Call(id="c1", name="shout", args={"text": text}, raw=raw)
 
-    task = tool_task(made, "m1", offer_resolution(max_argument_bytes=1024))
+    task = resolve_call(made, "m1", offer_resolution(max_argument_bytes=1024))
 
     assert (task.status, task.problem) == ("failed", "too_large")
 
@@ -527,5 +527,7 @@ def test_a_schema_that_can_not_be_read_is_no_obstacle(schema: dict[str, Any]) ->
     odd = Tool("odd", "", {"type": "object", "properties": {"text": schema}}, unused)
     made = Call(id="c1", name="odd", args={"text": "x"}, raw="")
 
-    assert tool_task(made, "m1", Offer((odd,))).status == "ready"
-    assert tool_task(replace(made, args=None, raw='{"text": "x",}'), "m1", Offer((odd,))).reason
+    assert resolve_call(made, "m1", VisibleTools((odd,))).status == "ready"
+    assert resolve_call(
+        replace(made, args=None, raw='{"text": "x",}'), "m1", VisibleTools((odd,))
+    ).reason

@@ -13,20 +13,17 @@ from tests.scripted_runs import illegal
 
 from daruma.state.messages import Growing
 from daruma.state.text import without_reference
-from daruma.tools.calls.results import (
-    IMAGES,
-    LIMIT,
-    MOST,
-    Illustrated,
+from daruma.tools.calls import (
     Outputs,
     ProcessOutputs,
-    cut_off,
-    leave_out,
-    shown,
-    storable,
+    TextWithImages,
+    cut_off_reason,
+    has_shortened_results,
+    results_for_unanswered,
+    shorten_output,
     tool_result,
-    unanswered,
 )
+from daruma.tools.calls._results import IMAGES, LIMIT, MOST, storable
 
 
 def test_a_result_answers_its_call() -> None:
@@ -76,17 +73,17 @@ def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
     """TL-03: those that can not be read as well; with them the conversation is legal."""
     history: list[AnyMessage] = [HumanMessage("hi"), ANSWER, tool_result(a_call("c2"), "fine")]
 
-    missing = unanswered(history)
+    missing = results_for_unanswered(history)
 
     assert [m.tool_call_id for m in missing] == ["c1", "c3"]
     assert illegal([*history, *missing]) == []
-    assert unanswered([*history, *missing]) == []
+    assert results_for_unanswered([*history, *missing]) == []
 
 
 def test_there_is_nothing_to_answer_without_calls() -> None:
     """An empty history included."""
-    assert unanswered([]) == []
-    assert unanswered([HumanMessage("hi"), AIMessage("Done.", id="m2")]) == []
+    assert results_for_unanswered([]) == []
+    assert results_for_unanswered([HumanMessage("hi"), AIMessage("Done.", id="m2")]) == []
 
 
 @pytest.mark.parametrize(
@@ -101,26 +98,26 @@ def test_there_is_nothing_to_answer_without_calls() -> None:
 )
 def test_an_answer_that_a_limit_ended_is_known(key: str, why: str) -> None:
     """TL-12: in the words of OpenAI, Google, Anthropic and Ollama: nothing of it may run."""
-    assert cut_off(AIMessage("x", response_metadata={key: why})) == why
+    assert cut_off_reason(AIMessage("x", response_metadata={key: why})) == why
 
 
 @pytest.mark.parametrize("metadata", [{}, {"finish_reason": "stop"}, {"stop_reason": None}])
 def test_an_answer_that_the_model_ended_is_whole(metadata: dict[str, object]) -> None:
     """Also where nobody says so."""
-    assert cut_off(AIMessage("x", response_metadata=metadata)) == ""
+    assert cut_off_reason(AIMessage("x", response_metadata=metadata)) == ""
 
 
 def test_a_result_that_was_left_out_in_part_is_known_from_then_on() -> None:
     """The tool that reads on in it stays with the thread, however long that gets."""
     cut = tool_result(a_call("c1"), "its ends", reference="0123456789abcdef")
     history: Growing[AnyMessage] = Growing([HumanMessage("hi")])
-    before = leave_out(history)
+    before = has_shortened_results(history)
     history = history.with_more([cut])
-    then = leave_out(history)
+    then = has_shortened_results(history)
 
     assert (before, then) == (False, True)
-    assert leave_out(history.with_more([HumanMessage("And now?")]))
-    assert leave_out([*history, HumanMessage("And now?")])
+    assert has_shortened_results(history.with_more([HumanMessage("And now?")]))
+    assert has_shortened_results([*history, HumanMessage("And now?")])
 
 
 # --- What is too long to show is kept whole, and its two ends say where.
@@ -132,7 +129,7 @@ async def test_what_is_shown_fits_and_what_is_left_out_is_counted(text: str, lim
     outputs = Outputs(ProcessOutputs())
     text = text.encode(errors="replace").decode().replace("\0", "?")
 
-    short = await shown(text, limit, outputs)
+    short = await shorten_output(text, limit, outputs)
 
     assert len(short.text) <= limit
     if len(text) <= limit:
@@ -169,7 +166,7 @@ async def test_of_an_endless_text_a_beginning_is_kept() -> None:
     """The ends that are shown are those of all of it."""
     outputs = Outputs(ProcessOutputs())
 
-    short = await shown("a" * MOST + "b" * 5000, 1000, outputs)
+    short = await shorten_output("a" * MOST + "b" * 5000, 1000, outputs)
 
     assert short.text.endswith("b" * 400)
     assert await outputs.read(short.reference) == "a" * MOST
@@ -187,7 +184,9 @@ async def test_the_oldest_goes_where_a_number_is_set() -> None:
 async def test_results_that_differ_in_the_middle_by_noise_alone_compare_as_equal() -> None:
     """RE-02: the id of the whole would hide every loop with a duration in its output."""
     outputs = Outputs(ProcessOutputs())
-    one, two = [await shown("x" * 3000 + f"took {n} s" + "y" * 3000, 1000, outputs) for n in (1, 2)]
+    one, two = [
+        await shorten_output("x" * 3000 + f"took {n} s" + "y" * 3000, 1000, outputs) for n in (1, 2)
+    ]
 
     assert one.text != two.text
     assert without_reference(one.text) == without_reference(two.text)
@@ -217,7 +216,7 @@ LEFT_OUT = (
 @pytest.mark.parametrize("part", IMAGES_AS_WRITTEN)
 def test_an_image_is_read_in_all_forms_that_it_is_written_in(part: dict[str, Any]) -> None:
     """And is kept in LangChain's own one."""
-    read = Illustrated.of([{"type": "text", "text": "see"}, part, "that"])
+    read = TextWithImages.of([{"type": "text", "text": "see"}, part, "that"])
 
     assert read == "see\n[image 1: image/png]\nthat"
     assert read.images == (PNG,)
@@ -226,7 +225,7 @@ def test_an_image_is_read_in_all_forms_that_it_is_written_in(part: dict[str, Any
 @pytest.mark.parametrize("part", LEFT_OUT)
 def test_what_can_not_be_shown_is_named(part: dict[str, Any]) -> None:
     """No address is fetched, and nothing is sent that a provider would refuse."""
-    read = Illustrated.of([part])
+    read = TextWithImages.of([part])
 
     assert read == f"[{part['type']} left out: only text and images are shown]"
     assert read.images == ()
@@ -235,7 +234,7 @@ def test_what_can_not_be_shown_is_named(part: dict[str, Any]) -> None:
 def test_images_are_bounded() -> None:
     """All of one result together."""
     large = PNG | {"base64": "A" * (IMAGES - 100)}
-    read = Illustrated.of([large, large, PNG])
+    read = TextWithImages.of([large, large, PNG])
 
     assert read.images == (large, PNG)
     assert read.splitlines()[1] == "[image left out: it is too large]"

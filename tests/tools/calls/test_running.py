@@ -14,9 +14,8 @@ from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, say
 from typing_extensions import TypeVarTuple, Unpack, override
 
-from daruma.tools.calls.application_tool import from_application
-from daruma.tools.calls.running import run_within, with_faults
-from daruma.tools.calls.tool import Effect, Surroundings, Tool
+from daruma.tools.calls import Surroundings, Tool, run_within, with_faults, wrap_tool
+from daruma.tools.calls._tool import Effect
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.threads import MOST_TOOL_THREADS, NotStarted, in_tool_thread
 
@@ -114,7 +113,7 @@ async def test_a_blocking_tool_is_given_up_while_it_runs() -> None:
         gate.wait()
         return f"paid {amount}"
 
-    paying = asyncio.ensure_future(run_within(0.2, from_application(pay), {"amount": 3}, AT))
+    paying = asyncio.ensure_future(run_within(0.2, wrap_tool(pay), {"amount": 3}, AT))
     await asyncio.to_thread(begun.wait)
     with pytest.raises(OutcomeUnknown):
         await paying
@@ -134,7 +133,7 @@ async def test_a_call_that_never_began_is_known_not_to_have_happened() -> None:
         return "paid"
 
     with pytest.raises(ToolError, match="did not even begin") as told:
-        await run_within(SHORT, from_application(pay), {}, AT)
+        await run_within(SHORT, wrap_tool(pay), {}, AT)
     gate.set()
     await asyncio.gather(*held)
 
@@ -241,7 +240,7 @@ def raising(error: BaseException) -> Tool:
         """Pay it."""
         raise error
 
-    return from_application(pay)
+    return wrap_tool(pay)
 
 
 @pytest.mark.parametrize("error", [TimeoutError("its own"), SystemExit(3), ValueError("x")])
@@ -280,7 +279,7 @@ async def test_a_blocking_tool_takes_no_task(seconds: float | None) -> None:
     loop = asyncio.get_running_loop()
     loop.set_task_factory(counting)
     try:
-        said = await run_within(seconds, from_application(pay), {"amount": 3}, AT)
+        said = await run_within(seconds, wrap_tool(pay), {"amount": 3}, AT)
     finally:
         loop.set_task_factory(None)
 
@@ -357,7 +356,7 @@ def run(faulty: BaseTool) -> str:
     """Call a tool as the machine does."""
 
     async def called() -> str:
-        return await from_application(faulty).run(DATA, Surroundings())
+        return await wrap_tool(faulty).run(DATA, Surroundings())
 
     return asyncio.run(called())
 
@@ -399,7 +398,7 @@ def test_what_the_model_is_shown_is_the_tool_as_it_was(
     kind: Callable[..., Any] | BaseTool,
 ) -> None:
     """Faults change what happens, not what can be called."""
-    as_it_was, faulty = from_application(kind), from_application(with_faults(kind, []))
+    as_it_was, faulty = wrap_tool(kind), wrap_tool(with_faults(kind, []))
 
     assert faulty.as_function() == as_it_was.as_function()
     assert faulty.effect == as_it_was.effect
@@ -409,7 +408,7 @@ def test_what_the_tool_declares_stays() -> None:
     """A fault in an idempotent tool is one of an idempotent tool."""
     kind = declared.model_copy(update={"metadata": {"daruma": {"idempotent": True}}})
 
-    assert from_application(with_faults(kind, [])).idempotent
+    assert wrap_tool(with_faults(kind, [])).idempotent
 
 
 def test_side_by_side_each_fault_strikes_once() -> None:

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.calls.schema import SchemaCheck, SchemaUnreadable, cut, schema_excerpt, strict
+from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, cut, schema_excerpt, strict
 
 # --- Checking values against a schema: what is seen at first sight is what a validator says.
 

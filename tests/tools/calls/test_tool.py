@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_registry, settings
 
-from daruma.tools.calls.tool import Canonical, Tool, canonical_call
+from daruma.tools.calls import Canonical, Tool
+from daruma.tools.calls._tool import canonical_call
 
 GOAL_DATES = ["date", "target_date", "deadline", "due_date", "due", "by"]
 WHEN = ["due_time", "due_datetime", "start_time", "end_time"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.parts import TOOLSET_TOOLS, a_context, a_registry, a_task, settings
 
-from daruma.tools.calls.tool import Canonical, Effect, Tool
-from daruma.tools.calls.visible import Offer, local_time
+from daruma.tools.calls import Canonical, Tool, VisibleTools, local_time
+from daruma.tools.calls._tool import Effect
 from daruma.tools.context import Context, offer_of
 
 # --- Local time is that of a zone by its name, or of the machine.
@@ -87,7 +87,7 @@ def test_direct_chat_is_offered_nothing(task: Any) -> None:
 
     offer = offer_of(task, a_context(tools=[shout], given=given))
 
-    assert offer == Offer(settings=given.tools)
+    assert offer == VisibleTools(settings=given.tools)
 
 
 async def unused(*_: Any) -> str:
@@ -121,7 +121,7 @@ def test_a_call_is_repaired_with_the_care_of_what_it_may_become(
     tools: list[Tool], effect: Effect
 ) -> None:
     """TL-10 and TL-19: as far as it is shown."""
-    careful = Offer(tuple(tools)).cautious(tools[0])
+    careful = VisibleTools(tuple(tools)).cautious(tools[0])
 
     assert (careful.name, careful.effect) == ("look", effect)
 

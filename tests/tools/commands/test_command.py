@@ -18,14 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.life import Life
 
-from daruma.tools.commands.command import (
-    ALLOWED,
-    FIXED,
-    CommandResult,
-    command_environment,
-    run_in_group,
-    start,
-)
+from daruma.tools.commands import CommandResult, command_environment, run_in_group
+from daruma.tools.commands._command import ALLOWED, FIXED, start
 from daruma.tools.errors import CommandRefused
 
 LONG = "sleep 600"
@@ -260,7 +254,7 @@ def test_commands_die_with_a_killed_process(tmp_path: Path, life: Life) -> None:
     command = f"exec 3> life; echo up >&3; {LONG} & {LONG}"
     script = (
         "import sys; from pathlib import Path\n"
-        "from daruma.tools.commands.process import ProcessGroup\n"
+        "from daruma.tools.commands._process import ProcessGroup\n"
         f"group = ProcessGroup(['/bin/sh', '-c', '{command}'], Path.cwd(), {{}})\n"
         "print('guarded', flush=True); sys.stdin.read()"
     )

@@ -9,13 +9,8 @@ from subprocess import run
 
 import pytest
 
-from daruma.tools.commands.host_programs import (
-    find_program,
-    git_environment,
-    run_git,
-    run_program,
-    search_path,
-)
+from daruma.tools.commands import find_program, run_git, run_program, search_path
+from daruma.tools.commands._host_programs import git_environment
 
 ROOT = Path(__file__).parents[3]
 
@@ -178,7 +173,7 @@ def test_git_runs_nothing_that_settings_name(setting: str, tmp_path: Path) -> No
 
 # --- No other way to start or find a program: by reading the code.
 
-HOME = "tools/commands/host_programs.py"
+HOME = "tools/commands/_host_programs.py"
 INSIDE = {
     # It becomes the confined command, or a server that HOME has found.
     "tools/sandbox/supervisor.py": {"os.fork", "os.execvp", "os.execv"},

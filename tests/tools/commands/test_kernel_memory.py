@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
-from daruma.tools.commands.command import command_environment, watch
-from daruma.tools.commands.kernel_memory import NO_GROUP, control_group, sweep
-from daruma.tools.commands.process import Asked, Limits, ProcessGroup, Watchdog
-from daruma.tools.sandbox.sandbox import Level, Sandbox
+from daruma.tools.commands import CommandRequest, Limits, command_environment
+from daruma.tools.commands._command import watch
+from daruma.tools.commands._kernel_memory import NO_GROUP, control_group, sweep
+from daruma.tools.commands._process import ProcessGroup, Watchdog
+from daruma.tools.sandbox import Sandbox
+from daruma.tools.sandbox._sandbox import Level
 
 MB = 1024 * 1024
 
@@ -85,7 +87,9 @@ def ending(
         own = stack.enter_context(control_group(memory, 1000)) if grouped else NO_GROUP
         if grouped and own.memory is None:
             pytest.skip("no control group can be made here")
-        launch = stack.enter_context(sandbox.launcher(workspace, Asked(argv, workspace, env)))
+        launch = stack.enter_context(
+            sandbox.launcher(workspace, CommandRequest(argv, workspace, env))
+        )
         inside = own.entered(launch.argv)
         group = stack.enter_context(ProcessGroup(inside, workspace, launch.env, launch))
         stop = os.pipe()

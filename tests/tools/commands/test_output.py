@@ -7,16 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daruma.state.events import CommandOutput, Event, unheard
-from daruma.tools.commands.command import run_in_group
-from daruma.tools.commands.output import (
-    EVERY,
-    LINES,
-    LONGEST,
-    Kept,
-    LiveOutput,
-    last_lines,
-    live_output,
-)
+from daruma.tools.commands import BoundedOutput, LiveOutput, live_output, run_in_group
+from daruma.tools.commands._output import EVERY, LINES, LONGEST, last_lines
 
 # --- However much a command writes, its beginning and end are kept, as clean text.
 
@@ -27,7 +19,7 @@ def test_the_beginning_and_the_end_are_kept(pieces: list[bytes], limit: int) -> 
     """Whatever pieces it comes in, exactly `limit` bytes stay and the rest is counted."""
     whole = b"".join(pieces).replace(b"\0", b"0")
     ascii_only = bytes(byte & 0x7F or 0x30 for byte in whole)
-    kept, at = Kept(limit), 0
+    kept, at = BoundedOutput(limit), 0
     for piece in pieces:
         kept.add(ascii_only[at : at + len(piece)])
         at += len(piece)
@@ -46,7 +38,7 @@ def test_the_beginning_and_the_end_are_kept(pieces: list[bytes], limit: int) -> 
 @given(st.binary(), st.integers(0, 50))
 def test_any_bytes_become_clean_text(data: bytes, limit: int) -> None:
     """Neither NUL nor lone surrogates reach whoever stores the text."""
-    kept = Kept(limit)
+    kept = BoundedOutput(limit)
     kept.add(data)
 
     assert "\0" not in kept.text()
@@ -55,7 +47,7 @@ def test_any_bytes_become_clean_text(data: bytes, limit: int) -> None:
 
 def test_a_character_cut_in_two_is_left_out() -> None:
     """The cut adds no replacement characters to good text."""
-    kept = Kept(10)
+    kept = BoundedOutput(10)
     kept.add("éééééééééé".encode())
 
     assert kept.text() == "éé\n[10 bytes left out]\néé"
@@ -63,7 +55,7 @@ def test_a_character_cut_in_two_is_left_out() -> None:
 
 def test_memory_stays_bounded() -> None:
     """A gigabyte passes through; what is held is of the order of the limit."""
-    kept, piece = Kept(1024), b"x" * 65536
+    kept, piece = BoundedOutput(1024), b"x" * 65536
     for _ in range(16384):
         kept.add(piece)
 

@@ -12,7 +12,7 @@ from daruma.state.failure import ModelFailed
 from daruma.state.steps import Compaction, Crowded
 from daruma.state.usage import Role, Usage
 from daruma.tools.context import Answer, Context
-from daruma.tools.window.compaction import Compacted, compacted
+from daruma.tools.window import CompactionResult, compact_history
 
 Says = Callable[[Sequence[BaseMessage]], AIMessage | str]
 T = TypeVar("T")
@@ -98,8 +98,8 @@ def compact(
     before: Compaction | None = None,
     own_auxiliary: bool = True,
     **crowded: Any,
-) -> Compacted:
+) -> CompactionResult:
     """Bring a request of main with this history under a budget."""
     given = Crowded(node="main", budget=budget, fixed=fixed, **crowded)
     context = context_of(models, own_auxiliary=own_auxiliary)
-    return driven(compacted(state_of(messages, before), given, context))
+    return driven(compact_history(state_of(messages, before), given, context))

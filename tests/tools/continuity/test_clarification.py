@@ -7,7 +7,7 @@ import pytest
 from tests.tools.continuity.next_messages import DATE, TITLE
 
 from daruma.state.conversation import Clarification, each_of
-from daruma.tools.continuity.clarification import with_said
+from daruma.tools.continuity import fill_in
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 TIME = replace(DATE, partial_args={"title": "Call"}, missing_fields=("start_time",))
@@ -28,14 +28,14 @@ def test_the_one_missing_day_or_time_is_noted(
     asked: Clarification, message: str, noted: dict[str, str]
 ) -> None:
     """What is known stays; a time of day is no day, and a title is whatever the model makes it."""
-    assert with_said(asked, message, NOW).partial_args == asked.partial_args | noted
+    assert fill_in(asked, message, NOW).partial_args == asked.partial_args | noted
 
 
 def test_it_is_noted_of_the_call_that_lacks_it() -> None:
     """Which need not be the first of several."""
     whole = replace(TITLE, missing_fields=())
 
-    known = with_said(replace(whole, also=(DATE,)), "2031-05-05", NOW)
+    known = fill_in(replace(whole, also=(DATE,)), "2031-05-05", NOW)
 
     assert [each.partial_args for each in each_of(known)] == [
         whole.partial_args,

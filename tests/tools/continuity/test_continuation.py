@@ -26,7 +26,7 @@ from tests.tools.continuity.next_messages import (
 from daruma.state.conversation import Clarification
 from daruma.state.failure import ModelFailed
 from daruma.tools.context import EXACT
-from daruma.tools.continuity.continuation import MOST_SHOWN, continues, expects, judged, says_yes
+from daruma.tools.continuity._continuation import MOST_SHOWN, continues, expects, judged, says_yes
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 SETS = {"known": KNOWN, "held out": HELD_OUT, "hard": HARDER}

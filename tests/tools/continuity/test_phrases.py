@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from daruma.tools.continuity.phrases import besides_time
+from daruma.tools.continuity._phrases import besides_time
 from daruma.tools.dates import plain
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
-from daruma.tools.evolution.evidence import seen_in
-from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution import Pitfalls
+from daruma.tools.evolution._evidence import seen_in
 
 ROUNDING = "Fix the rounding of invoices in bill/split.py"
 PARSER = "Document the options of the config parser"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience
 
-from daruma.tools.evolution.evidence import (
+from daruma.tools.evolution import Evidence
+from daruma.tools.evolution._evidence import (
     HALF_LIFE,
-    Evidence,
     confidence,
     level_of,
     seen_in,

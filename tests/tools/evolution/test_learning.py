@@ -9,10 +9,8 @@ from tests.parts import settings
 from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience, on_record
 from tests.variant_parts import a_variant, an_ended, given_to
 
-from daruma.tools.evolution.learning import DAY, MOST, Learning, advised, learn, let_go
-from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.shelf import put_experience, shelf
-from daruma.tools.evolution.variants import Variants
+from daruma.tools.evolution import Learning, Pitfalls, Variants, learn, put_experience, shelf
+from daruma.tools.evolution._learning import DAY, MOST, advised, let_go
 
 ADVICE = "Read the file before editing it."
 

@@ -14,23 +14,24 @@ from tests.parts import a_context, a_task, settings
 from tests.tools.evolution.ended_tasks import on_record
 from typing_extensions import override
 
-from daruma.graph.storage.postgres import aopen_postgres
+from daruma.graph.storage import aopen_postgres
 from daruma.state.events import Event, LessonsGiven
 from daruma.state.lessons import Experience, Lessons, Setback, Tried
 from daruma.state.mode import Mode
-from daruma.tools.evolution.learning import Learning, learn
-from daruma.tools.evolution.lessons import (
-    SECONDS,
-    GaveUp,
-    in_time,
-    in_words,
+from daruma.tools.evolution import (
+    Learning,
+    Pitfalls,
+    Variant,
+    Variants,
+    counterfactual_lessons,
+    finish_within,
+    learn,
     lessons_for,
-    told,
-    would_have_been,
+    render_counterfactual,
+    report_lessons,
+    shelf,
 )
-from daruma.tools.evolution.pitfalls import Pitfalls
-from daruma.tools.evolution.shelf import shelf
-from daruma.tools.evolution.variants import Variant, Variants
+from daruma.tools.evolution._lessons import SECONDS, GaveUp
 
 # --- What only helps is waited for as long as it is worth.
 
@@ -45,7 +46,7 @@ async def test_what_comes_in_time_is_returned() -> None:
     event = asyncio.Event()
     event.set()
 
-    assert await in_time(after(event), 5.0) == 7
+    assert await finish_within(after(event), 5.0) == 7
 
 
 async def test_what_does_not_heed_a_cancellation_is_left_alone() -> None:
@@ -60,7 +61,7 @@ async def test_what_does_not_heed_a_cancellation_is_left_alone() -> None:
 
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"):
-        await in_time(stubborn(), 0.05)
+        await finish_within(stubborn(), 0.05)
     assert time.monotonic() - began < 5.0
     event.set()
 
@@ -72,7 +73,7 @@ async def test_who_cancels_it_elsewhere_does_not_cancel_the_waiter() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(GaveUp):
-        await in_time(cancelled(), 5.0)
+        await finish_within(cancelled(), 5.0)
 
 
 async def test_a_cancellation_of_the_waiter_ends_the_work() -> None:
@@ -86,7 +87,7 @@ async def test_a_cancellation_of_the_waiter_ends_the_work() -> None:
         finally:
             ended.set()
 
-    waiting = asyncio.ensure_future(in_time(work(), 60.0))
+    waiting = asyncio.ensure_future(finish_within(work(), 60.0))
     await begun.wait()
     waiting.cancel()
 
@@ -213,7 +214,7 @@ async def test_where_there_is_nothing_to_give_nothing_is_given() -> None:
     """And nothing is told."""
     events: list[Event] = []
 
-    assert told(await found(InMemoryStore()), a_context(events=events)) is None
+    assert report_lessons(await found(InMemoryStore()), a_context(events=events)) is None
     assert events == []
 
 
@@ -234,7 +235,7 @@ async def test_a_store_that_fails_costs_only_the_lessons(
     store = Failing(error)
 
     began = time.monotonic()
-    lessons = told(await found(store, seconds=0.3), a_context(events=events))
+    lessons = report_lessons(await found(store, seconds=0.3), a_context(events=events))
 
     assert time.monotonic() - began < SECONDS
     note = f"no lessons of earlier tasks were looked up: {why}"
@@ -316,7 +317,7 @@ async def test_the_first_would_have_been_given_nothing_the_next_what_it_fell_to(
 
     await learned(store, ended(1), ended(2))
 
-    (found,) = await would_have_been(store, "o", 10)
+    (found,) = await counterfactual_lessons(store, "o", 10)
     assert found.task_id == "t/2"
     assert found.would_have is not None
     assert [each.text for each in found.would_have.lessons.pitfalls] == ["assert 3 == 4"]
@@ -333,7 +334,7 @@ async def test_learning_from_a_task_again_does_not_change_it() -> None:
 
     await learned(store, ended(1), ended(1), ended(2), ended(2))
 
-    assert [each.task_id for each in await would_have_been(store, "o", 10)] == ["t/2"]
+    assert [each.task_id for each in await counterfactual_lessons(store, "o", 10)] == ["t/2"]
 
 
 async def test_the_newest_come_first_and_not_more_than_asked_for() -> None:
@@ -342,7 +343,7 @@ async def test_the_newest_come_first_and_not_more_than_asked_for() -> None:
 
     await learned(store, *(ended(number) for number in range(1, 5)), ended(9, owner="other"))
 
-    assert [each.task_id for each in await would_have_been(store, "o", 2)] == ["t/4", "t/3"]
+    assert [each.task_id for each in await counterfactual_lessons(store, "o", 2)] == ["t/4", "t/3"]
 
 
 async def test_what_is_fed_back_is_not_told_of() -> None:
@@ -351,7 +352,7 @@ async def test_what_is_fed_back_is_not_told_of() -> None:
 
     await learned(store, ended(1), ended(2), observe_only=False)
 
-    assert await would_have_been(store, "o", 10) == []
+    assert await counterfactual_lessons(store, "o", 10) == []
 
 
 async def test_variants_and_recoveries_are_told_of_too() -> None:
@@ -371,9 +372,9 @@ async def test_variants_and_recoveries_are_told_of_too() -> None:
         *(ended(n, status="completed", setbacks=(), tried=(tried,)) for n in range(1, 5)),
     )
 
-    newest = (await would_have_been(store, "o", 10))[0]
+    newest = (await counterfactual_lessons(store, "o", 10))[0]
     assert newest.would_have is not None
-    said = in_words(newest.would_have)
+    said = render_counterfactual(newest.would_have)
     assert "instruction v1" in said
     assert "alternative-tool view, sure by 0.80, against main:timeout:x" in said
 
@@ -385,4 +386,4 @@ async def test_what_does_not_fit_is_passed_over() -> None:
 
     await store.aput(shelf("o", "experiences"), "x", {"would_have": "something"})
 
-    assert [each.task_id for each in await would_have_been(store, "o", 10)] == ["t/2"]
+    assert [each.task_id for each in await counterfactual_lessons(store, "o", 10)] == ["t/2"]

@@ -16,8 +16,9 @@ from tests.tools.evolution.ended_tasks import on_record
 from tests.variant_parts import a_variant, an_ended, given_to
 
 from daruma.state.lessons import Experience, Pitfall, Setback
-from daruma.state.settings.sections import Evolution
-from daruma.tools.evolution.optimiser import (
+from daruma.state.settings import Evolution
+from daruma.tools.evolution import Pitfalls, Variant, Variants, shelf
+from daruma.tools.evolution._optimiser import (
     PROMPT,
     alike,
     candidate,
@@ -25,9 +26,8 @@ from daruma.tools.evolution.optimiser import (
     decide,
     optimise,
 )
-from daruma.tools.evolution.pitfalls import Pitfalls, detect
-from daruma.tools.evolution.shelf import shelf
-from daruma.tools.evolution.variants import LOOKS, Variant, Variants
+from daruma.tools.evolution._pitfalls import detect
+from daruma.tools.evolution._variants import LOOKS
 
 ON = Evolution(observe_only=False)
 ADVICE = "Read the file before editing it."

@@ -22,11 +22,11 @@ from tests.tools.evolution.ended_tasks import (
 )
 from typing_extensions import override
 
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 from daruma.state.lessons import Experience, Pitfall
-from daruma.tools.evolution.evidence import EVIDENCE, Evidence, group_of, seen_in, summed_up
-from daruma.tools.evolution.pitfalls import MOST_FACTS, Pitfalls, detect
-from daruma.tools.evolution.shelf import shelf
+from daruma.tools.evolution import Evidence, Pitfalls, shelf
+from daruma.tools.evolution._evidence import EVIDENCE, group_of, seen_in, summed_up
+from daruma.tools.evolution._pitfalls import MOST_FACTS, detect
 
 LEAST = 0.5
 OTHER = "Fix how invoices are rounded in bill/split.py"

@@ -15,9 +15,9 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience, on_record
 
-from daruma.graph.storage.postgres import open_postgres
+from daruma.graph.storage import open_postgres
 from daruma.state.lessons import Pitfall
-from daruma.tools.evolution.pitfalls import Pitfalls
+from daruma.tools.evolution import Pitfalls
 
 LEAST = 0.5
 GOALS = (ROUNDING, PARSER)

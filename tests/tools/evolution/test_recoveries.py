@@ -15,26 +15,28 @@ from langgraph.store.memory import InMemoryStore
 from tests.interleaved_store import InterleavedStore
 from tests.parts import settings
 
-from daruma.graph.storage.postgres import aopen_postgres
+from daruma.graph.storage import aopen_postgres
 from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.task import Status
-from daruma.tools.evolution.recoveries import (
-    KEPT,
-    Attempts,
+from daruma.tools.evolution import (
     KnownAction,
     KnownRecoveries,
-    Met,
-    attempts_in,
+    MetFailure,
     confidence,
+    learned_action,
+    recovery_key,
+    shelf,
+)
+from daruma.tools.evolution._recoveries import (
+    KEPT,
+    Attempts,
+    attempts_in,
     known_actions,
     learn_recoveries,
-    learned_action,
-    name_of,
     surest,
     would_recover,
 )
-from daruma.tools.evolution.shelf import shelf
 
 # --- What worked is told from what was tried: sure after three, given up after a failure or two.
 
@@ -166,7 +168,7 @@ def test_the_order_of_what_is_read_makes_no_difference(
 
 # --- What is known against a failure is made of what tasks tried, whoever adds to it meanwhile.
 
-MET = Met("o", "main", "main:timeout:#")
+MET = MetFailure("o", "main", "main:timeout:#")
 SETTINGS = settings()
 
 
@@ -290,11 +292,11 @@ async def test_a_person_sees_what_was_learned_and_has_it_forgotten(store: BaseSt
     await learned(store, [task(1), task(2), task(3), task(4, owner="p")])
 
     (pattern,) = await known.all()
-    gone = await known.forget(name_of(pattern.actor, pattern.signature))
+    gone = await known.forget(recovery_key(pattern.actor, pattern.signature))
 
     assert (pattern.actions[0].worked, pattern.last_at) == (3, 3.0)
     assert (gone, await known.all()) == (pattern, [])
-    assert await known.forget(name_of(pattern.actor, pattern.signature)) is None
+    assert await known.forget(recovery_key(pattern.actor, pattern.signature)) is None
     assert await learned(store, [task(5)]) is None
     assert len(await other.all()) == 1
 

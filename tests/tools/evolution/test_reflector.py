@@ -18,7 +18,8 @@ from daruma.state.lessons import Experience, Instruction, KnownPitfall, Lessons,
 from daruma.state.recovery import ChosenBy
 from daruma.state.task import Status
 from daruma.state.verification import Check, Verification
-from daruma.tools.evolution.reflector import MOST_SETBACKS, about, experience_of, is_sampled
+from daruma.tools.evolution import experience_of, is_sampled
+from daruma.tools.evolution._reflector import MOST_SETBACKS, about
 
 RED = "$ pytest -q\n[failed (exit 1)]\nFAILED t.py::test_sum - assert 3 == {}\n"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.setbacks import check_failed, checks_in, signed, telling_line
+from daruma.tools.evolution._setbacks import check_failed, checks_in, signed, telling_line
 
 PYTEST = """\
 =========================== FAILURES ===========================

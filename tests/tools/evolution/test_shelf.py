@@ -4,7 +4,7 @@ from langgraph.store.memory import InMemoryStore
 from pydantic import TypeAdapter
 
 from daruma.state.lessons import Instruction
-from daruma.tools.evolution.shelf import PAGE, all_in, plain, valid
+from daruma.tools.evolution._shelf import PAGE, all_in, plain, valid
 
 ADAPTER: TypeAdapter[Instruction] = TypeAdapter(Instruction)
 PLACE = ("a", "b")

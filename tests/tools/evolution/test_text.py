@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution.text import (
+from daruma.tools.evolution._text import (
     LONGEST_INSTRUCTION,
     LONGEST_KEPT,
     gated,

@@ -16,14 +16,12 @@ from langgraph.store.memory import InMemoryStore
 from tests.variant_parts import a_variant
 
 from daruma.state.lessons import Instruction
-from daruma.tools.evolution.shelf import shelf
-from daruma.tools.evolution.variants import (
+from daruma.tools.evolution import Variant, Variants, shelf
+from daruma.tools.evolution._variants import (
     LOOKS,
     MOST_IN_USE,
     Arm,
     Outcome,
-    Variant,
-    Variants,
     arm_of,
     chance_of_better,
     decision,

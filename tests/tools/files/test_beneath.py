@@ -12,15 +12,8 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import ToolError
-from daruma.tools.files.beneath import (
-    DIRECTORY,
-    FilesBeneath,
-    KernelOpener,
-    Opener,
-    WalkingOpener,
-    best_opener,
-    walk,
-)
+from daruma.tools.files import DIRECTORY, FilesBeneath, WalkingOpener, best_opener
+from daruma.tools.files._beneath import KernelOpener, Opener, walk
 
 # --- Both ways of opening keep to the directory; the kernel's way is chosen where it works.
 

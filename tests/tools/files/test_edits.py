@@ -10,16 +10,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from daruma.tools.errors import EditRefused, FileChanged
-from daruma.tools.files.edits import (
-    MOST_BYTES,
-    MOST_EDITS,
+from daruma.tools.files import (
     EditHistory,
+    TextFile,
     insert_after,
     lines_of,
-    plain,
     replace_once,
+    unix_newlines,
 )
-from daruma.tools.files.paths import TextFile
+from daruma.tools.files._edits import MOST_BYTES, MOST_EDITS
 
 # --- An edit changes what it names and nothing else.
 
@@ -36,17 +35,19 @@ def test_bytes_outside_a_replacement_stay(
     before: str, old: str, after: str, new: str, how: tuple[bytes, str]
 ) -> None:
     """In any mixture of line ends and encoding, what is around an edit is untouched (ED-03)."""
-    whole = plain(before) + plain(old) + plain(after)
-    starts = [at for at in range(len(whole)) if whole.startswith(plain(old), at)]
-    assume(old and plain(old) != plain(new) and len(starts) == 1)
+    whole = unix_newlines(before) + unix_newlines(old) + unix_newlines(after)
+    starts = [at for at in range(len(whole)) if whole.startswith(unix_newlines(old), at)]
+    assume(old and unix_newlines(old) != unix_newlines(new) and len(starts) == 1)
     mark, encoding = how
     data = mark + (before + old + after).encode(encoding)
     file = TextFile.of(data, "f")
-    written = file.with_text(replace_once(file.text, plain(old), plain(new)).text)
+    written = file.with_text(replace_once(file.text, unix_newlines(old), unix_newlines(new)).text)
 
     assert written.startswith(mark + before.encode(encoding))
     assert written.endswith(after.encode(encoding))
-    assert plain(TextFile.of(written, "f").text) == plain(before) + plain(new) + plain(after)
+    assert unix_newlines(TextFile.of(written, "f").text) == unix_newlines(before) + unix_newlines(
+        new
+    ) + unix_newlines(after)
 
 
 @settings(deadline=None)
@@ -57,9 +58,9 @@ def test_bytes_around_an_insertion_stay(text: str, line: int, addition: str) -> 
     line = min(line, len(pieces))
     result = insert_after(text, line, addition).text
 
-    lines = lines_of(plain(text))
-    new = plain(addition).removesuffix("\n").split("\n")
-    assert lines_of(plain(result)) == [*lines[:line], *new, *lines[line:]]
+    lines = lines_of(unix_newlines(text))
+    new = unix_newlines(addition).removesuffix("\n").split("\n")
+    assert lines_of(unix_newlines(result)) == [*lines[:line], *new, *lines[line:]]
     assert result.startswith("".join(pieces[:line]))
     assert result.endswith("".join(pieces[line:]))
     assert not text or not new[-1] or result.endswith("\n") == text.endswith("\n")

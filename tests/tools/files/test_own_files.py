@@ -10,9 +10,8 @@ from tests.sandboxes import CONFINED, sandbox_at
 
 import daruma
 from daruma.tools.errors import CommandRefused, PathRefused
-from daruma.tools.files.beneath import FilesBeneath
-from daruma.tools.files.own_files import add_own, own_around, own_in
-from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.files import FilesBeneath, add_own, own_around, own_in
+from daruma.tools.sandbox._sandbox import Level
 
 ROOT = Path(daruma.__file__).resolve().parents[2]
 """Of the checkout: modules that are run lie in it, and tests that are not."""

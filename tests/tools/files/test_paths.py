@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daruma.tools.errors import EditRefused, FileUnavailable, PathRefused
-from daruma.tools.files.paths import Glob, TextFile, parts_beneath, shown
+from daruma.tools.files import Glob, TextFile, parts_beneath, printable_path
 
 ROOT = Path("/ws")
 
@@ -67,8 +67,8 @@ def test_every_name_of_the_root_is_accepted() -> None:
 
 def test_an_error_shows_a_path_as_one_line() -> None:
     """Control characters are escaped and long paths cut, so that an error stays one line."""
-    assert shown("a\nb") == r"'a\nb'"
-    assert len(shown("a" * 5000)) < 300
+    assert printable_path("a\nb") == r"'a\nb'"
+    assert len(printable_path("a" * 5000)) < 300
 
 
 # --- Patterns for file names mean what people expect of coding tools.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.git_ground import git
 
-from daruma.tools.files.repository import Index, content_of, read_index
+from daruma.tools.files import Index, content_of, read_index
 
 NAMES = [
     "a",

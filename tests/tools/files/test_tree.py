@@ -11,18 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daruma.tools.errors import FileUnavailable
-from daruma.tools.files.beneath import WalkingOpener
-from daruma.tools.files.paths import Parts
-from daruma.tools.files.tree import (
-    LARGEST,
-    MOST_ENTRIES,
+from daruma.tools.files import (
     SETTLED,
-    FileHashes,
+    Parts,
     Tree,
+    WalkingOpener,
     changes_between,
-    listed,
+    list_tree,
     tree_of,
 )
+from daruma.tools.files._tree import LARGEST, MOST_ENTRIES, FileHashes
 
 
 def tree_id(root: Path, **how: Any) -> str:
@@ -319,7 +317,7 @@ def test_what_lies_behind_a_link_counts(root: Path, tmp_path: Path, where: str) 
     touch(outside / "deep/file", "two")
     after = tree_of(root)
     assert after.id != before.id
-    assert changes_between(listed(before), after) == "out (changed)"
+    assert changes_between(list_tree(before), after) == "out (changed)"
 
 
 def test_a_link_to_what_is_left_out_counts(root: Path) -> None:
@@ -363,7 +361,7 @@ def test_the_difference_is_told_in_a_few_names(after: dict[str, str], said: str)
     """TL-13a: also where folders stand for what is in them."""
     more = ", 2 more" if len(after) > 17 else ""
 
-    assert changes_between(listed(Tree("", ONE)), Tree("", after)) == said + more
+    assert changes_between(list_tree(Tree("", ONE)), Tree("", after)) == said + more
 
 
 def test_a_listing_is_short_however_large_the_tree_is() -> None:
@@ -371,6 +369,8 @@ def test_a_listing_is_short_however_large_the_tree_is() -> None:
     entries = {f"{n % 7}/{n % 50}/{n % 300}/{n % 1000}/{n}": "1" for n in range(30_000)}
     flat = {str(n): "1" for n in range(MOST_ENTRIES + 1)}
 
-    assert len(listed(Tree("", entries)).entries) <= MOST_ENTRIES
-    assert listed(Tree("", flat)).entries.keys() == {""}
-    assert changes_between(listed(Tree("", flat)), Tree("", flat | {"n": "1"})) == "files (changed)"
+    assert len(list_tree(Tree("", entries)).entries) <= MOST_ENTRIES
+    assert list_tree(Tree("", flat)).entries.keys() == {""}
+    assert (
+        changes_between(list_tree(Tree("", flat)), Tree("", flat | {"n": "1"})) == "files (changed)"
+    )

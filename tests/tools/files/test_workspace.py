@@ -12,15 +12,15 @@ import pytest
 
 from daruma.state.errors import WorkspaceBusy
 from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
-from daruma.tools.files.beneath import (
-    LARGEST_FILE,
-    Entry,
-    KernelOpener,
-    Opener,
+from daruma.tools.files import (
+    DirectoryEntry,
     WalkingOpener,
+    Workspace,
+    aworkspace_locked,
     best_opener,
+    workspace_locked,
 )
-from daruma.tools.files.workspace import Workspace, aworkspace_locked, workspace_locked
+from daruma.tools.files._beneath import LARGEST_FILE, KernelOpener, Opener
 
 
 @pytest.fixture(params=[WalkingOpener(), best_opener()], ids=["walk", "best"])
@@ -154,7 +154,7 @@ async def test_git_is_out_of_bounds(work: Workspace) -> None:
     for path in (".git/hooks/pre-commit", "innocent/hook"):
         with pytest.raises(PathRefused):
             await work.create_bytes(path, b"x")
-    assert await work.list_dir() == [Entry("innocent", "link")]
+    assert await work.list_dir() == [DirectoryEntry("innocent", "link")]
     assert [each.name for each in (work.root / ".git").iterdir()] == ["config"]
 
 
@@ -209,7 +209,7 @@ async def test_a_directory_for_a_command_must_be_one(work: Workspace) -> None:
 
 HOLDER = """
 import sys
-from daruma.tools.files.workspace import workspace_locked
+from daruma.tools.files import workspace_locked
 with workspace_locked(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.readline()

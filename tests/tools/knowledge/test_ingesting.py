@@ -12,12 +12,20 @@ from langchain_core.documents import Document as LangChainDocument
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.knowledge.documents import KnowledgeRefused, Skipped, place
-from daruma.tools.knowledge.ingesting import Ingested, aingest, forget, ingest, sources
-from daruma.tools.knowledge.relations import Relation
+from daruma.graph.storage import open_postgres
+from daruma.tools.knowledge import (
+    Ingested,
+    KnowledgeRefused,
+    Relation,
+    Skipped,
+    aingest,
+    collection_namespace,
+    forget,
+    ingest,
+    sources,
+)
 
-PASSAGES = place("default", "passages")
+PASSAGES = collection_namespace("default", "passages")
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -40,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def texts(store: BaseStore, kind: str = "passages") -> list[str]:
-    found = store.search(place("default", kind), limit=1000)
+    found = store.search(collection_namespace("default", kind), limit=1000)
     return sorted(str(item.value.get("text") or item.value["source"]) for item in found)
 
 
@@ -84,7 +92,7 @@ def test_a_changed_file_replaces_its_passages(store: BaseStore, folder: Path) ->
 
     assert [text for text in texts(store) if "Lion" in text] == []
     assert sorted(texts(store))[:2] == ["A bird sings.", "A cat."]
-    related = store.search(place("default", "relations"), limit=99)
+    related = store.search(collection_namespace("default", "relations"), limit=99)
     assert "Teeth" not in {item.value["object"] for item in related}
 
 
@@ -169,7 +177,9 @@ def test_relations_can_be_stated(store: BaseStore) -> None:
     ingest(store, [], relations=[Relation("Ann", "leads", "Store")])
     ingest(store, [], relations=[Relation("Ann", "leads", "Store")])
 
-    related = store.search(place("default", "relations"), filter={"subject_is": "ann"})
+    related = store.search(
+        collection_namespace("default", "relations"), filter={"subject_is": "ann"}
+    )
     assert [(i.value["relation"], i.value["object"]) for i in related] == [("leads", "Store")]
 
 

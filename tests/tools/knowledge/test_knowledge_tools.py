@@ -17,22 +17,18 @@ from tests.toy_embeddings import ToyEmbeddings
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.models.scripted import ScriptedChatModel
-from daruma.graph.storage.postgres import open_postgres
-from daruma.tools.calls.application_tool import ToolRefused, from_application
-from daruma.tools.calls.tool import Surroundings
+from daruma.graph.models import ScriptedChatModel
+from daruma.graph.storage import open_postgres
+from daruma.tools.calls import Surroundings, ToolRefused, wrap_tool
 from daruma.tools.errors import ToolError
-from daruma.tools.knowledge.ingesting import aingest, ingest
-from daruma.tools.knowledge.knowledge_tools import (
+from daruma.tools.knowledge import KNOWLEDGE_TOOLS, Relation, aingest, ingest, web_search
+from daruma.tools.knowledge._knowledge_tools import (
     FROM_DOCUMENTS,
     FROM_WEB,
-    KNOWLEDGE_TOOLS,
     SHOWN,
     render_web_results,
-    web_search,
 )
-from daruma.tools.knowledge.relations import Relation
-from daruma.tools.text.search import WORDS_ONLY
+from daruma.tools.text import WORDS_ONLY
 
 TOOLS = {tool.name: tool for tool in KNOWLEDGE_TOOLS}
 DOCS = """# Cars
@@ -271,7 +267,7 @@ OLD = Tool(name="serp", func=serp, description="Search.")
 )
 async def test_a_query_reaches_the_tool_and_its_results_come_back(given: Any, answer: str) -> None:
     """Whatever it calls the query, and however it tells its results."""
-    wrapped = from_application(web_search(given))
+    wrapped = wrap_tool(web_search(given))
 
     result = await wrapped.run({"query": "cats", "max_results": 2}, Surroundings())
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.knowledge.documents import Document, html_text
-from daruma.tools.knowledge.passages import GOAL, MOST, Passage, passages
+from daruma.tools.knowledge import Document
+from daruma.tools.knowledge._documents import html_text
+from daruma.tools.knowledge._passages import GOAL, MOST, Passage, passages
 
 
 def cut(text: str, kind: str = ".md") -> list[Passage]:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.knowledge.passages import Passage
-from daruma.tools.knowledge.relations import names_in, relations_in, same
+from daruma.tools.knowledge._passages import Passage
+from daruma.tools.knowledge._relations import names_in, relations_in, same
 
 
 @pytest.mark.parametrize(

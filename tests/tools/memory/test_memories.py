@@ -12,20 +12,16 @@ from langgraph.store.memory import InMemoryStore
 from tests.parts import a_context, a_task, settings
 from typing_extensions import override
 
-from daruma.tools.calls.tool import Surroundings
+from daruma.tools.calls import Surroundings
 from daruma.tools.context import offer_of
 from daruma.tools.errors import ToolError
-from daruma.tools.memory.memories import (
+from daruma.tools.memory import MEMORY_TOOLS, Memories, new_memory, owner_of, store_label
+from daruma.tools.memory._memories import (
     LONGEST_TEXT,
-    MEMORY_TOOLS,
-    Memories,
     MemoryRefused,
     as_value,
-    checked,
     from_value,
-    label,
     namespace_of,
-    owner_of,
     seen_by,
 )
 
@@ -53,8 +49,8 @@ async def filled(store: InMemoryStore) -> Memories:
     """Three memories of one owner: a common one, a tester's and a test's; and one of another."""
     memories = Memories(store, "o")
     for text, role in (("red lamp", ""), ("red light", "tester"), ("red", "test")):
-        await memories.remember(checked(text, role=role, at=len(text)))
-    await Memories(store, "other").remember(checked("red other"))
+        await memories.remember(new_memory(text, role=role, at=len(text)))
+    await Memories(store, "other").remember(new_memory("red other"))
     return memories
 
 
@@ -108,7 +104,7 @@ async def test_storing_twice_keeps_one() -> None:
     """A call that is made again after a crash leaves what it left before."""
     memories = await filled(InMemoryStore())
 
-    await memories.remember(checked("Red  Lamp", at=99.0), thread="t")
+    await memories.remember(new_memory("Red  Lamp", at=99.0), thread="t")
 
     (only,) = await memories.all()
     assert (only.text, only.at) == ("Red  Lamp", 99.0)
@@ -127,7 +123,7 @@ async def test_only_what_is_seen_is_forgotten() -> None:
 async def test_a_long_role_keeps_its_name() -> None:
     """Its label in the store is not that name."""
     memories, role = Memories(InMemoryStore(), "o", "v1.2"), "v1.2"
-    await memories.remember(checked("red", role=role))
+    await memories.remember(new_memory("red", role=role))
 
     (found,) = await memories.all()
 
@@ -344,14 +340,14 @@ def test_every_text_is_a_label_of_its_own(one: str, other: str) -> None:
     """Stores take no dots, NUL or empty labels; and no two owners share memories."""
     store = InMemoryStore()
 
-    store.put((label(one), "x"), "key", {})
+    store.put((store_label(one), "x"), "key", {})
 
-    assert (label(one) == label(other)) == (one == other)
+    assert (store_label(one) == store_label(other)) == (one == other)
 
 
 def test_a_long_path_has_a_short_label() -> None:
     """And differs from one that differs at its end only."""
-    one, other = (label(f"{'/long' * 1000}{end}") for end in "ab")
+    one, other = (store_label(f"{'/long' * 1000}{end}") for end in "ab")
 
     assert len(one) < 250
     assert one != other
@@ -359,8 +355,8 @@ def test_a_long_path_has_a_short_label() -> None:
 
 def test_an_undecodable_path_has_a_label() -> None:
     """Linux has names that are no text."""
-    assert label("/\udcff.d") == "/%ED%B3%BF%2Ed"
-    assert label("%2E") != label(".")
+    assert store_label("/\udcff.d") == "/%ED%B3%BF%2Ed"
+    assert store_label("%2E") != store_label(".")
 
 
 # --- A memory is checked before it is kept, and again when it is read.
@@ -368,16 +364,16 @@ def test_an_undecodable_path_has_a_label() -> None:
 
 def test_the_same_text_is_the_same_memory() -> None:
     """However it is spaced or cased; for another role it is another one."""
-    first = checked("The tests need  DB_URL.", at=1.0)
+    first = new_memory("The tests need  DB_URL.", at=1.0)
 
-    assert checked(" the tests need DB_URL.\n", section="tests").id == first.id
-    assert checked("The tests need DB_URL.", role="tester").id != first.id
+    assert new_memory(" the tests need DB_URL.\n", section="tests").id == first.id
+    assert new_memory("The tests need DB_URL.", role="tester").id != first.id
     assert len(first.id) == 12
 
 
 def test_common_is_no_role_of_its_own() -> None:
     """CO-04: it is what everybody sees."""
-    assert checked("a fact", role="common") == checked("a fact")
+    assert new_memory("a fact", role="common") == new_memory("a fact")
 
 
 @pytest.mark.parametrize(
@@ -390,7 +386,7 @@ def test_common_is_no_role_of_its_own() -> None:
 )
 def test_keys_and_what_no_database_takes_are_not_kept(text: str, kept: str) -> None:
     """What follows from a key stays useful without it."""
-    assert checked(text).text == kept
+    assert new_memory(text).text == kept
 
 
 @pytest.mark.parametrize(
@@ -405,14 +401,14 @@ def test_keys_and_what_no_database_takes_are_not_kept(text: str, kept: str) -> N
 def test_what_can_not_be_kept_is_refused_in_a_line(given: dict[str, Any], why: str) -> None:
     """With what to do about it."""
     with pytest.raises(MemoryRefused, match=why):
-        checked(**given)
+        new_memory(**given)
 
 
 @given(st.text(max_size=LONGEST_TEXT), st.floats(0, 1e10))
 def test_what_was_kept_is_read_back(text: str, at: float) -> None:
     """Whole, with its section."""
     try:
-        memory = checked(text, section="s", role="r", at=at)
+        memory = new_memory(text, section="s", role="r", at=at)
     except MemoryRefused:
         return
 

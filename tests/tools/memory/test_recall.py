@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from daruma.state.channels import Recalled
 from daruma.state.events import Event, MemoryRecalled
-from daruma.tools.memory.memories import Memories, checked
-from daruma.tools.memory.recall import MOST_CHARACTERS, SECONDS, recall
+from daruma.tools.memory import Memories, new_memory, recall
+from daruma.tools.memory._recall import MOST_CHARACTERS, SECONDS
 
 
 class Failing(InMemoryStore):
@@ -35,7 +35,7 @@ class Failing(InMemoryStore):
 async def holding(*texts: str, role: str = "") -> InMemoryStore:
     store = InMemoryStore()
     for at, text in enumerate(texts):
-        await Memories(store, "o").remember(checked(text, role=role, at=at))
+        await Memories(store, "o").remember(new_memory(text, role=role, at=at))
     return store
 
 

@@ -12,15 +12,17 @@ from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.failure import Failure
 from daruma.state.recovery import Carried, RecoveryAction, Strategy
-from daruma.tools.recovery.action import (
-    Case,
+from daruma.tools.recovery import (
+    RecoveryCase,
+    action_by_rule,
+    allowed_action,
+    close_on_bug,
+    give_up_reason,
+)
+from daruma.tools.recovery._action import (
     advice,
-    allowed,
-    by_rule,
     carried_out,
-    closed_on_bug,
     hides,
-    hopeless,
     recovered,
     tool_of,
     with_assent,
@@ -53,15 +55,15 @@ def state(recoveries: int = 1, tried: int = 0, **values: Any) -> State:
 )
 def test_the_rule_follows_from_the_record(recoveries: int, tried: int, strategy: str) -> None:
     """RE-05 and RE-07."""
-    assert by_rule(state(recoveries, tried), FAILURE).strategy == strategy
+    assert action_by_rule(state(recoveries, tried), FAILURE).strategy == strategy
 
 
 def test_another_failure_is_a_first_one() -> None:
     """RE-07 speaks of one failure; numbers do not make it another."""
     known = state(steps=taken("recover", signature=a_failure(message="request 7").signature))
 
-    assert not hopeless(known, a_failure(message="other"))
-    assert hopeless(known, a_failure(message="request 8"))
+    assert not give_up_reason(known, a_failure(message="other"))
+    assert give_up_reason(known, a_failure(message="request 8"))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_another_failure_is_a_first_one() -> None:
 )
 def test_there_has_to_be_budget_to_go_on_with(failure: Failure, steps: Any, room: bool) -> None:
     """BU-01: without it nothing that is chosen could be done."""
-    assert (hopeless(state(steps=steps), failure) == "") is room
+    assert (give_up_reason(state(steps=steps), failure) == "") is room
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_what_can_not_be_done_becomes_what_comes_next(
     action: Strategy, failure: Failure, given: dict[str, Any], becomes: str
 ) -> None:
     """RE-07: a tool is tried again twice; hiding needs a tool that failed."""
-    found = allowed(RecoveryAction(strategy=action), state(**given), failure, BOTH)
+    found = allowed_action(RecoveryAction(strategy=action), state(**given), failure, BOTH)
 
     assert found.strategy == becomes
 
@@ -109,7 +111,7 @@ def test_a_tool_that_is_not_shown_is_not_recommended() -> None:
     """TL-06: a model would be told to call what it has not got."""
     action = RecoveryAction(strategy="alternative-tool", tool_name="hidden")
 
-    found = allowed(action, state(), LOOP, BOTH)
+    found = allowed_action(action, state(), LOOP, BOTH)
 
     assert (found.strategy, found.tool_name) == ("alternative-tool", None)
 
@@ -119,15 +121,15 @@ def test_the_only_tool_is_not_hidden() -> None:
     other = RecoveryAction(strategy="alternative-tool")
     again = RecoveryAction(strategy="retry")
 
-    assert allowed(other, state(), LOOP, ("shout",)).strategy == "parameter-adjustment"
-    assert allowed(again, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
+    assert allowed_action(other, state(), LOOP, ("shout",)).strategy == "parameter-adjustment"
+    assert allowed_action(again, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
 
 
 def test_another_tool_that_is_not_there_is_no_way_round_the_limit() -> None:
     """RE-07: what is left of it is one more try of the worn out tool."""
     other = RecoveryAction(strategy="alternative-tool")
 
-    assert allowed(other, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
+    assert allowed_action(other, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
 
 
 def test_the_tool_that_is_to_be_used_is_not_hidden() -> None:
@@ -177,7 +179,7 @@ def test_another_tool_is_one_that_there_is(named: str, kept: str | None) -> None
     """Else the model would be told to use what it can not find."""
     action = RecoveryAction(strategy="alternative-tool", tool_name=named)
 
-    assert allowed(action, state(), LOOP, BOTH).tool_name == kept
+    assert allowed_action(action, state(), LOOP, BOTH).tool_name == kept
 
 
 def test_what_is_sure_enough_is_done_wherever_the_other_threshold_is() -> None:
@@ -221,7 +223,7 @@ def test_only_what_was_done_tries_or_hides_a_tool(
 def test_a_bug_closes_what_was_opened_and_goes_on() -> None:
     """PL-04; a bug is never caught for good."""
     events: list[Event] = []
-    with pytest.raises(ZeroDivisionError), closed_on_bug(a_context(events=events)):
+    with pytest.raises(ZeroDivisionError), close_on_bug(a_context(events=events)):
         raise ZeroDivisionError
 
     assert [event.to_dict()["carried"] for event in events] == ["failed"]
@@ -230,8 +232,8 @@ def test_a_bug_closes_what_was_opened_and_goes_on() -> None:
 # --- What the state becomes when an action is carried out.
 
 
-def case(failure: Failure = LOOP) -> Case:
-    return Case(a_state(failure=failure, calls=(a_call(),)), failure, "t/1:recovery:0")
+def case(failure: Failure = LOOP) -> RecoveryCase:
+    return RecoveryCase(a_state(failure=failure, calls=(a_call(),)), failure, "t/1:recovery:0")
 
 
 @pytest.mark.parametrize("strategy", ["retry", "alternative-tool", "parameter-adjustment"])

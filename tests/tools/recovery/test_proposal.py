@@ -22,10 +22,11 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import RecoveryAction, Strategy
-from daruma.tools.calls.parse import unstorable
+from daruma.tools.calls import unstorable_part
 from daruma.tools.context import Context, offer_of
-from daruma.tools.evolution.recoveries import learn_recoveries
-from daruma.tools.recovery.proposal import LONGEST, action_in, briefing, learned_against
+from daruma.tools.evolution._recoveries import learn_recoveries
+from daruma.tools.recovery import action_in, learned_against, render_briefing
+from daruma.tools.recovery._proposal import LONGEST
 from daruma.tools.tokens import ESTIMATE
 
 # --- What a model is told when it is asked for an action: the six parts of RE-04, bounded.
@@ -36,7 +37,7 @@ PARTS = ("Goal", "Progress", "Latest step", "Known facts", "Blockers", "Analysis
 
 def told(state: State, stand_ins: tuple[str, ...] = ()) -> str:
     offer = offer_of(state.task, a_context(tools=[shout]))
-    return briefing(state, LOOP, offer, stand_ins)
+    return render_briefing(state, LOOP, offer, stand_ins)
 
 
 def test_it_has_all_its_parts_in_order() -> None:
@@ -111,7 +112,7 @@ def test_however_many_tools_there_are_it_stays_small() -> None:
 
     offer = offer_of(a_task(), a_context(tools=[numbered(n) for n in range(200)]))
 
-    text = briefing(a_state(task=a_task(goal="word " * 9000)), LOOP, offer)
+    text = render_briefing(a_state(task=a_task(goal="word " * 9000)), LOOP, offer)
 
     assert ESTIMATE.of(text) < 6000
     assert [part for part in PARTS if f"{part}:" not in text] == []
@@ -363,7 +364,7 @@ def test_what_is_read_can_be_stored(said: dict[str, Any]) -> None:
     """An action waits for a person in a checkpoint."""
     action = action_in(json.dumps(said))
 
-    assert action is None or unstorable(action.to_dict()) is None
+    assert action is None or unstorable_part(action.to_dict()) is None
 
 
 def test_endless_texts_are_cut() -> None:

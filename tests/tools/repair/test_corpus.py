@@ -11,9 +11,9 @@ from tests.pages import published
 from tests.tools.repair.corpus.cases import Case, cases
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.calls.json_reader import Refused, Repaired
-from daruma.tools.calls.repair.by_rules import repaired_args, repaired_text
-from daruma.tools.calls.schema import misfit, properties
+from daruma.tools.calls._json_reader import Refused, Repaired
+from daruma.tools.calls._schema import misfit, properties
+from daruma.tools.calls.repair._by_rules import repaired_args, repaired_text
 
 CASES = cases()
 KINDS = list(dict.fromkeys(case.kind for case in CASES))

@@ -8,9 +8,9 @@ from subprocess import run
 import pytest
 from tests.sandboxes import sandbox_at
 
-from daruma.tools.commands.command import CommandResult
+from daruma.tools.commands import CommandResult
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.git_control import Repositories, git_control
+from daruma.tools.sandbox._git_control import Repositories, git_control
 
 IDENTITY = "git -c user.name=me -c user.email=me@example.org"
 

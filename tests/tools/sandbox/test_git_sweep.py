@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.git_ground import git, repository
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
-from daruma.tools.commands.command import CommandResult
-from daruma.tools.sandbox.git_sweep import harmless_settings
-from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.commands import CommandResult
+from daruma.tools.sandbox._git_sweep import harmless_settings
+from daruma.tools.sandbox._sandbox import Level
 
 IDENTITY = "-c user.name=me -c user.email=me@example.org"
 NESTED = (

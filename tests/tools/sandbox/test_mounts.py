@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.sandboxes import CONFINED, sandbox_at
 
-from daruma.tools.sandbox.mounts import Seen, mounts, seen
-from daruma.tools.sandbox.sandbox import Level
+from daruma.tools.sandbox._mounts import Seen, mounts, seen
+from daruma.tools.sandbox._sandbox import Level
 
 
 @pytest.fixture

@@ -18,21 +18,20 @@ from tests.sandbox_under_load import proofs
 from tests.sandboxes import CONFINED, LEVELS, reached_at, sandbox_at
 
 from daruma.state.settings import Sandbox as SandboxSettings
-from daruma.tools.commands.process import Asked, Launch
-from daruma.tools.sandbox.namespace import find_bubblewrap
-from daruma.tools.sandbox.opening import (
+from daruma.tools.commands import CommandRequest, Launch
+from daruma.tools.sandbox import SandboxUnavailable, open_sandbox, require_mechanism
+from daruma.tools.sandbox._namespace import find_bubblewrap
+from daruma.tools.sandbox._opening import (
     DISK,
     NETWORK,
     NOTHING,
     WORDS,
-    open_sandbox,
     prepared,
     proved,
     reached,
-    require_mechanism,
     unconfined,
 )
-from daruma.tools.sandbox.sandbox import Level, NotProved, SandboxUnavailable, Undecided
+from daruma.tools.sandbox._sandbox import Level, NotProved, Undecided
 
 
 @pytest.fixture
@@ -184,7 +183,7 @@ async def test_none_is_never_fallen_back_to(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @contextmanager
-def _stuck(_: Path, asked: Asked) -> Iterator[Launch]:
+def _stuck(_: Path, asked: CommandRequest) -> Iterator[Launch]:
     yield Launch(("/bin/sleep", "600"), asked.env)
 
 
@@ -194,7 +193,7 @@ def test_a_proof_that_runs_out_of_time_is_made_again_with_more(level: Level) -> 
     real, begun = sandbox_at(level), list[str]()
 
     @contextmanager
-    def late(workspace: Path, asked: Asked) -> Iterator[Launch]:
+    def late(workspace: Path, asked: CommandRequest) -> Iterator[Launch]:
         begun.append("")
         with (_stuck if len(begun) <= 4 else real.launcher)(workspace, asked) as launch:
             yield launch
@@ -220,7 +219,7 @@ def test_forks_that_nothing_ends_prove_nothing(level: Level) -> None:
     real = sandbox_at(level)
 
     @contextmanager
-    def no_forks(workspace: Path, asked: Asked) -> Iterator[Launch]:
+    def no_forks(workspace: Path, asked: CommandRequest) -> Iterator[Launch]:
         if "os.fork" in asked.argv[-1]:
             asked = replace(asked, argv=("/bin/sleep", "600"))
         with real.launcher(workspace, asked) as launch:
@@ -337,7 +336,7 @@ def test_a_level_that_does_not_hold_is_not_there(level: Level) -> None:
 
 
 @contextmanager
-def _broken(_: Path, asked: Asked) -> Iterator[Launch]:
+def _broken(_: Path, asked: CommandRequest) -> Iterator[Launch]:
     yield Launch(("/bin/sh", "-c", "echo no permission >&2; exit 1"), asked.env)
 
 

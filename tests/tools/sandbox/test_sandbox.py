@@ -18,10 +18,10 @@ import pytest
 from tests.life import Life
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
-from daruma.tools.commands.command import CommandResult, command_run, killed_for
-from daruma.tools.commands.process import Limits
+from daruma.tools.commands import CommandResult, Limits, command_run, kill_reason
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox.sandbox import SECRETS, Level, hint, open_in
+from daruma.tools.sandbox import sandbox_hint
+from daruma.tools.sandbox._sandbox import SECRETS, Level, open_in
 
 LONG = "sleep 600"
 
@@ -137,8 +137,8 @@ def test_daemons_die_with_a_killed_process(level: Level, tmp_path: Path, life: L
     sandbox_at(level)  # skips where there is none
     script = (
         "import asyncio, sys; from pathlib import Path\n"
-        "from daruma.tools.commands.process import Limits\n"
-        "from daruma.tools.sandbox.opening import prepared\n"
+        "from daruma.tools.commands import Limits\n"
+        "from daruma.tools.sandbox._opening import prepared\n"
         "sandbox = prepared(sys.argv[1], network=False, limits=Limits(1 << 30, 100))\n"
         "asyncio.run(sandbox.run(sys.argv[2], workspace=Path.cwd(), timeout=60))\n"
     )
@@ -467,8 +467,8 @@ RESULT = CommandResult(
 )
 def test_a_refusal_is_explained(result: CommandResult, said: str) -> None:
     """SA-02: in one line, with the level and what it forbids."""
-    assert said in hint(result)
-    assert "\n" not in hint(result)
+    assert said in sandbox_hint(result)
+    assert "\n" not in sandbox_hint(result)
 
 
 @pytest.mark.parametrize(
@@ -481,14 +481,14 @@ def test_a_refusal_is_explained(result: CommandResult, said: str) -> None:
 )
 def test_other_failures_are_left_alone(result: CommandResult) -> None:
     """What can not be told from the output is not guessed."""
-    assert hint(result) == ""
+    assert sandbox_hint(result) == ""
 
 
 def test_an_open_network_is_not_called_closed() -> None:
     """It is open because the settings allow it."""
     opened = replace(RESULT, not_covered=("the network, which the settings allow",))
 
-    assert "no network" not in hint(opened)
+    assert "no network" not in sandbox_hint(opened)
 
 
 MISSED = [
@@ -513,8 +513,10 @@ def test_a_blocked_network_is_a_violation_whatever_the_exit_code(said: str, exit
         replace(RESULT, exit_code=exit_code, stderr=f"x\n{said}\n"),
         replace(RESULT, exit_code=exit_code, stderr="", stdout=said, sandbox="landlock"),
     ):
-        assert hint(result).startswith("sandbox_violation: the network is blocked (sandbox.network")
-        assert command_run("tool", result).violation == hint(result).partition(": ")[2]
+        assert sandbox_hint(result).startswith(
+            "sandbox_violation: the network is blocked (sandbox.network"
+        )
+        assert command_run("tool", result).violation == sandbox_hint(result).partition(": ")[2]
 
 
 @pytest.mark.parametrize(
@@ -531,7 +533,7 @@ def test_what_the_sandbox_did_not_stop_is_no_violation(changes: dict[str, Any]) 
     for exit_code in (0, 1):
         result = replace(RESULT, stderr=MISSED[0], exit_code=exit_code)
         result = replace(result, **changes)
-        assert "sandbox_violation" not in hint(result)
+        assert "sandbox_violation" not in sandbox_hint(result)
         assert command_run("tool", result).violation == ""
 
 
@@ -540,12 +542,12 @@ def test_a_forbidden_system_call_is_a_violation(exit_code: int) -> None:
     """SA-02: a filter ends what makes one; without a sandbox it was something else."""
     result = replace(RESULT, exit_code=exit_code, stderr="")
 
-    assert "system call" in killed_for(result)
-    assert killed_for(replace(result, sandbox="none")) == ""
+    assert "system call" in kill_reason(result)
+    assert kill_reason(replace(result, sandbox="none")) == ""
 
 
 def test_a_limit_is_named_by_its_setting() -> None:
     """So that a person knows what to change."""
-    assert killed_for(RESULT) == ""
-    assert "sandbox.memory_mb" in killed_for(replace(RESULT, stopped_by="memory"))
-    assert "sandbox.processes" in killed_for(replace(RESULT, stopped_by="processes"))
+    assert kill_reason(RESULT) == ""
+    assert "sandbox.memory_mb" in kill_reason(replace(RESULT, stopped_by="memory"))
+    assert "sandbox.processes" in kill_reason(replace(RESULT, stopped_by="processes"))

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.sandboxes import CONFINED, sandbox_at
 
-from daruma.tools.sandbox.sandbox import Level
-from daruma.tools.sandbox.seccomp import NUMBERS
+from daruma.tools.sandbox._sandbox import Level
+from daruma.tools.sandbox._seccomp import NUMBERS
 
 pytestmark = pytest.mark.parametrize("level", CONFINED)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daruma.tools.sandbox.seccomp import (
+from daruma.tools.sandbox._seccomp import (
     ALLOW,
     ANY_OF,
     ARCHITECTURES,

@@ -10,12 +10,11 @@ from subprocess import CalledProcessError, run
 import pytest
 from tests.git_ground import git, repository
 
-from daruma.tools.files.paths import Parts
-from daruma.tools.snapshots.ignore import frozen
-from daruma.tools.snapshots.ignore_patterns import Rules, decoded
-from daruma.tools.snapshots.outcome import Change, workspace_opened
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store
+from daruma.tools.files import Parts
+from daruma.tools.snapshots import Change, Snapshots, Store
+from daruma.tools.snapshots._ignore import frozen
+from daruma.tools.snapshots._ignore_patterns import Rules, decoded
+from daruma.tools.snapshots._outcome import workspace_opened
 
 NAMES = ["a", "b", "ab", "a.c", "build", "x y", "é", "[z]", "#n", "!m", "a*"]
 """Few, so that patterns fit them."""

@@ -10,10 +10,17 @@ from tests.git_ground import repository
 from tests.snapshot_fuzz.reading import read
 from tests.snapshot_race import race
 
-from daruma.tools.snapshots.outcome import Change, Entry, RestoreRefused, SnapshotUnavailable
-from daruma.tools.snapshots.placing import no_step
-from daruma.tools.snapshots.snapshots import Preview, Snapshots, preview
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import (
+    Change,
+    Entry,
+    RestoreRefused,
+    Snapshots,
+    SnapshotUnavailable,
+    Store,
+    preview_restore,
+)
+from daruma.tools.snapshots._placing import no_step
+from daruma.tools.snapshots._snapshots import Preview
 
 
 @pytest.fixture
@@ -389,7 +396,7 @@ def test_only_what_the_work_changed_would_be_put_back(
     """What it added goes, what it deleted comes; conflicts are named, others' files are not."""
     target = work_previewing(ws, snapshots_previewing)
 
-    foreseen = preview(snapshots_previewing, target)
+    foreseen = preview_restore(snapshots_previewing, target)
 
     done = (Change("added", "deleted"), Change("changed", "changed"), Change("deleted", "added"))
     assert foreseen == Preview(done, conflicts=("both",))
@@ -399,7 +406,7 @@ def test_what_is_foreseen_is_what_is_done(ws: Path, snapshots_previewing: Snapsh
     """Path by path, also where conflicts are overwritten."""
     target = work_previewing(ws, snapshots_previewing)
 
-    foreseen = preview(snapshots_previewing, target, conflicts="overwrite")
+    foreseen = preview_restore(snapshots_previewing, target, conflicts="overwrite")
     restored = snapshots_previewing.restore(target, conflicts="overwrite")
 
     assert tuple(each.path for each in foreseen.changes) == restored.paths
@@ -414,7 +421,7 @@ def test_a_directory_is_named_by_what_lies_in_it(ws: Path, snapshots_previewing:
     (ws / "empty").mkdir()
     snapshots_previewing.take("end", by="work")
 
-    foreseen = preview(snapshots_previewing, target)
+    foreseen = preview_restore(snapshots_previewing, target)
 
     assert [each.path for each in foreseen.changes] == ["empty", "made/in/it"]
 
@@ -424,7 +431,7 @@ def test_looking_leaves_no_trace(ws: Path, snapshots_previewing: Snapshots) -> N
     target = work_previewing(ws, snapshots_previewing)
     kept = snapshots_previewing.kept()
 
-    preview(snapshots_previewing, target)
+    preview_restore(snapshots_previewing, target)
 
     assert snapshots_previewing.kept() == kept
     drifted = snapshots_previewing.take("next", by="others").changes

@@ -4,9 +4,9 @@ from typing import TypeAlias
 
 import pytest
 
-from daruma.tools.files.paths import Parts
-from daruma.tools.snapshots.outcome import Entry
-from daruma.tools.snapshots.restore_plan import FOREIGN, Changed, Plan, changed, planned
+from daruma.tools.files import Parts
+from daruma.tools.snapshots import Entry
+from daruma.tools.snapshots._restore_plan import FOREIGN, Changed, Plan, changed, planned
 
 FOLDER = Entry("directory", 0o755, "")
 OLD, NEW = Entry("file", 0o644, "old"), Entry("file", 0o644, "new")

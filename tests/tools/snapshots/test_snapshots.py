@@ -12,9 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.git_ground import git, repository
 
-from daruma.tools.snapshots.outcome import Change, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
+from daruma.tools.snapshots import Change, Snapshots, SnapshotUnavailable, Store, store_of
 
 NAMES = st.one_of(
     st.sampled_from(["a", "b", "-rf", "new\nline", "e\u0301", "\u00e9", "a ", "\\", "C:", "*"]),
@@ -278,8 +276,8 @@ def test_a_link_is_never_followed(work: Path, snapshots: Snapshots, tmp_path: Pa
 TAKE = """
 import sys
 from pathlib import Path
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import Snapshots
+from daruma.tools.snapshots import Store
 for number in range(5):
     Snapshots(Path(sys.argv[1]), sys.argv[3], Store(Path(sys.argv[2]))).take("x", by="work")
 """

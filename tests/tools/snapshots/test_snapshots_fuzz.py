@@ -10,12 +10,11 @@ import pytest
 from tests.snapshot_fuzz.reading import read
 from tests.snapshot_fuzz.rounds import Make, in_memory, rounds
 
-from daruma.tools.files.paths import Parts
-from daruma.tools.snapshots.ignore_patterns import Rules
-from daruma.tools.snapshots.outcome import By, Entry, RestoreRefused
-from daruma.tools.snapshots.placing import Applying
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Contents, Store
+from daruma.tools.files import Parts
+from daruma.tools.snapshots import ChangedBy, Entry, RestoreRefused, Snapshots, Store
+from daruma.tools.snapshots._ignore_patterns import Rules
+from daruma.tools.snapshots._placing import Applying
+from daruma.tools.snapshots._store import Contents
 
 Blur: TypeAlias = Callable[[Entry], Entry]
 
@@ -253,7 +252,7 @@ def snapshots_pruning(tmp_path: Path) -> Snapshots:
     return Snapshots(tmp_path / "work", "thread", Store(tmp_path / "kept/store.sqlite3"))
 
 
-def taken(snapshots: Snapshots, content: str, *, at: float, by: By) -> str:
+def taken(snapshots: Snapshots, content: str, *, at: float, by: ChangedBy) -> str:
     """Write the file and take a snapshot; return its id."""
     (snapshots.workspace / "file").write_text(content)
     snapshots.now = lambda: at

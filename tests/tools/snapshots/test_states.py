@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.snapshots.outcome import Change, Entry, SnapshotUnavailable, Tree
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.states import Look, as_changes, differences, replaced
-from daruma.tools.snapshots.store import Store
-from daruma.tools.snapshots.walk import LARGEST
+from daruma.tools.snapshots import Change, Entry, Snapshots, SnapshotUnavailable, Store, Tree
+from daruma.tools.snapshots._states import Look, as_changes, differences, replaced
+from daruma.tools.snapshots._walk import LARGEST
 
 # --- Directories are compared by their ids, and told as people look for them.
 

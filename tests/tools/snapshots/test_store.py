@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import SnapshotUnavailable, Store
 
 
 @pytest.fixture
@@ -129,8 +128,8 @@ def test_a_full_disk_is_told_and_changes_nothing(store: Store) -> None:
 FULL = """
 import os, sys
 from pathlib import Path
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import SnapshotUnavailable
+from daruma.tools.snapshots import Store
 store = Store(Path(sys.argv[1], "store.sqlite3"))
 for before in (0, 1, 2):  # a file that is not there yet, and one that is
     try:
@@ -158,7 +157,7 @@ def test_a_full_disk_has_its_room_back(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from daruma.tools.snapshots.store import Store
+from daruma.tools.snapshots import Store
 with Store(Path(sys.argv[1])).locked() as contents:
     for number in range(200):
         contents.put_blob(os.urandom(50_000))

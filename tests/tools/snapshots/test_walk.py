@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from tests.tools.files.test_beneath import attacked
 
-from daruma.tools.files.tree import SETTLED
-from daruma.tools.snapshots.ignore_patterns import Rules
-from daruma.tools.snapshots.outcome import Tree, workspace_opened
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store
-from daruma.tools.snapshots.walk import Reader, Statuses, Walk
+from daruma.tools.files import SETTLED
+from daruma.tools.snapshots import Snapshots, Store, Tree
+from daruma.tools.snapshots._ignore_patterns import Rules
+from daruma.tools.snapshots._outcome import workspace_opened
+from daruma.tools.snapshots._walk import Reader, Statuses, Walk
 
 TAKES = 25
 

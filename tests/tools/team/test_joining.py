@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.snapshots.outcome import By, Entry, Restored, SnapshotUnavailable
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
-from daruma.tools.team.joining import Joined, join, lay_out
+from daruma.tools.snapshots import (
+    ChangedBy,
+    Entry,
+    Restored,
+    Snapshots,
+    SnapshotUnavailable,
+    Store,
+    store_of,
+)
+from daruma.tools.team import JoinOutcome, join_work
+from daruma.tools.team._joining import lay_out
 
 BASE = "".join(f"{n}\n" for n in range(9))
 
@@ -47,8 +54,8 @@ def theirs(ours: Side, tmp_path: Path) -> Side:
     return Side(tmp_path / "theirs", ours.snapshots.store)
 
 
-def joined(ours: Side, theirs: Side) -> Joined:
-    return join(ours.snapshots, theirs.began, theirs.keep("ended"), "merging p")
+def joined(ours: Side, theirs: Side) -> JoinOutcome:
+    return join_work(ours.snapshots, theirs.began, theirs.keep("ended"), "merging p")
 
 
 def test_work_comes_into_the_workspace(ours: Side, theirs: Side) -> None:
@@ -58,7 +65,7 @@ def test_work_comes_into_the_workspace(ours: Side, theirs: Side) -> None:
     theirs.write("text", BASE + "theirs\n")
     theirs.write("new/file", "new\n")
 
-    assert joined(ours, theirs) == Joined(paths=("new", "new/file", "text"))
+    assert joined(ours, theirs) == JoinOutcome(paths=("new", "new/file", "text"))
     assert ours.read("text") == f"ours\n{BASE}theirs\n"
     assert ours.read("new/file") == "new\n"
     assert ours.read("own") == "own\n"
@@ -95,7 +102,7 @@ def test_caches_neither_come_nor_conflict(ours: Side, theirs: Side) -> None:
         side.write(".pytest_cache/x", text)
         side.write("__pycache__/m.pyc", text)
 
-    assert joined(ours, theirs) == Joined()
+    assert joined(ours, theirs) == JoinOutcome()
     assert ours.read("__pycache__/m.pyc") == "a"
 
 
@@ -123,7 +130,7 @@ def test_a_snapshot_that_is_not_there_is_said(ours: Side, theirs: Side) -> None:
     del theirs
 
     with pytest.raises(SnapshotUnavailable):
-        join(ours.snapshots, "gone", "gone", "merging p")
+        join_work(ours.snapshots, "gone", "gone", "merging p")
 
 
 def test_what_can_not_be_written_is_said(ours: Side, theirs: Side) -> None:
@@ -131,11 +138,11 @@ def test_what_can_not_be_written_is_said(ours: Side, theirs: Side) -> None:
     theirs.write("new", "new\n")
 
     class Stuck(Snapshots):
-        def apply(self, goal: Mapping[str, Entry | None], label: str, *, by: By) -> Restored:
+        def apply(self, goal: Mapping[str, Entry | None], label: str, *, by: ChangedBy) -> Restored:
             del by
             return Restored("s", "b", tuple(goal), exact=False, left=(f"new: {label}",))
 
     stuck = Stuck(ours.folder, "t", ours.snapshots.store)
 
     with pytest.raises(SnapshotUnavailable, match="could not be written: new"):
-        join(stuck, theirs.began, theirs.keep("ended"), "merging p")
+        join_work(stuck, theirs.began, theirs.keep("ended"), "merging p")

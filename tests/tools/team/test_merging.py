@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from tests.flats import FOLDER, Files, Kept, reached
 from tests.worktrees import git
 
-from daruma.tools.snapshots.outcome import Entry, Kind, Restored
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
-from daruma.tools.team.merging import (
+from daruma.tools.snapshots import Entry, EntryKind, Restored, Snapshots, Store, store_of
+from daruma.tools.team import worktree_folder
+from daruma.tools.team._merging import (
     Conflict,
     Merge,
     NotMerged,
@@ -27,7 +26,7 @@ from daruma.tools.team.merging import (
     merged,
     with_markers,
 )
-from daruma.tools.team.worktree import make, worktree_folder
+from daruma.tools.team._worktree import make
 
 LINES = "".join(f"{number}\n" for number in range(1, 10))
 
@@ -399,7 +398,7 @@ def test_a_snapshot_becomes_one_map(tmp_path: Path) -> None:
         (None, "unread", True),
     ],
 )
-def test_what_counts_as_changed(was: Kind | None, now: Kind | None, counts: bool) -> None:
+def test_what_counts_as_changed(was: EntryKind | None, now: EntryKind | None, counts: bool) -> None:
     """What never came into a worktree is not deleted from it."""
     base, theirs = ({"a": Entry(k, 0, "")} if k else {} for k in (was, now))
 

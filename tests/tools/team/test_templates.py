@@ -7,20 +7,9 @@ import pytest
 from tests.parts import a_task, settings
 
 from daruma.state.mode import MODES
-from daruma.state.settings import Settings
-from daruma.state.settings.sections import Team
-from daruma.state.settings.tools import Tools
-from daruma.state.settings.trust import propose
-from daruma.tools.team.templates import (
-    LARGEST,
-    Expert,
-    TemplateRefused,
-    read_template,
-    settings_of,
-    team_of,
-    template_named,
-    templates,
-)
+from daruma.state.settings import Settings, Team, Tools, propose_trust
+from daruma.tools.team import Expert, TemplateRefused, settings_of, team_of, template_named
+from daruma.tools.team._templates import LARGEST, read_template, templates
 
 OWN = "experts: [{name: designer, about: Draws.}]"
 
@@ -257,7 +246,7 @@ def test_a_team_in_the_workspace_counts_once_it_is_agreed_to(tmp_path: Path) -> 
 
     with pytest.raises(TemplateRefused, match=r"own\.yaml is not trusted: look at it"):
         template_named("own", team, None, str(tmp_path / "ws"))
-    propose(Settings, file).agree()
+    propose_trust(Settings, file).agree()
 
     assert template_named("own", team, None, str(tmp_path / "ws")).names == ("a",)
     assert template_named("coding", team, None, "/").names

@@ -10,8 +10,9 @@ import pytest
 from tests.worktrees import Copies, git, made, place
 
 from daruma.state.data_dir import data_dir
-from daruma.tools.snapshots.outcome import SnapshotUnavailable
-from daruma.tools.team.worktree import WorktreeUnavailable, make, remove, worktree_folder
+from daruma.tools.snapshots import SnapshotUnavailable
+from daruma.tools.team import WorktreeUnavailable, remove_worktree, worktree_folder
+from daruma.tools.team._worktree import make
 
 
 async def test_a_finished_worktree_is_used_as_it_is(workspace: Path) -> None:
@@ -83,8 +84,8 @@ async def test_a_removed_worktree_leaves_nothing(workspace: Path, data: Path) ->
     (tree.folder / "closed" / "x").touch()
     (tree.folder / "closed").chmod(0)
     (tree.folder / "out").symlink_to(workspace)
-    await remove(tree.folder)
-    await remove(tree.folder)
+    await remove_worktree(tree.folder)
+    await remove_worktree(tree.folder)
 
     assert list((data / "worktrees").rglob("*")) == []
     assert (workspace / "new.txt").exists()
@@ -96,7 +97,7 @@ async def test_worktrees_come_and_go_side_by_side(workspace: Path) -> None:
     async def one(phase: str) -> str:
         for _ in range(3):
             tree = await made(workspace, phase)
-            await remove(tree.folder)
+            await remove_worktree(tree.folder)
         return (await made(workspace, phase)).note
 
     assert await asyncio.gather(*(one(f"p{n}") for n in range(4))) == [""] * 4

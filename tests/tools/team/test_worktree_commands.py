@@ -10,11 +10,11 @@ import pytest
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 from tests.worktrees import made
 
-from daruma.tools.sandbox.mounts import Seen, mounts, seen
-from daruma.tools.sandbox.sandbox import Level
-from daruma.tools.snapshots.snapshots import Snapshots
-from daruma.tools.snapshots.store import Store, store_of
-from daruma.tools.team.worktree import make, worktree_folder
+from daruma.tools.sandbox._mounts import Seen, mounts, seen
+from daruma.tools.sandbox._sandbox import Level
+from daruma.tools.snapshots import Snapshots, Store, store_of
+from daruma.tools.team import worktree_folder
+from daruma.tools.team._worktree import make
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -8,26 +8,23 @@ from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 from tests.toy_embeddings import ToyEmbeddings
 
-from daruma.tools.text.search import (
-    LONGEST,
+from daruma.tools.text import (
     SAME_KIND,
     WORDS_ONLY,
-    Found,
-    find,
-    fused,
-    is_name,
+    SearchResult,
+    fuse_rankings,
+    is_related,
     likeness,
     likeness_to_any,
-    needed,
+    needed_likeness,
     query_terms,
-    ranked,
+    rank_texts,
     rarity,
-    related,
-    telling_words,
-    terms,
+    search_store,
+    split_words,
     texts_in,
-    weight,
 )
+from daruma.tools.text._search import LONGEST, is_name, telling_words, weight
 
 # --- Index, query and ranking know the same words.
 
@@ -54,7 +51,7 @@ from daruma.tools.text.search import (
 )
 def test_a_text_has_these_words(text: str, found: list[str]) -> None:
     """Case, accents and forms do not count; what is joined is known whole and by its parts."""
-    assert terms(text) == found
+    assert split_words(text) == found
 
 
 @pytest.mark.parametrize(
@@ -71,7 +68,7 @@ def test_a_text_has_these_words(text: str, found: list[str]) -> None:
 )
 def test_other_forms_share_a_word(text: str, query: str) -> None:
     """In English always; in others where the text, or the query, shows its language."""
-    assert set(terms(text)) & set(query_terms(query))
+    assert set(split_words(text)) & set(query_terms(query))
 
 
 def test_a_query_of_nothing_but_filling_words_keeps_them() -> None:
@@ -88,7 +85,7 @@ def test_whatever_stands_in_a_text_is_found_by_it(words: list[str], data: st.Dat
     """Each word of a text that is a word at all shares one with the text."""
     text = " ".join(words)
     for word in data.draw(st.permutations(words))[:2]:
-        assert set(query_terms(word)) <= set(terms(text))
+        assert set(query_terms(word)) <= set(split_words(text))
 
 
 # --- Which memories fit: none that is about something else.
@@ -119,7 +116,7 @@ def test_what_is_recalled_shares_what_the_goal_is_about(
     goal: str, memory: str, *, fits: bool
 ) -> None:
     """CX-05: the floor beneath which nothing is injected, on both of its sides."""
-    assert related(goal, memory) is fits
+    assert is_related(goal, memory) is fits
 
 
 @pytest.mark.parametrize(
@@ -160,7 +157,7 @@ FIX = "Fix the rounding of invoices in bill/split.py"
 )
 def test_the_same_in_other_words_is_alike(other: str) -> None:
     """Enough to be told of a pitfall that one task alone has met."""
-    assert likeness(FIX, other) >= needed(1)
+    assert likeness(FIX, other) >= needed_likeness(1)
 
 
 @pytest.mark.parametrize("other", ["Document the config parser", "Fix the login", "", "!?"])
@@ -176,7 +173,7 @@ def test_numbers_tell_tasks_of_one_kind_apart() -> None:
 
 def test_more_tasks_need_less_likeness() -> None:
     """One failure is enough where the goal comes again nearly the same."""
-    assert needed(1) > needed(2) > needed(3) == needed(100)
+    assert needed_likeness(1) > needed_likeness(2) > needed_likeness(3) == needed_likeness(100)
 
 
 def test_the_most_alike_of_several_counts() -> None:
@@ -203,7 +200,7 @@ TEXTS = [
 
 
 def places(query: str, texts: list[str]) -> list[int]:
-    return [place for place, _ in ranked(query, texts)]
+    return [place for place, _ in rank_texts(query, texts)]
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
@@ -220,22 +217,22 @@ def test_the_shorter_of_two_texts_comes_first() -> None:
 
 def test_without_a_common_word_nothing_is_found() -> None:
     """Neither for an empty query nor for no texts."""
-    assert ranked("zebra", TEXTS) == ranked("", TEXTS) == ranked("lease", []) == []
+    assert rank_texts("zebra", TEXTS) == rank_texts("", TEXTS) == rank_texts("lease", []) == []
 
 
 def test_what_shares_too_little_is_left_out_where_that_is_asked() -> None:
     """One common word of four is chance; words that no text has count too."""
     query = "lease renewed zebra process"
 
-    assert [place for place, _ in ranked(query, TEXTS)] == [0, 1, 2]
-    assert [place for place, _ in ranked(query, TEXTS, 1 / 3)] == [0]
-    assert ranked("zebra giraffe gnu process", TEXTS, 1 / 3) == []
+    assert [place for place, _ in rank_texts(query, TEXTS)] == [0, 1, 2]
+    assert [place for place, _ in rank_texts(query, TEXTS, 1 / 3)] == [0]
+    assert rank_texts("zebra giraffe gnu process", TEXTS, 1 / 3) == []
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=20))
 def test_scores_fall_and_places_are_there_once(texts: list[str], query: str) -> None:
     """Whatever the texts and the query are."""
-    found = ranked(query, texts)
+    found = rank_texts(query, texts)
 
     scores = [score for _, score in found]
     assert scores == sorted(scores, reverse=True)
@@ -268,12 +265,12 @@ def test_what_several_rankings_have_comes_first(
     rankings: list[list[str]], together: list[str]
 ) -> None:
     """Places count, not scores; of equals the one that was seen first."""
-    assert [thing for thing, _ in fused(rankings)] == together
+    assert [thing for thing, _ in fuse_rankings(rankings)] == together
 
 
 def test_the_score_is_that_of_the_paper() -> None:
     """1 / (60 + place), for each ranking."""
-    assert dict(fused([["a"], ["b", "a"]])) == {"a": 1 / 61 + 1 / 62, "b": 1 / 61}
+    assert dict(fuse_rankings([["a"], ["b", "a"]])) == {"a": 1 / 61 + 1 / 62, "b": 1 / 61}
 
 
 # --- Finding in a store that does not rank, and in one that ranks by meaning alone.
@@ -293,7 +290,7 @@ def meaning() -> InMemoryStore:
     return InMemoryStore(index={"dims": ToyEmbeddings.SIZE, "embed": ToyEmbeddings()})
 
 
-def keys(found: Found) -> list[str]:
+def keys(found: SearchResult) -> list[str]:
     return [item.key for item in found.items]
 
 
@@ -301,23 +298,23 @@ async def test_a_store_that_does_not_rank_is_ranked_here_by_words() -> None:
     """And that is said, unless words were all that was asked for."""
     store = filled(InMemoryStore())
 
-    both = await find(store, NOTES, "barking hounds at the printer", limit=1)
-    words = await find(store, NOTES, "E4711", way="words")
+    both = await search_store(store, NOTES, "barking hounds at the printer", limit=1)
+    words = await search_store(store, NOTES, "E4711", way="words")
 
     assert (keys(both), both.note) == (["dog"], WORDS_ONLY)
     assert (keys(words), words.note) == (["id"], "")
     assert words.items[0].score
-    assert (await find(store, NOTES, "E4711", filter={"n": {"$lt": 3}})).items == ()
+    assert (await search_store(store, NOTES, "E4711", filter={"n": {"$lt": 3}})).items == ()
 
 
 async def test_a_store_that_ranks_by_meaning_is_fused_with_words() -> None:
     """A synonym is found by meaning, a number by words; nothing of another namespace."""
     store = filled(meaning())
 
-    assert keys(await find(store, NOTES, "car", way="words")) == []
-    assert keys(await find(store, NOTES, "car", way="meaning", limit=1)) == ["car"]
-    assert keys(await find(store, NOTES, "car", limit=1)) == ["car"]
-    found = await find(store, NOTES, "E4711", limit=9)
+    assert keys(await search_store(store, NOTES, "car", way="words")) == []
+    assert keys(await search_store(store, NOTES, "car", way="meaning", limit=1)) == ["car"]
+    assert keys(await search_store(store, NOTES, "car", limit=1)) == ["car"]
+    found = await search_store(store, NOTES, "E4711", limit=9)
     assert (keys(found)[0], found.note) == ("id", "")
     assert {item.namespace for item in found.items} == {NOTES}
 
@@ -333,13 +330,13 @@ async def test_where_meaning_tells_nothing_words_decide() -> None:
     """The best by words goes before what is merely as near as all else."""
     store = filled(InMemoryStore(index={"dims": ToyEmbeddings.SIZE, "embed": Blind()}))
 
-    assert keys(await find(store, NOTES, "E4711", way="meaning", limit=1)) != ["id"]
-    assert keys(await find(store, NOTES, "E4711", limit=1)) == ["id"]
+    assert keys(await search_store(store, NOTES, "E4711", way="meaning", limit=1)) != ["id"]
+    assert keys(await search_store(store, NOTES, "E4711", limit=1)) == ["id"]
 
 
 async def test_an_empty_store_has_nothing_to_say() -> None:
     """No note either."""
-    assert await find(InMemoryStore(), NOTES, "car") == Found()
+    assert await search_store(InMemoryStore(), NOTES, "car") == SearchResult()
 
 
 @pytest.mark.parametrize(

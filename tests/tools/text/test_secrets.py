@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from daruma.tools.text.secrets import masked, note_env_file, without_keys
+from daruma.tools.text import mask_keys, note_env_file, without_keys
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAA\n-----"
 
@@ -165,12 +165,12 @@ def test_values_are_masked_at_any_depth() -> None:
     call = {"name": "a", "args": {key: [key]}, "id": "1"}
     value: dict[str, Any] = {"m": AIMessage(key, tool_calls=[call]), "t": (_Pair(key, 1), {key})}
 
-    found = masked(value)
+    found = mask_keys(value)
 
     assert key not in repr(found)
     assert (found["m"].text, found["t"]) == ("[key]", (_Pair("[key]", 1), {"[key]"}))
     assert found["m"].tool_calls[0]["args"] == {"[key]": ["[key]"]}
-    assert masked(found) is found
+    assert mask_keys(found) is found
 
 
 EVIL = ["eyJ-", "-sk", "://a:", "://", "-----BEGIN PRIVATE KEY-----", "Bearer a", "SG.a-", "Basic ",

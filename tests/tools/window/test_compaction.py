@@ -22,8 +22,8 @@ from daruma.state.plan import message_id
 from daruma.state.steps import Compaction, Crowded
 from daruma.tools.provider_messages import sendable
 from daruma.tools.tokens import ESTIMATE
-from daruma.tools.window.compaction import compacted
-from daruma.tools.window.view import SUMMARY_ID, view
+from daruma.tools.window import compact_history
+from daruma.tools.window._view import SUMMARY_ID, view
 
 
 def weight(messages: list[AnyMessage], compaction: Compaction, fixed: int = 300) -> int:
@@ -200,7 +200,7 @@ def test_what_a_phase_is_about_stays_as_it_was_said() -> None:
     state = replace(state_of(history), plan=plan)
     crowded = Crowded(node="main", budget=2000, fixed=300)
 
-    done = driven(compacted(state, crowded, context_of(Models())))
+    done = driven(compact_history(state, crowded, context_of(Models())))
 
     assert done.compaction.kept == ("first", asks.id)
     assert asks in view(history, done.compaction)
@@ -252,7 +252,9 @@ def test_the_summariser_knows_the_goal_and_the_tasks_own_request_is_kept() -> No
     task = a_task(goal="Find NEEDLE", request="m40")
     crowded = Crowded(node="main", budget=2000, fixed=300)
 
-    done = driven(compacted(replace(state_of(history), task=task), crowded, context_of(models)))
+    done = driven(
+        compact_history(replace(state_of(history), task=task), crowded, context_of(models))
+    )
 
     assert done.compaction.kept == ("first", "m40")
     assert "<goal>\nFind NEEDLE\n</goal>" in models.asked[0][1][1].text
@@ -282,6 +284,6 @@ def test_a_cost_says_whether_it_was_counted_or_estimated(exact: bool) -> None:
     context = replace(context_of(Models()), tokens=replace(ESTIMATE, exact=exact))
     crowded = Crowded(node="main", budget=4000, fixed=300)
 
-    done = driven(compacted(state_of(working(20)), crowded, context))
+    done = driven(compact_history(state_of(working(20)), crowded, context))
 
     assert done.cost.exact == exact

@@ -13,9 +13,10 @@ from daruma.state.failure import Failure, ModelFailed, TooLong
 from daruma.state.steps import Asking, Compaction, ContextCost, Crowded, Step
 from daruma.state.usage import Failover, Usage
 from daruma.tools.context import Context
-from daruma.tools.memory.memories import MEMORY_TOOLS as TOOLS
+from daruma.tools.memory import MEMORY_TOOLS as TOOLS
 from daruma.tools.tokens import ESTIMATE
-from daruma.tools.window.draft import Draft, factor_of, refused, unasked, weighed
+from daruma.tools.window import Draft, after_provider_refusal, check_size, too_large_update
+from daruma.tools.window._draft import factor_of
 
 HISTORY = working(20)
 DRAFT = Draft("main", [SystemMessage("Work.")], HISTORY)
@@ -39,12 +40,12 @@ def counted(asked: int, by_provider: int) -> list[Step]:
 
 def test_without_a_budget_nothing_is_counted() -> None:
     """It would only take time."""
-    assert weighed(DRAFT, state(), within(None)) == (0, None)
+    assert check_size(DRAFT, state(), within(None)) == (0, None)
 
 
 def test_a_request_that_fits_is_counted() -> None:
     """So that the provider's count can be held against it."""
-    count, wrong = weighed(DRAFT, state(), within(60_000))
+    count, wrong = check_size(DRAFT, state(), within(60_000))
 
     assert (wrong, count > 4000) == (None, True)
 
@@ -53,7 +54,7 @@ def test_one_that_does_not_is_crowded() -> None:
     """With what of it can not be left out."""
     recalled = replace(DRAFT, recalled=[HumanMessage("word " * 500)], tail=[HumanMessage("Note")])
 
-    _, wrong = weighed(recalled, state(), within(3000))
+    _, wrong = check_size(recalled, state(), within(3000))
 
     assert isinstance(wrong, Crowded)
     assert (wrong.node, wrong.budget, wrong.factor, wrong.memory > 500) == ("main", 3000, 1.0, True)
@@ -64,7 +65,7 @@ def test_what_comes_in_right_after_a_compaction_leads_to_another() -> None:
     """CX-01: such as a note about files that somebody else has changed meanwhile."""
     noted = replace(DRAFT, tail=[HumanMessage("changed " * 50)])
 
-    _, wrong = weighed(noted, state(steps=taken("summarise", "compress")), within(3000))
+    _, wrong = check_size(noted, state(steps=taken("summarise", "compress")), within(3000))
 
     assert isinstance(wrong, Crowded)
 
@@ -73,11 +74,11 @@ def test_after_two_compactions_in_a_row_it_is_a_failure() -> None:
     """Nothing more can be done about it, and the machine must not go round."""
     twice = taken("compress", "summarise", "compress")
 
-    _, wrong = weighed(DRAFT, state(steps=twice), within(3000))
+    _, wrong = check_size(DRAFT, state(steps=twice), within(3000))
 
     assert isinstance(wrong, Failure)
     assert "llm.context_window_tokens" in wrong.message
-    assert unasked(wrong) == {"failure": wrong, "calls": ()}
+    assert too_large_update(wrong) == {"failure": wrong, "calls": ()}
 
 
 def test_recalled_memory_is_sent_until_it_was_dropped_for_the_task() -> None:
@@ -113,9 +114,9 @@ def test_a_provider_can_only_raise_the_count(steps: list[Step], factor: float) -
 def test_a_refused_request_comes_again_a_good_deal_smaller(said: TooLong, part: float) -> None:
     """By what the provider named, in our own count; without a setting too."""
     context, at = within(None), state()
-    sent = weighed(DRAFT, at, within(60_000))[0]
+    sent = check_size(DRAFT, at, within(60_000))[0]
 
-    found = refused(DRAFT, at, context, ModelFailed("too long", too_long=said))
+    found = after_provider_refusal(DRAFT, at, context, ModelFailed("too long", too_long=said))
 
     assert found is not None
     assert found.refused == "too long"
@@ -134,14 +135,14 @@ def test_a_refused_request_comes_again_a_good_deal_smaller(said: TooLong, part: 
 )
 def test_a_second_refusal_is_a_failure_like_any_other(steps: list[Step], again: bool) -> None:
     """Until the node was answered in between."""
-    found = refused(DRAFT, state(steps=steps), within(None), LONG)
+    found = after_provider_refusal(DRAFT, state(steps=steps), within(None), LONG)
 
     assert (found is not None) == again
 
 
 def test_another_failure_is_no_refusal() -> None:
     """It is dealt with as ever."""
-    assert refused(DRAFT, state(), within(None), ModelFailed("down")) is None
+    assert after_provider_refusal(DRAFT, state(), within(None), ModelFailed("down")) is None
 
 
 @pytest.mark.parametrize("node", ["main", "plan", "reflect"])
@@ -149,8 +150,8 @@ def test_what_was_learnt_is_the_budget_from_then_on(node: Asking) -> None:
     """In this task, and only where it is less than what is set."""
     learnt = Compaction(limit=2500, limit_of="t/1")
 
-    _, wrong = weighed(replace(DRAFT, node=node), state(compaction=learnt), within(None))
-    other = weighed(DRAFT, state(compaction=replace(learnt, limit_of="t/0")), within(None))
+    _, wrong = check_size(replace(DRAFT, node=node), state(compaction=learnt), within(None))
+    other = check_size(DRAFT, state(compaction=replace(learnt, limit_of="t/0")), within(None))
 
     assert isinstance(wrong, Crowded)
     assert (wrong.budget, other) == (2500, (0, None))
@@ -160,28 +161,28 @@ def test_the_compaction_of_another_task_is_not_this_ones() -> None:
     """The first request of a task comes right behind the last of the one before."""
     before = [replace(each, task_id="t/0") for each in taken("compress")]
 
-    _, wrong = weighed(DRAFT, state(steps=before), within(3000))
+    _, wrong = check_size(DRAFT, state(steps=before), within(3000))
 
     assert isinstance(wrong, Crowded)
 
 
 def test_a_request_is_over_by_the_providers_count() -> None:
     """Though by ours there would be room."""
-    own, _ = weighed(DRAFT, state(), within(60_000))
+    own, _ = check_size(DRAFT, state(), within(60_000))
 
-    _, fits = weighed(DRAFT, state(), within(own + 1))
-    _, over = weighed(DRAFT, state(steps=counted(100, 150)), within(own + 1))
+    _, fits = check_size(DRAFT, state(), within(own + 1))
+    _, over = check_size(DRAFT, state(steps=counted(100, 150)), within(own + 1))
 
     assert (fits, isinstance(over, Crowded)) == (None, True)
 
 
 def test_the_tools_that_are_offered_are_part_of_a_request() -> None:
     """Their definitions can not be left out, and the failure says how many there are."""
-    plain, _ = weighed(DRAFT, state(), within(60_000))
+    plain, _ = check_size(DRAFT, state(), within(60_000))
     offered = replace(DRAFT, tools=TOOLS)
 
-    own, _ = weighed(offered, state(), within(60_000))
-    _, wrong = weighed(offered, state(), within(3000))
+    own, _ = check_size(offered, state(), within(60_000))
+    _, wrong = check_size(offered, state(), within(3000))
 
     assert own == plain + ESTIMATE.of_tools(TOOLS) > plain + 20
     assert isinstance(wrong, Crowded)
@@ -192,7 +193,7 @@ def test_a_request_weighs_what_is_sent() -> None:
     """A call without a result is sent with one that says so."""
     history = working(1)[:-1]
 
-    own, _ = weighed(replace(DRAFT, history=history), state(), within(60_000))
+    own, _ = check_size(replace(DRAFT, history=history), state(), within(60_000))
 
     assert own > ESTIMATE.of_messages([*DRAFT.head, *history]) + 4
 
@@ -201,7 +202,7 @@ def test_a_refusal_keeps_what_it_took_to_hear_it() -> None:
     """For the record of what was asked."""
     took = Failover(requested="m", attempts=())
 
-    found = refused(
+    found = after_provider_refusal(
         DRAFT, state(), within(None), ModelFailed("x", too_long=TooLong(), failover=took)
     )
 
@@ -223,7 +224,7 @@ def test_a_failure_names_the_limit_that_was_met(
     """A setting that is not set can not be raised."""
     at = state(steps=taken("compress", "compress"), compaction=compaction)
 
-    _, wrong = weighed(DRAFT, at, within(setting))
+    _, wrong = check_size(DRAFT, at, within(setting))
 
     assert isinstance(wrong, Failure)
     assert said in wrong.message

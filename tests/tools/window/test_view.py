@@ -16,13 +16,13 @@ from daruma.state.steps import Compaction
 from daruma.state.text import REFERENCE
 from daruma.tools.provider_messages import sendable
 from daruma.tools.tokens import ESTIMATE, Tokens
-from daruma.tools.window.summary import TEXTS
-from daruma.tools.window.view import (
+from daruma.tools.window import text_ends
+from daruma.tools.window._summary import TEXTS
+from daruma.tools.window._view import (
     PRUNED,
     SHRUNK,
     SUMMARY_ID,
     after,
-    ends,
     latest,
     pruned,
     shortened,
@@ -245,7 +245,7 @@ def test_a_message_of_the_user_is_kept_by_its_id() -> None:
 @given(st.text(max_size=900), st.integers(100, 500))
 def test_the_ends_of_a_text_are_no_longer_than_told(text: str, most: int) -> None:
     """And a text that is short enough is itself."""
-    found = ends(text, most)
+    found = text_ends(text, most)
 
     assert len(found) <= max(most, 0)
     assert found == text or (found[:20] == text[:20] and len(text) > most)
@@ -254,7 +254,7 @@ def test_the_ends_of_a_text_are_no_longer_than_told(text: str, most: int) -> Non
 @given(st.text(max_size=90), st.integers(0, 60))
 def test_where_there_is_no_room_to_say_so_a_text_is_only_cut(text: str, most: int) -> None:
     """It is never longer than told, and never longer than it was."""
-    assert len(ends(text, most)) <= min(most, len(text))
+    assert len(text_ends(text, most)) <= min(most, len(text))
 
 
 def test_a_pruned_output_says_whose_it_was_and_how_to_read_it() -> None:

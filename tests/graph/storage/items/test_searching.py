@@ -13,10 +13,9 @@ from psycopg.conninfo import make_conninfo
 from tests.damages import KEY
 from tests.toy_embeddings import ToyEmbeddings
 
-from daruma.graph.storage.items.searching import SEALED
-from daruma.graph.storage.items.vectors import AT_ONCE, Embedding, NotEmbedded
-from daruma.graph.storage.postgres import open_postgres
-from daruma.graph.storage.store import PostgresStore
+from daruma.graph.storage import PostgresStore, open_postgres
+from daruma.graph.storage.items._searching import SEALED
+from daruma.graph.storage.items._vectors import AT_ONCE, Embedding, NotEmbedded
 
 HERE = ("n", "here")
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from langgraph.store.base import PutOp
 from tests.damages import KEY
 
-from daruma.graph.storage.items.words import CANDIDATES
-from daruma.graph.storage.postgres import open_postgres
-from daruma.graph.storage.store import PostgresStore
-from daruma.tools.text.search import query_terms, ranked
+from daruma.graph.storage import PostgresStore, open_postgres
+from daruma.graph.storage.items._words import CANDIDATES
+from daruma.tools.text import query_terms, rank_texts
 
 HERE, THERE = ("n", "here"), ("n", "there")
 
@@ -76,7 +75,7 @@ def test_the_order_is_that_of_bm25_in_python(store: PostgresStore) -> None:
     filled(store, texts)
 
     found = store.search(HERE, query="w1 w2 w5", limit=40)
-    meant = ranked("w1 w2 w5", texts)
+    meant = rank_texts("w1 w2 w5", texts)
 
     mine = {int(item.key): item.score for item in found}
     assert mine.keys() == {place for place, _ in meant}

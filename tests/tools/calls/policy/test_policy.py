@@ -9,20 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import WORKSPACE_TOOLS, a_registry, settings
 
-from daruma.state.settings.errors import SettingsError
-from daruma.state.settings.tools import PolicyRule, Tools
-from daruma.tools.calls.policy.policy import (
-    NONE,
-    UNTOLD,
-    argument,
-    check_named,
-    check_profile,
-    decide,
-    may_fit,
-    shows,
-    surely_fits,
-)
-from daruma.tools.calls.tool import Effect, Tool
+from daruma.state.settings import PolicyRule, SettingsError, Tools
+from daruma.tools.calls import Tool
+from daruma.tools.calls._tool import Effect
+from daruma.tools.calls.policy import check_profile, check_profile_name, profile_shows
+from daruma.tools.calls.policy._policy import NONE, UNTOLD, argument, decide, may_fit, surely_fits
 
 BUILTIN = {tool.name: tool for tool in WORKSPACE_TOOLS}
 COMMAND = BUILTIN["run_command"]
@@ -405,7 +396,7 @@ TOOLS_PROFILES = [Tool(name, "", {}, nothing, effect=effect) for name, effect in
 
 
 def shown(**given: Any) -> list[str]:
-    return [tool.name for tool in TOOLS_PROFILES if shows(Tools(**given), tool)]
+    return [tool.name for tool in TOOLS_PROFILES if profile_shows(Tools(**given), tool)]
 
 
 @pytest.mark.parametrize("profile", [None, "all"])
@@ -461,7 +452,7 @@ def test_a_profile_that_is_not_there_is_an_error(profile: str, hint: str) -> Non
     with pytest.raises(SettingsError, match=expected):
         check_profile(settings)
     with pytest.raises(SettingsError):
-        shows(settings, TOOLS_PROFILES[0])
+        profile_shows(settings, TOOLS_PROFILES[0])
 
 
 def test_a_profile_can_be_asked_for_by_its_name() -> None:
@@ -469,9 +460,9 @@ def test_a_profile_can_be_asked_for_by_its_name() -> None:
     settings = Tools(profiles={"mine": ()})
 
     for name in ("mine", "read_only", None):
-        check_named(name, settings)
+        check_profile_name(name, settings)
     with pytest.raises(SettingsError, match=r"^there is no profile 'mien'; did you mean 'mine'"):
-        check_named("mien", settings)
+        check_profile_name("mien", settings)
 
 
 # --- A rule of the policy that can not be about any call is an error, not a silence.

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from daruma.state.settings.tools import policy_key
-from daruma.tools.calls.policy.shell import is_plainly, may_run
+from daruma.state.settings import policy_key
+from daruma.tools.calls.policy import is_one_command
+from daruma.tools.calls.policy._shell import may_run
 
 PUSH = policy_key("run_command(git push *)")
 REMOVE = policy_key("run_command(rm -rf *)")
@@ -45,7 +46,7 @@ def test_one_simple_command_is_plainly_what_its_words_say(
     key: str, line: str, plainly: bool
 ) -> None:
     """A prefix without a star names the whole command; the shell must have nothing to do."""
-    assert is_plainly(line, policy_key(f"run_command({key})")) is plainly
+    assert is_one_command(line, policy_key(f"run_command({key})")) is plainly
 
 
 RUN_IT = [

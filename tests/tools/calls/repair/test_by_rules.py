@@ -11,9 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.offered import TOOLS, never
 
-from daruma.tools.calls.json_reader import Refused, Repaired
-from daruma.tools.calls.repair.by_rules import repaired_args, repaired_text
-from daruma.tools.calls.tool import Effect, Tool
+from daruma.tools.calls import Tool
+from daruma.tools.calls._json_reader import Refused, Repaired
+from daruma.tools.calls._tool import Effect
+from daruma.tools.calls.repair._by_rules import repaired_args, repaired_text
 
 # --- The rules rung: what is repaired, by which rungs, and what is refused with which problem.
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.tools.repair.corpus.calls import CALLS
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.calls.repair.payload import LONG, keeps_payload, said_texts
+from daruma.tools.calls.repair._payload import LONG, keeps_payload, said_texts
 
 RUN, EDIT, SEARCH = TOOLS["run_command"], TOOLS["str_replace_editor"], TOOLS["search"]
 

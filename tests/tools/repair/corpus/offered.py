@@ -6,7 +6,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 from tests.parts import WORKSPACE_TOOLS
 
-from daruma.tools.calls.tool import Effect, Surroundings, Tool
+from daruma.tools.calls import Surroundings, Tool
+from daruma.tools.calls._tool import Effect
 
 
 class Place(BaseModel):

@@ -1,0 +1,282 @@
+"""Asking a person on the terminal, while nothing is running."""
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langgraph.types import Interrupt
+
+from daruma.graph.command_line._editing import Drafts
+from daruma.graph.command_line._output import Later, Line, Paper, Read, choice, cut, paged, words
+from daruma.graph.command_line._questions import (
+    options_of,
+    question_lines,
+    review_lines,
+    shown_approval,
+)
+from daruma.graph.command_line._session import Stop
+from daruma.state.interrupts import read_reply
+from daruma.state.plan_reading import FIELDS
+from daruma.state.spending import amount_in
+
+# --- What is agreed to without asking: the reach of ``--yes``, and how one decision is worded.
+
+
+def decision_on(
+    approval: Mapping[str, Any],
+    decision: str,
+    reason: str = "",
+    args: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a decision that names exactly what was asked: its id and its digest.
+
+    A reason goes with ``deny``, new arguments go with ``edit``.
+    """
+    told: dict[str, Any] = {"reason": reason} if decision == "deny" else {}
+    told |= {"args": dict(args)} if args is not None else {}
+    return {
+        "approval_id": approval["approval_id"],
+        "digest": approval["digest"],
+        "decision": decision,
+        **told,
+    }
+
+
+def yes_to(questions: Collection[Interrupt]) -> dict[str, Any]:
+    """Return what ``--yes`` says: plans, recoveries and optional approvals are fine.
+
+    A required approval is a person's to give, and a question has no yes.
+    """
+    replies: dict[str, Any] = {}
+    for question in questions:
+        if question.value["type"] == "spec_review_request":
+            replies[question.id] = {"decision": "confirm"}
+        elif question.value["type"] == "recovery_request":
+            replies[question.id] = {"decision": "approve"}
+        elif question.value["type"] == "approval_request":
+            optional = [each for each in question.value["approvals"] if not each["required"]]
+            if decisions := [decision_on(each, "approve") for each in optional]:
+                replies[question.id] = {"decisions": decisions}
+    return replies
+
+
+# --- Asking about one call: everything is shown, and it can be changed before it is let run.
+
+_CALL_CHOICES: Final = {
+    "a": "[a]pprove",
+    "d": "[d]eny",
+    "e": "[e]dit",
+    "s": "[s]how whole",
+    "l": "[l]ater",
+}
+
+
+@dataclass
+class ApprovalTalk:
+    """How calls are decided. ``drafts`` keeps arguments that a person is editing."""
+
+    paper: Paper
+    read: Read
+    drafts: Drafts
+
+    def decide(self, approval: Mapping[str, Any], which: str = "") -> dict[str, Any]:
+        """Return the decision on one call; ``which`` is its place, as in "3 of 5".
+
+        What is agreed to is what was shown last. Raises
+        :class:`~daruma.graph.command_line._output.Later`.
+        """
+        shown = approval
+        self._show(shown, which)
+        while True:
+            said = choice(_CALL_CHOICES, self.read)
+            if said == "a":
+                return _agreed(approval, shown)
+            if said == "d":
+                return decision_on(
+                    approval, "deny", self.read("  Why not (may be empty): ").strip()
+                )
+            if said == "s":
+                paged(self.paper, shown_approval(shown))
+            elif (args := self._edited(shown)) is not None:
+                shown = edited_approval(approval, args)
+                self._show(shown, "as you changed it")
+
+    def _show(self, approval: Mapping[str, Any], which: str) -> None:
+        self.paper.put(Line("head", "May this run?", which), *cut(shown_approval(approval)))
+
+    def _edited(self, shown: Mapping[str, Any]) -> dict[str, Any] | None:
+        from daruma.graph.command_line._yaml_text import from_yaml, to_yaml  # when one edits
+
+        return self.drafts.written(
+            shown["approval_id"], to_yaml(shown["args"]), from_yaml, self.paper, self.read
+        )
+
+
+def edited_approval(approval: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an approval as it is with other arguments."""
+    command = {"command": str(args.get("command", ""))} if approval.get("command") else {}
+    return {**approval, **command, "args": dict(args), "warnings": ()}
+
+
+def _agreed(approval: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+    if shown["args"] == approval["args"]:
+        return decision_on(approval, "approve")
+    return decision_on(approval, "edit", args=shown["args"])
+
+
+# --- Asking about a plan: it is shown with all that it brings along, and can be changed.
+
+_PLAN_CHOICES: Final = {
+    "c": "[c]onfirm",
+    "r": "[r]eject",
+    "e": "[e]dit",
+    "s": "[s]how whole",
+    "l": "[l]ater",
+}
+
+
+@dataclass
+class PlanTalk:
+    """How a plan is decided. ``checks`` are the commands that judge the work at its end.
+
+    ``drafts`` keeps a plan that a person is editing.
+    """
+
+    paper: Paper
+    read: Read
+    drafts: Drafts
+    checks: Sequence[str] = ()
+
+    def decide(self, value: Mapping[str, Any], *, known: bool) -> dict[str, Any]:
+        """Return the reply to a review. A ``known`` plan stands right above the question.
+
+        Raises :class:`~daruma.graph.command_line._output.Later`.
+        """
+        own: dict[str, Any] | None = None
+        parked = "parked: it waits, without a deadline" if value.get("parked") else ""
+        self.paper.put(Line("head", "Is this plan right?", parked))
+        self.paper.put(*review_lines(value, self.checks, known=known))
+        while True:
+            said = choice(_PLAN_CHOICES, self.read)
+            if said == "c":
+                return {"decision": "edit", "plan": own} if own else {"decision": "confirm"}
+            if said == "r":
+                return {"decision": "reject", "feedback": words(_FEEDBACK, self.read)}
+            if said == "s":
+                paged(self.paper, review_lines({**value, **(own or {})}, self.checks))
+            elif changed := self._edited(value, own):
+                own = changed
+                self.paper.put(Line("head", "Is this plan right?", "as you changed it"))
+                self.paper.put(*review_lines({**value, **own}, self.checks))
+
+    def _edited(
+        self, value: Mapping[str, Any], own: Mapping[str, Any] | None
+    ) -> dict[str, Any] | None:
+        from daruma.graph.command_line._yaml_text import from_yaml  # when one edits
+
+        def check(text: str) -> dict[str, Any]:
+            plan = from_yaml(text)
+            read_reply(value, {"decision": "edit", "plan": plan})
+            return plan
+
+        text = plan_text({**value, **(own or {})})
+        return self.drafts.written(value["id"], text, check, self.paper, self.read)
+
+
+_FEEDBACK: Final = "What should change (empty: later)"
+
+
+def plan_text(value: Mapping[str, Any]) -> str:
+    """Return a plan as YAML, with what of it can be changed."""
+    from daruma.graph.command_line._yaml_text import to_yaml
+
+    phases = [{k: v for k, v in phase.items() if k in FIELDS} for phase in value["phases"]]
+    return to_yaml({"goal": value["goal"], "phases": phases})
+
+
+# --- Asking a person on the terminal, while nothing is running and no connection is open.
+
+
+def ask(
+    stop: Stop, paper: Paper, *, known: bool, read: Read = input, drafts: Drafts | None = None
+) -> dict[str, Any]:
+    """Ask all open questions and return the replies by interrupt id; none for "later".
+
+    A ``known`` plan stands right above the question. The end of the input means "later". What a
+    person writes in an editor is kept in ``drafts``, for when it is asked about again.
+    """
+    asking = _Asking(paper, read, drafts or Drafts(), stop.checks, known)
+    try:
+        return {question.id: asking.about(question.value) for question in stop.questions}
+    except (Later, EOFError):
+        if sum(map(_decisions, stop.questions)) > 1:
+            paper.put(Line("note", "nothing was answered: all of it stays open"))
+        return {}
+
+
+@dataclass(frozen=True)
+class _Asking:
+    paper: Paper
+    read: Read
+    drafts: Drafts
+    checks: Sequence[str] = ()
+    known: bool = False
+
+    def about(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        if value["type"] == "approval_request":
+            return {"decisions": self._decisions(value["approvals"])}
+        if value["type"] == "spec_review_request":
+            talk = PlanTalk(self.paper, self.read, self.drafts, self.checks)
+            return talk.decide(value, known=self.known)
+        self.paper.put(*question_lines(value, known=self.known))
+        if value["type"] == "question":
+            return {"answer": _answer(options_of(value), self.read, value.get("amounts") or ())}
+        if value["type"] == "recovery_request":
+            return _recover(self.read)
+        raise Later
+
+    def _decisions(self, approvals: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        talk, of = ApprovalTalk(self.paper, self.read, self.drafts), len(approvals)
+        return [
+            talk.decide(each, f"{number} of {of}" if of > 1 else "")
+            for number, each in enumerate(approvals, 1)
+        ]
+
+
+def _decisions(question: Any) -> int:
+    return len(question.value.get("approvals") or (None,))
+
+
+def _recover(read: Read) -> dict[str, Any]:
+    offered = {"a": "[a]pprove", "d": "[d]eny", "i": "[i]nstruct", "l": "[l]ater"}
+    said = choice(offered, read)
+    if said == "i":
+        return {"decision": "instruct", "text": words("What to do instead (empty: later)", read)}
+    if said == "a":
+        return {"decision": "approve"}
+    return {"decision": "deny", "reason": read("  Why not (may be empty): ").strip()}
+
+
+def _answer(options: Sequence[str], read: Read, amounts: Sequence[str] = ()) -> str:
+    """Return what is typed; of options, the only one that begins with it, or an amount."""
+    if not options:
+        return words("Your answer (empty: later)", read)
+    while True:
+        named = ", ".join([*options, *(f"{amount} NUMBER" for amount in amounts)])
+        said = words(f"{named} (empty: later)", read).casefold()
+        if (found := amount_in(said)) and found[0] in amounts:
+            return said
+        meant = [each for each in options if each.casefold().startswith(said)]
+        if len(meant) == 1:
+            return meant[0]
+
+
+def follow_command(thread: str) -> str:
+    """Return the command that tells what is done on a thread elsewhere."""
+    return f"daruma show {shlex.quote(thread)} --follow"
+
+
+def resume_command(thread: str) -> str:
+    """Return the command that goes on with a thread, ready to be pasted."""
+    return f"daruma resume {shlex.quote(thread)}"

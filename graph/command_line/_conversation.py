@@ -1,0 +1,154 @@
+"""A command's whole talk with a person, here or after it is left to a worker."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import typer
+from langgraph.types import Command
+from rich.console import Console
+
+from daruma.graph.command_line._asking import ask, resume_command, yes_to
+from daruma.graph.command_line._editing import Drafts
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._progress import Progress, print_summary
+from daruma.graph.command_line._questions import how_to_answer, question_lines
+from daruma.graph.command_line._session import Go, Replies, Session, Start, Stop
+from daruma.graph.sync import Cancelled, run_interruptible
+from daruma.state.result import TaskResult
+
+if TYPE_CHECKING:
+    from daruma.graph.command_line._submitting import Submitting
+
+
+# --- A command's whole talk with a person: run, ask, run on, and say how it ended.
+
+WAITING = 3
+_EXIT_CODES = {"completed": 0, "parked": WAITING, "cancelled": 130}
+
+
+def exit_code(stop: Stop) -> int:
+    """Return 0 for a completed task, 1 for one that ended otherwise, 3 while a person is needed."""
+    if stop.result is None:
+        return WAITING if stop.questions else 1
+    return _EXIT_CODES.get(stop.result.status, 1)
+
+
+@dataclass
+class Conversation:
+    """How a command talks: ``yes`` agrees by itself, ``json`` leaves standard output to programs.
+
+    ``automatic`` answers open questions before anybody is asked; ``asides`` are told as events
+    happen.
+    """
+
+    yes: bool = False
+    json: bool = False
+    automatic: Callable[[Stop], Replies] | None = None
+    asides: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.paper = Paper(Console(stderr=self.json, highlight=False))
+        self._plan_known = self._asked = False
+        self._told: TaskResult | None = None
+        self._ended: Stop | None = None
+        self._drafts = Drafts()
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person can be asked: somebody who types, and who sees what is said."""
+        typing = sys.stdin is not None and sys.stdin.isatty()
+        return typing and not self.json and self.paper.console.is_terminal
+
+    def hold(self, session: Session, start: Start) -> int:
+        """Run a thread until it ends or waits, and return the exit code."""
+        try:
+            stop = self._until_waiting(session, start)
+        except (Cancelled, KeyboardInterrupt) as end:
+            if self._ended:  # only what is learned of it was called off
+                return exit_code(self._ended)
+            self._tell_cancelled(session)
+            return end.exit_code if isinstance(end, Cancelled) else 130
+        if not self._ended:
+            self._tell(stop)
+        return exit_code(stop)
+
+    def _until_waiting(self, session: Session, start: Start) -> Stop:
+        progress = Progress(self.paper, self.asides)
+        session.person = self.asks and self.automatic is None
+        while True:
+            with progress:
+                stop = run_interruptible(
+                    progress.over(session.advance(start, progress, self._by_itself, self._end))
+                )
+            self._plan_known |= progress.plan_shown
+            replies = self._ask(stop)
+            if not replies:
+                return stop
+            start = _going(replies)
+
+    def _end(self, stop: Stop) -> None:
+        """Tell an answer at once; what is learned of it comes after (EV-01)."""
+        if stop.result and not stop.questions:
+            self._ended = stop
+            self._tell(stop)
+
+    def _by_itself(self, stop: Stop) -> Replies:
+        if self.automatic:
+            return self.automatic(stop)
+        return yes_to(stop.questions) if self.yes else {}
+
+    def _ask(self, stop: Stop) -> Replies:
+        self._asked = self.asks
+        if self._asked and stop.questions:
+            self._sum_up(stop)  # of a thread that is parked or held
+        if not self._asked:
+            return {}
+        return ask(stop, self.paper, known=self._plan_known, drafts=self._drafts)
+
+    def _tell(self, stop: Stop) -> None:
+        if self.json:
+            typer.echo(json.dumps(as_json(stop)))
+        self._sum_up(stop)
+        if stop.questions:
+            for each in () if self._asked else stop.questions:
+                known, checks = self._plan_known, stop.checks
+                self.paper.put(*question_lines(each.value, known=known, checks=checks))
+            commands = how_to_answer(stop.thread, stop.questions)
+            self.paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
+        elif not stop.result:
+            self.paper.put(Line("bad", f"unfinished: go on with {resume_command(stop.thread)}"))
+
+    def _sum_up(self, stop: Stop) -> None:
+        if stop.result and stop.result is not self._told:
+            print_summary(self.paper, stop.thread, stop.result, stop.savepoints)
+        self._told = stop.result
+
+    def _tell_cancelled(self, session: Session) -> None:
+        again = f"go on with {resume_command(session.thread)}"
+        self.paper.put(Line("head", "Cancelled", again if session.reached else "nothing had begun"))
+
+
+def as_json(stop: Stop) -> dict[str, Any]:
+    """Return where a thread stands as JSON-able values."""
+    questions = [{"id": each.id, "value": each.value} for each in stop.questions]
+    waiting = {"interrupts": questions} if questions or not stop.result else {}
+    return {"thread": stop.thread, **(stop.result.to_dict() if stop.result else {}), **waiting}
+
+
+def _going(replies: Replies) -> Start:
+    return lambda _: Go(Command(resume=dict(replies)))
+
+
+# --- How a command talks: it runs the work here, or leaves it to a worker.
+
+
+def talk_of(*, submit: bool, yes: bool, json: bool) -> "Conversation | Submitting":
+    """Return how to talk. Raises a usage error for ``--submit`` with ``--yes``."""
+    if not submit:
+        return Conversation(yes=yes, json=json)
+    from daruma.graph.command_line._submitting import submitting  # it takes the extra ``worker``
+
+    return submitting(yes=yes, json=json)

@@ -1,0 +1,234 @@
+"""What ``daruma doctor`` looks at. Keys are looked for, never shown."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from langchain_core.messages import HumanMessage
+from langgraph.store.base import BaseStore
+
+from daruma.graph.asker import Asker
+from daruma.graph.command_line._options import Learned
+from daruma.graph.command_line._pitfall_view import listing
+from daruma.graph.models import (
+    AnsweringModel,
+    Models,
+    ModelUnavailable,
+    full_name,
+    key_variables,
+    misspelt_variable,
+    model_address,
+)
+from daruma.graph.storage import aopen_postgres
+from daruma.state.errors import StorageUnavailable
+from daruma.state.failure import ModelFailed, Reason
+from daruma.state.settings import (
+    LLM,
+    Evolution,
+    ModelOptions,
+    Requests,
+    RoleOptions,
+    Settings,
+    SettingsError,
+)
+from daruma.state.settings import Sandbox as SandboxSettings
+from daruma.tools.commands import command_environment, find_in, find_program, unsearched_places
+from daruma.tools.memory import owner_of
+from daruma.tools.sandbox import REMEDY, SandboxUnavailable, folders_shown_by_path, open_sandbox
+from daruma.tools.text import without_keys
+
+# --- Whether a folder's tasks are learned from, on one line.
+
+
+async def learning_text(store: BaseStore, given: Evolution) -> str:
+    """Say whether learning is on, and how many pitfalls the current folder has."""
+    if not given.enabled:
+        return "off, by evolution.enabled"
+    owner = await asyncio.to_thread(owner_of, given.namespace, ".")
+    found = await listing(Learned(store, owner, given), everything=True)
+    high = sum(each.level == "high" for each in found.pitfalls)
+    how = "observing, by evolution.observe_only" if given.observe_only else "on"
+    return f"{how}; pitfalls of this folder: {len(found.pitfalls)}, of which high: {high}"
+
+
+# --- What ``daruma doctor`` looks at. Keys are looked for, never shown.
+
+State = Literal["ok", "note", "missing"]
+
+_PACKAGES = ("daruma-agent", "langgraph", "langchain-core", "langchain-openai", "psycopg")
+_PROGRAMS = {
+    "git": "repositories can not be looked into",
+    "pytest": "Python workspaces can not be verified: pip install pytest",
+    "ruff": "Python workspaces can not be verified: pip install ruff",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; without what is ``missing`` nothing can be run."""
+
+    name: str
+    state: State
+    text: str
+
+
+_QUESTION = "Reply with the word ok."
+_SECONDS = 30.0
+"""For the answer to it."""
+_ADVICE: Mapping[Reason, str] = {
+    "connection": "; check the address, and that a server runs there",
+    "not_found": "; check the model's name, and the address",
+    "quota": "; add credit, or raise the limit at the provider",
+}
+"""Where the provider's words do not say what to do."""
+
+
+async def diagnose(*, online: bool = False) -> list[Finding]:
+    """Look at everything, whatever is missing; ``online``, ask the models too."""
+    kept, models = await _postgres(), await _models(online=online)
+    own = (await _sandbox(), *_programs(), *_paths())
+    return [_python(), *_packages(), *kept, *models, *own]
+
+
+def _python() -> Finding:
+    text = f"{sys.version.split()[0]} ({sys.executable})"
+    fits = sys.version_info >= (3, 11)
+    return Finding("Python", "ok" if fits else "missing", text if fits else f"{text}: needs 3.11")
+
+
+def _packages() -> Iterator[Finding]:
+    for name in _PACKAGES:
+        try:
+            yield Finding(name, "ok", version(name))
+        except PackageNotFoundError:
+            yield Finding(name, "missing", f"not installed: pip install {name}")
+
+
+async def _postgres() -> list[Finding]:
+    try:
+        async with aopen_postgres() as postgres:
+            kind = "embedded" if postgres.embedded else "by DARUMA_POSTGRES_URL"
+            items = await postgres.store.acount()
+            kept = f"{items} item{'' if items == 1 else 's'} kept"
+            text = f"{postgres.server_version}, {kind}, {postgres.display_url}, {kept}"
+            return [Finding("Postgres", "ok", text), *await _learning(postgres.store)]
+    except StorageUnavailable as error:
+        return [Finding("Postgres", "missing", str(error))]
+
+
+async def _learning(store: BaseStore) -> list[Finding]:
+    try:
+        given = Settings.load().evolution
+    except SettingsError:  # said with the settings
+        return []
+    state: State = "ok" if given.enabled else "note"
+    return [Finding("learning", state, await learning_text(store, given))]
+
+
+async def _models(*, online: bool) -> list[Finding]:
+    try:
+        llm, options = (found := Settings.load().llm), found.options
+    except SettingsError as error:
+        return [Finding("settings", "missing", str(error))]
+    named: list[tuple[str, str | None, ModelOptions]] = [("model", llm.model, options.main)]
+    if llm.auxiliary_model:
+        named.append(("auxiliary", llm.auxiliary_model, options.auxiliary))
+    named += [("fallback", name, options.fallback) for name in llm.fallback_models]
+    asked = (_model(*each, llm, online=online) for each in named)
+    return [_settings(), *await asyncio.gather(*asked), *_key(llm)]
+
+
+def _settings() -> Finding:
+    file = Path("daruma.yaml")
+    return Finding("settings", "ok", str(file.absolute()) if file.is_file() else "defaults")
+
+
+async def _model(
+    label: str, name: str | None, options: ModelOptions, llm: LLM, *, online: bool
+) -> Finding:
+    """Make a model, and ask it one short question if that is wanted."""
+    if name is None:
+        return Finding(label, "note", "none: --model, llm.model or DARUMA_LLM__MODEL names one")
+    alone = {
+        "options": RoleOptions(main=options),
+        "auxiliary_model": None,
+        "fallback_models": (),
+        "requests": Requests(per_model=1, per_call=1, seconds=_SECONDS, total_seconds=_SECONDS),
+    }
+    models = Models.of(llm.model_copy(update=alone), name)
+    try:
+        model = await models.ready("main")
+        address = options.base_url or model_address(model)
+        full = models.name("main") + (f" at {without_keys(address)}" if address else "")
+        if isinstance(model, AnsweringModel):
+            return Finding(label, "ok", full)
+        if not online:
+            return Finding(label, "ok", f"{full}: not asked, `daruma doctor --online` asks it")
+        began = time.monotonic()
+        await Asker(models)("doctor", [HumanMessage(_QUESTION)], call=0, emit=lambda _: None)
+        return Finding(label, "ok", f"{full}: answered in {time.monotonic() - began:.1f} s")
+    except ModelUnavailable as error:
+        return Finding(label, "missing", str(error))
+    except ModelFailed as error:
+        advice = "" if str(error).endswith("?") else _ADVICE.get(error.reason, "")
+        return Finding(label, "missing", f"{error}{advice}")
+
+
+def _key(llm: LLM) -> Iterator[Finding]:
+    with suppress(ModelUnavailable):  # said already
+        keys, found = key_variables(full_name(llm.model or "openai:NAME", llm.model_aliases))
+        address = " and OPENAI_BASE_URL is set" if os.environ.get("OPENAI_BASE_URL") else ""
+        address = address if "OPENAI_API_KEY" in keys else ""
+        if found:
+            yield Finding("key", "ok", f"{found[0]} is set{address}")
+        elif keys:
+            yield Finding("key", "note", f"{keys[0]} is not set{misspelt_variable(*keys)}{address}")
+
+
+async def _sandbox() -> Finding:
+    try:
+        given = Settings.load().sandbox
+    except SettingsError:  # said already
+        given = SandboxSettings()
+    try:
+        sandbox = await open_sandbox(given)
+    except SandboxUnavailable as error:
+        return Finding("sandbox", "missing", str(error))
+    if sandbox.level == "namespace":
+        return Finding("sandbox", "ok", sandbox.line)
+    return Finding("sandbox", "note", f"{sandbox.line}. Remedy: {REMEDY}")
+
+
+def _programs() -> Iterator[Finding]:
+    places = program_path(Path.cwd())
+    for name, without in _PROGRAMS.items():
+        found = find_program(name) if name == "git" else find_in(places, name)
+        yield Finding(name, "ok" if found else "note", found or f"not found: {without}")
+
+
+def _paths() -> Iterator[Finding]:
+    """Name the places of ``PATH`` that tasks can write, and those that open a folder (SE-01)."""
+    for place in unsearched_places(Path.cwd()):
+        risk = "Daruma runs nothing from there, your shell does: take it out, or put it last"
+        yield Finding("PATH", "note", f"{place!r} can be written by tasks. {risk}")
+    env, here = _environment(Path.cwd()), Path.cwd()
+    for shown in folders_shown_by_path(env):
+        if not shown.is_relative_to(here):
+            why = "for PATH names it or its bin: put programs where nothing else lies"
+            yield Finding("PATH", "note", f"commands can read {shown}, {why}")
+
+
+def program_path(workspace: Path) -> str:
+    """Return where commands in a workspace look for programs."""
+    return _environment(workspace)["PATH"]
+
+
+def _environment(workspace: Path) -> dict[str, str]:
+    return command_environment(os.environ, workspace, Path(sys.executable).parent)

@@ -1,0 +1,385 @@
+"""What each event says on paper."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from daruma.graph.command_line._output import Line, Mark
+from daruma.graph.command_line._printable import beginning, one_line
+from daruma.graph.command_line._questions import (
+    begun_lines,
+    confidence_of,
+    decided_lines,
+    drift_lines,
+    failed_lines,
+    named_lines,
+    plan_lines,
+    rolled_back_lines,
+    savepoint_lines,
+)
+from daruma.graph.timeline import call_title, render_duration_if_any
+from daruma.state.spending import shown
+
+# --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
+
+
+def audit_lines(audit: Mapping[str, Any]) -> list[Line]:
+    """Return one line for each thing that an answer's audit tells."""
+    return [Line("note", one_line(text)) for text in _texts(audit)]
+
+
+def _texts(audit: Mapping[str, Any]) -> Iterator[str]:
+    for each in audit["names"]:
+        yield f"{each['requested_name']} is {each['name']} ({each['how']})"
+    for each in audit["arguments"]:
+        how = ", ".join(each["rungs"]) or "arguments"
+        yield f"{each['name']}: repaired by {each['repaired_by']} ({how})"
+    if left := audit["left_out"]:
+        yield f"{left['omitted']} of {left['total']} calls left out: {', '.join(left['names'])}"
+    if asked := audit["round"]:
+        came = f"{len(asked['repaired'])} of {len(asked['candidates'])}"
+        yield f"the model was asked to repair {asked['kind']}: {came} repaired"
+    if failover := audit.get("failover"):
+        yield failover_text(failover)
+
+
+def failover_text(failover: Mapping[str, Any]) -> str:
+    """Say how many requests failed of one call, and which model answered in the end."""
+    failed = Counter(each["model"] for each in failover["attempts"])
+    tries = ", ".join(f"{number} of {model}" for model, number in failed.items())
+    end = f"{failover['used']} answered" if failover["used"] else "no model answered"
+    return f"{end}; requests that failed: {tries or 'none'}"
+
+
+# --- A budget of tokens, money or time that is spent, and what became of that, on paper.
+
+Event = Mapping[str, Any]
+
+
+def spent_lines(event: Event) -> list[Line]:
+    """Say which limit is reached, and how much is spent."""
+    measure = event["measure"]
+    used, limit = shown(measure, event["spent"]), shown(measure, event["limit"])
+    spent = "steps are used up" if measure == "steps" else "budget is spent"
+    return [Line("bad", f"the {event['scope']}'s {spent}", f"{used} of {limit}")]
+
+
+def settled_lines(event: Event) -> list[Line]:
+    """Say what was granted, or that the work stops."""
+    if event["stopped"]:
+        return [Line("note", "the work stops where its budget is spent")]
+    return [Line("ok", f"granted {shown(event['measure'], event['more'])} more")]
+
+
+# --- What an edit takes away and puts there, as people read it.
+
+_SHOWN = 6
+
+
+def change_lines(args: Mapping[str, Any]) -> list[Line]:
+    """Return what an edit takes away and what it puts there, by their beginnings."""
+    gone, new = args.get("old_str"), args.get("new_str")
+    minus = [Line("minus", beginning(gone, _SHOWN))] if isinstance(gone, str) else []
+    plus = [Line("plus", beginning(new, _SHOWN))] if isinstance(new, str) else []
+    return minus + plus
+
+
+# --- What is told of a call that an earlier run made, or was killed in the middle of.
+
+_HOW: Final[Mapping[str, str]] = {
+    "reused": "was made before the interruption; what came of it stands",
+    "restore": "was cut short; the files are as before it, and it runs again",
+    "again": "was cut short; it is made again",
+    "happened": "was cut short, and took effect, as you say",
+    "unknown": "was cut short; the agent is told that its outcome is unknown",
+    "tell": "was cut short; the agent is told that its outcome is unknown",
+}
+
+
+def call_settled_lines(event: Mapping[str, Any]) -> list[Line]:
+    """Tell what became of it, and how what it had left in the files is brought back.
+
+    ``thread`` is among the event's values where it is known which one is run.
+    """
+    line = Line("note", f"{event['tool']} {_HOW.get(event['how'], event['how'])}")
+    if not event["undo"]:
+        return [line]
+    undo = f"daruma undo {event.get('thread') or 'THREAD'} --to {event['undo']}"
+    return [line, Line("note", f"what was there is kept: {undo}")]
+
+
+# --- What a compaction says on paper.
+
+_MEASURES = {
+    "memory": "recalled memory dropped",
+    "prune": "old outputs left out",
+    "shrink": "old turns shortened",
+    "summarise": "old messages summarised",
+    "cut": "texts cut",
+}
+_BY = {
+    "auxiliary": "by the auxiliary model",
+    "main": "by the main model",
+    "rules": "by rules: no model did",
+}
+
+
+def compacted_lines(event: Mapping[str, Any]) -> list[Line]:
+    """Return the line of a ``context_compacted`` event."""
+    return [cost_line(event["cost"])]
+
+
+def cost_line(cost: Mapping[str, Any]) -> Line:
+    """Say how large a request was, how large it is, and what was done about it."""
+    about = "" if cost["exact"] else "about "
+    sizes = (
+        f"context: {about}{cost['before']:,} tokens, now {cost['after']:,} of {cost['budget']:,}"
+    )
+    done = ", ".join(_MEASURES.get(each, each) for each in cost["saved"])
+    who = f" ({cost['messages']} {_BY[cost['by']]})" if cost["by"] else ""
+    return Line("note", sizes, f"{done}{who}" or "nothing could be left out")
+
+
+# --- What a run says of the lessons that it was given.
+
+
+def lessons_lines(event: Mapping[str, Any]) -> list[Line]:
+    """Return the line for `lessons_given`: how much there was, or why it could not be had."""
+    if event["note"]:
+        return [Line("note", event["note"])]
+    parts = (
+        _number(len(event["pitfalls"]), "historical pitfall"),
+        _number(len(event["variants"]), "learned instruction"),
+    )
+    return [Line("note", f"told of {' and '.join(part for part in parts if part)}")]
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}" if count else ""
+
+
+# --- What is told of setbacks while a run goes on: requests that fail, failures, what is done.
+
+_CARRIED: Mapping[str, tuple[Mark, str]] = {
+    "executed": ("ok", "carried out"),
+    "approved": ("ok", "approved and carried out"),
+    "instructed": ("ok", "going on as instructed"),
+    "answered": ("ok", "going on with the answer"),
+    "denied": ("bad", "denied"),
+    "observed": ("note", "only observed: nothing was done"),
+    "failed": ("bad", "failed"),
+}
+"""What became of an action (``state/recovery.py``; or a bug ended it), in words."""
+
+
+def attempt_lines(event: Event) -> list[Line]:
+    """Tell a request that failed, and what comes next."""
+    status = f" ({event['status']})" if event["status"] else ""
+    wait = render_duration_if_any(event["wait"])
+    text = f"{event['model']}, request {event['attempt']}{status}: {event['error']}"
+    return [Line("bad", text, f"{event['then']} in {wait}" if wait else event["then"])]
+
+
+def started_lines(event: Event) -> list[Line]:
+    """Tell a failure that is being recovered from, and how far the work had come."""
+    progress = event["progress"]
+    percent, reasoning = progress.get("percent"), one_line(str(progress.get("reasoning", "")))
+    how_far = f"{percent:.0f} % done: {reasoning}" if percent is not None else reasoning
+    known = [Line("note", how_far)] if how_far else []
+    return [Line("head", "Recovery"), Line("bad", event["message"], event["code"]), *known]
+
+
+def action_lines(event: Event) -> list[Line]:
+    """Tell what is to be done, about which tool, by whose choice."""
+    called = event["tool_name"]
+    title = one_line(call_title(called, event["parameters"] or {})) if called else ""
+    text = f"{event['strategy']}: {title}" if title else event["strategy"]
+    why = [Line("words", one_line(event["reasoning"]))] if event["reasoning"] else []
+    return [Line("note", text, confidence_of(event["confidence"], event["by"])), *why]
+
+
+def completed_lines(event: Event) -> list[Line]:
+    """Tell what became of it."""
+    mark, text = _CARRIED.get(event["carried"], ("note", event["carried"]))
+    return [Line(mark, f"{event['strategy']}: {text}")]
+
+
+# --- What is told of a team: who takes up which phase, and how its work comes together.
+
+
+def taken_up_lines(event: Event) -> list[Line]:
+    """Tell who takes up a phase, and where."""
+    return [
+        Line("head", f"{event['expert']} takes up {event['phase_id']}", event["workspace"] or "")
+    ]
+
+
+def ended_lines(event: Event) -> list[Line]:
+    """Tell how a member's work ended."""
+    done = event["outcome"] == "completed"
+    ended = f"{event['expert']} has ended {event['phase_id']}: {event['outcome']}"
+    return [Line("ok" if done else "bad", ended)]
+
+
+def merged_lines(event: Event) -> list[Line]:
+    """Tell what came into the workspace, or which files stood in the way of it."""
+    phase, paths, conflicts = event["phase_id"], event["paths"], event["conflicts"]
+    if conflicts:
+        text = f"{phase} is not merged: {_files(len(conflicts))} met other work"
+        return [Line("bad", text), *named_lines(conflicts, len(conflicts))]
+    return [Line("ok", f"{phase} is merged", _files(len(paths)))]
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"
+
+
+# --- What each event says on paper; events that only begin something say nothing yet.
+
+_SUCCESS = "exit code: 0"
+
+_PAST = {
+    "confirm": "confirmed",
+    "approve": "approved",
+    "reject": "rejected",
+    "deny": "denied",
+    "edit": "edited",
+    "timeout": "parked: nobody confirmed it in time",
+}
+
+
+def lines_of(event: Event, call: str = "") -> list[Line]:
+    """Return the lines for an event; ``call`` is the title of the tool call that it ends.
+
+    What a team member does has the id of its phase before it.
+    """
+    if event["type"] == "tool_completed":
+        lines = [_tool(event, call)]
+    else:
+        tell = _TELLERS.get(event["type"])
+        lines = tell(event) if tell else []
+    member = event.get("member")
+    return [replace(line, text=f"{member}: {line.text}") for line in lines] if member else lines
+
+
+def _task(event: Event) -> list[Line]:
+    place = f"{event['mode']} in {event['workspace']}" if event["workspace"] else event["mode"]
+    return [Line("line", event["goal"]), Line("note", place)]
+
+
+def _recalled(event: Event) -> list[Line]:
+    number = len(event["ids"])
+    count = "1 memory" if number == 1 else f"{number} memories"
+    return [Line("note", event["note"] or f"recalled {count}")]
+
+
+def _model(event: Event) -> list[Line]:
+    name, error = f"{event['model']}: ", event["error"]
+    return [Line("bad", name + error.removeprefix(name))] if error else []
+
+
+def _plan(event: Event) -> list[Line]:
+    phases = event["plan"]["phases"]
+    count = "1 phase" if len(phases) == 1 else f"{len(phases)} phases"
+    return [Line("head", "Plan", count), *plan_lines(phases)]
+
+
+def _decided(what: str) -> Callable[[Event], list[Line]]:
+    def tell(event: Event) -> list[Line]:
+        decision = event["decision"]
+        past = _PAST.get(decision, decision)
+        name = event.get("approval_id", "")
+        mark: Mark = "bad" if decision in ("reject", "deny", "timeout") else "ok"
+        return [Line(mark, f"{what} {name}".strip() + f" {past}")]
+
+    return tell
+
+
+def _answered(event: Event) -> list[Line]:
+    if event["how"] == "resumed":
+        return [Line("note", f"going on with {event['target_action']}")]
+    return [Line("note", f"{event['target_action']} is not gone on with")]
+
+
+def _phase(event: Event) -> list[Line]:
+    return [Line("head", event["title"], f"phase {event['number']} of {event['of']}")]
+
+
+def _phase_failed(event: Event) -> list[Line]:
+    fallen = f"with it: {', '.join(event['fallen'])}" if event["fallen"] else ""
+    return [Line("bad", f"phase {event['outcome']}: {event['reason']}", fallen)]
+
+
+def _tool(event: Event, call: str) -> Line:
+    first = one_line(event["output"].partition("\n")[0])
+    failed = not event["ok"] or (event["tool"] == "run_command" and first != _SUCCESS)
+    said = first if failed or event["tool"] == "run_tests" else ""
+    tail = " · ".join(part for part in (said, render_duration_if_any(event["seconds"])) if part)
+    return Line("bad" if failed else "ok", call or event["tool"], tail)
+
+
+def _command(event: Event) -> list[Line]:
+    if event["purpose"] == "tool":  # its tool tells how it went
+        stopped = event.get("violation")
+        return [Line("bad", f"sandbox_violation: {stopped}")] if stopped else []
+    passed = event["passed"]
+    killed = f"killed: too much of {event['stopped_by']}" if event["stopped_by"] else ""
+    how = killed or ("timed out" if event["timed_out"] else f"exit {event['exit_code']}")
+    why = "" if event["stopped_by"] else event["note"]
+    parts = (
+        why if passed else how,
+        "" if passed else why,
+        render_duration_if_any(event["seconds"]),
+    )
+    tail = " · ".join(part for part in parts if part)
+    return [Line("ok" if passed else "bad", f"$ {event['command']}", tail)]
+
+
+def _verified(event: Event) -> list[Line]:
+    if event["summary"].startswith("nothing"):
+        return [Line("note", event["summary"])]
+    return [Line("ok", "verified") if event["passed"] else Line("bad", "not verified")]
+
+
+def _reflected(event: Event) -> list[Line]:
+    said = Line("words", beginning(event["text"], 6)) if event["text"] else None
+    return [Line("head", "Reflection"), said or Line("note", "none came; going on without")]
+
+
+_TELLERS: dict[str, Callable[[Event], list[Line]]] = {
+    "task_started": _task,
+    "memory_recalled": _recalled,
+    "lessons_given": lessons_lines,
+    "model_call_completed": _model,
+    "model_attempt_failed": attempt_lines,
+    "plan_proposed": _plan,
+    "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
+    "spec_review_completed": _decided("plan"),
+    "approval_completed": _decided("call"),
+    "clarification_resolved": _answered,
+    "answer_audited": lambda event: audit_lines(event["audit"]),
+    "phase_started": _phase,
+    "phase_completed": lambda _: [Line("ok", "phase completed")],
+    "phase_failed": _phase_failed,
+    "phase_rollback_started": begun_lines,
+    "phase_rollback_completed": rolled_back_lines,
+    "phase_rollback_failed": failed_lines,
+    "rollback_decided": decided_lines,
+    "budget_spent": spent_lines,
+    "budget_settled": settled_lines,
+    "savepoint_written": savepoint_lines,
+    "workspace_drifted": drift_lines,
+    "context_compacted": compacted_lines,
+    "member_started": taken_up_lines,
+    "member_completed": ended_lines,
+    "merge_completed": merged_lines,
+    "call_settled": call_settled_lines,
+    "command_run": _command,
+    "verification_started": lambda _: [Line("head", "Verification")],
+    "verification_completed": _verified,
+    "reflected": _reflected,
+    "recovery_started": started_lines,
+    "recovery_action": action_lines,
+    "recovery_completed": completed_lines,
+}

@@ -1,0 +1,345 @@
+"""Live progress of a run, and how it ended."""
+
+import asyncio
+import shlex
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleRenderable, RenderHook, RenderResult
+from rich.control import Control
+from rich.rule import Rule
+from rich.segment import ControlType, Segment
+from rich.table import Table
+from rich.text import Text
+
+from daruma.graph.command_line._event_lines import change_lines, lines_of
+from daruma.graph.command_line._output import Line, Mark, Paper
+from daruma.graph.command_line._panel import (
+    OPENS,
+    GoingOn,
+    Now,
+    Spent,
+    bar,
+    in_words,
+    panel,
+    phases_of,
+    spent_of,
+)
+from daruma.graph.command_line._printable import beginning, one_line, shown
+from daruma.graph.timeline import call_title, render_duration
+from daruma.state.outcome import named
+from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
+from daruma.state.task import Task
+from daruma.state.verification import Outcome, excerpt
+
+# --- The bottom of a terminal that is drawn anew under everything that is printed above it.
+
+Draw = Callable[[int, int], Sequence[Text]]
+"""Returns the lines for so many columns and rows."""
+
+
+class LiveRegion(RenderHook):
+    """Draws lines below what a console prints, between ``start`` and ``stop``.
+
+    Nothing is written while nothing changes. Each change is one write: the lines as they were are
+    taken away, also where a narrower terminal has broken them into more.
+    """
+
+    def __init__(self, console: Console, draw: Draw) -> None:
+        self._console, self._draw = console, draw
+        self._drawn: list[str] = []
+        self._size = (0, 0)
+        self.is_open = False
+
+    def start(self) -> None:
+        """Begin to draw."""
+        self._console.push_render_hook(self)
+        self._console.show_cursor(show=False)
+        self.is_open = True
+
+    def stop(self) -> None:
+        """Take the lines away, and draw no more."""
+        if self.is_open:
+            self.is_open = False
+            self._console.pop_render_hook()
+            self._console.print(self._erased(), end="")
+            self._drawn = []
+            self._console.show_cursor(show=True)
+
+    def refresh(self) -> None:
+        """Draw the lines if they, or the terminal's size, are not what they were."""
+        if self.is_open and (self._texts() != self._drawn or self._size != self._now()):
+            self._console.print(Control())
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Have the lines taken away before, and drawn again after, what is printed."""
+        erased = self._erased()
+        self._size = self._now()
+        lines = self._lines()
+        self._drawn = [line.plain for line in lines]
+        return [erased, *renderables, _Raw("", lines)]
+
+    def _now(self) -> tuple[int, int]:
+        size = self._console.size
+        return size.width, size.height
+
+    def _lines(self) -> list[Text]:
+        columns, rows = self._console.size
+        lines = list(self._draw(columns - 1, rows - 1))[: max(1, rows - 1)]
+        for line in lines:
+            line.truncate(columns - 1, overflow="ellipsis")
+        return lines
+
+    def _texts(self) -> list[str]:
+        return [line.plain for line in self._lines()]
+
+    def _erased(self) -> "_Raw":
+        columns = max(1, self._console.width)
+        rows = sum(max(1, -(-cell_len(line) // columns)) for line in self._drawn)
+        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
+        return _Raw(f"\r{up}\x1b[J" if self._drawn else "", ())
+
+
+class _Raw:
+    """Codes for the terminal, and lines without an end after the last."""
+
+    def __init__(self, codes: str, lines: Sequence[Text]) -> None:
+        self._codes, self._lines = codes, lines
+
+    def __rich_console__(self, console: Console, options: object) -> RenderResult:
+        if self._codes:
+            yield Segment(self._codes, None, [(ControlType.CARRIAGE_RETURN,)])
+        for number, line in enumerate(self._lines):
+            if number:
+                yield Segment("\n")
+            yield from line.render(console, end="")
+
+
+# --- How a task ended, on one screen: what was done, how it was checked, what it took.
+
+_NAMES = 9
+_EXCERPT = 1500
+"""Characters of what the failing checks said."""
+
+_OUTCOMES: dict[Outcome, Mark] = {"passed": "ok", "failed": "bad", "none": "note"}
+_MARKS: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "running": "note"}
+
+
+def print_summary(
+    paper: Paper, thread: str, result: TaskResult, savepoints: Sequence[Savepoint] = ()
+) -> None:
+    """Print a result. Its texts come from models and tools: nothing in them is obeyed.
+
+    ``savepoints`` are the thread's: they say whether its files can be put back.
+    """
+    checked = result.completed and result.checked.outcome == "passed"
+    colour = "green" if checked else "yellow" if result.completed else "red"
+    console = paper.console
+    console.print()
+    title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.headline} ")
+    dash = "-" if console.options.ascii_only else "─"
+    if paper.terminal:
+        console.print(Rule(title, style=colour, align="left", characters=dash))
+    else:
+        console.print(Text(f"{dash * 3}{title}{dash * 3}"))
+    console.print(Text(shown(result.output)), soft_wrap=not paper.terminal)
+    console.print()
+    _print_rows(paper, [*_rows(paper, thread, result), *_undo_rows(thread, result, savepoints)])
+    if result.verification and not result.verification.passed:
+        said = excerpt(result.verification, limit=_EXCERPT)
+        console.print()
+        console.print(Text(shown(said), style="dim"), soft_wrap=not paper.terminal)
+
+
+def _print_rows(paper: Paper, rows: list[tuple[str, str]]) -> None:
+    console = paper.console
+    if not paper.terminal:
+        for name, text in rows:
+            lines = shown(text).replace("\n", "\n" + " " * _NAMES)
+            console.print(Text(f"{name:<{_NAMES}}{lines}"), soft_wrap=True)
+        return
+    grid = Table.grid()
+    grid.add_column(style="dim", width=_NAMES)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(name, Text(shown(text)))
+    console.print(grid)
+
+
+def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]]:
+    marked = [
+        f"{paper.symbol(_MARKS.get(phase.status, 'bad'))} {phase.title}" for phase in result.phases
+    ]
+    checks = result.verification.checks if result.verification else ()
+    checked = [f"{paper.symbol(_OUTCOMES[check.outcome])} {check.command}" for check in checks]
+    changed = result.verification.changed_tests if result.verification else ()
+    spent = [f"{kind} {number}" for kind, number in result.budgets.items() if number]
+    seconds = result.timings.get("total")
+    asked = result.clarification
+    told = {
+        "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
+        "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
+        "phases": "\n".join(marked),
+        "checks": "\n".join(checked) or _why_unchecked(result),
+        "tests": f"changed: {named(changed)}" if changed else "",
+        "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
+        "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
+        "sandbox": result.sandbox or "",
+        "steps": ", ".join(spent),
+        "tokens": _tokens(result),
+        "time": render_duration(seconds) if seconds is not None else "",
+        "note": "\n".join(result.notes),
+        "thread": thread,
+    }
+    return [(name, text) for name, text in told.items() if text]
+
+
+def _why_unchecked(result: TaskResult) -> str:
+    told = not result.completed or result.checked.why in result.notes
+    return "" if told else result.checked.why
+
+
+def _undo_rows(
+    thread: str, result: TaskResult, savepoints: Sequence[Savepoint]
+) -> list[tuple[str, str]]:
+    of_task = [each for each in savepoints if each.task_id == result.task_id]
+    if not any(each.snapshot for each in of_task):
+        return []
+    return [("undo", f"daruma undo {shlex.quote(thread)}")]
+
+
+def _tokens(result: TaskResult) -> str:
+    read = sum(usage["input_tokens"] for usage in result.usage.values())
+    written = sum(usage["output_tokens"] for usage in result.usage.values())
+    calls = sum(usage["calls"] for usage in result.usage.values())
+    about = "about " if any(usage.get("estimated") for usage in result.usage.values()) else ""
+    return f"{about}{read:,} read, {written:,} written in {calls} calls" if calls else ""
+
+
+# --- Live progress of a run: a line for all that happened, and below it what is going on now.
+
+T = TypeVar("T")
+
+_MOVE_SECONDS = 0.2
+_MEMBER = {"member_started": True, "member_completed": False}
+
+
+class Progress:
+    """Watches the parts of a stream and prints them, inside of ``with``, any number of times.
+
+    ``asides`` are remarks by event type; each is made once, before its event.
+    """
+
+    def __init__(self, paper: Paper, asides: Mapping[str, str] | None = None) -> None:
+        self._paper = paper
+        self._asides = dict(asides or {})
+        self.plan_shown = False
+        self._thread = ""
+        self._going_on = GoingOn()
+        self._calls: dict[str, Mapping[str, Any]] = {}
+        self._spent: tuple[Spent, ...] = ()
+        self._task: Task | None = None
+        self._plan: Mapping[str, Any] = {}
+        self._busy: dict[str, bool] = {}
+        self._over = False
+        self._ran, self._began = 0.0, self._going_on.now()
+        self._live = LiveRegion(paper.console, self._panel)
+
+    def __enter__(self) -> Self:
+        self._began = self._going_on.now() - self._ran
+        if self._paper.terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ran = self._going_on.now() - self._began  # a person's time is not the run's
+        self._going_on.clear()
+        self._live.stop()
+
+    async def over(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work while the picture below moves on."""
+        moving = asyncio.create_task(self._move())
+        try:
+            return await work
+        finally:
+            moving.cancel()
+
+    async def _move(self) -> None:
+        while self._live.is_open:
+            self._live.refresh()
+            await asyncio.sleep(_MOVE_SECONDS)
+
+    def begin(self, thread: str, model: str) -> None:
+        """Say which thread runs, and with which model; once."""
+        if not self._thread:
+            self._paper.put(Line("head", f"thread {thread}", model))
+        self._thread = thread
+
+    def see(self, mode: str, part: Mapping[str, Any]) -> None:
+        """Take one part of a stream with the modes ``custom``, ``updates`` and ``values``."""
+        if mode == "custom":
+            self._event(part)
+        elif mode == "values":
+            self._state(part)
+        else:
+            self._words(part.get("main"))
+
+    def _event(self, event: Mapping[str, Any]) -> None:
+        kind = event["type"]
+        if kind == "command_output":
+            self._going_on.heard(event)
+            return
+        if kind in _MEMBER:
+            self._busy[event["phase_id"]] = _MEMBER[kind]
+        self._over = kind == "task_completed"
+        if aside := self._asides.pop(kind, ""):
+            self._paper.put(Line("aside", aside))
+        self._paper.put(*lines_of({"thread": self._thread, **event}, self._going_on.close(event)))
+        self.plan_shown |= kind == "plan_proposed"
+        if kind == "tool_completed" and event["ok"]:
+            self._paper.put(*change_lines(self._calls.get(event["call_id"], {})))
+        if kind in OPENS:
+            member = f"{event['member']}: " if event.get("member") else ""
+            self._going_on.open(event, member + self._title(event))
+
+    def _state(self, values: Mapping[str, Any]) -> None:
+        before, self._spent = self._spent, spent_of(values)
+        self._task, plan = values.get("task"), values.get("plan")
+        self._plan = plan.to_dict() if plan else {}
+        verified = [each for each in self._spent if each.kind == "verify" and each.spent]
+        if verified and not self._paper.terminal and set(verified) - set(before):
+            self._paper.put(Line("note", f"spent: {in_words(self._spent)}"))
+
+    def _words(self, update: Mapping[str, Any] | None) -> None:
+        verified = len(self._spent) > 1  # else the answer is the result, which is shown whole
+        for message in (update or {}).get("messages", ()):
+            if message.type == "ai" and message.text.strip() and (message.tool_calls or verified):
+                self._paper.put(Line("words", beginning(message.text, 4)))
+            self._calls |= {call["id"]: call["args"] for call in getattr(message, "tool_calls", ())}
+
+    def _panel(self, columns: int, rows: int) -> list[Text]:
+        if self._over:
+            return []
+        ascii_only, clock = self._paper.console.options.ascii_only, self._going_on.now()
+        shown = Now(
+            goal=self._task.goal if self._task else "",
+            mode=self._task.mode if self._task else "",
+            phases=phases_of(self._plan, {name for name, busy in self._busy.items() if busy}),
+            seconds=clock - self._began,
+            budget=bar(self._spent, ascii_only=ascii_only),
+            activities=self._going_on.activities,
+            clock=clock,
+        )
+        return panel(shown, columns, rows, ascii_only=ascii_only)
+
+    def _title(self, event: Mapping[str, Any]) -> str:
+        if event["type"] == "model_call_started":
+            return f"{event['node']} asks {event['model']}"
+        if event["type"] == "tool_started":
+            args = self._calls.get(event["call_id"])  # unknown where another process asked
+            known = call_title(event["tool"], args) if args else ""
+            return one_line(known or f"{event['tool']} {event['summary']}", 100)
+        commands = event.get("commands") or [event.get("command", "")]
+        return f"running {', '.join(commands)}"

@@ -1,0 +1,319 @@
+"""``daruma run``, ``resume``, ``answer``, ``demo`` and ``worker``."""
+
+import logging
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from daruma.graph.command_line import _options as completing
+from daruma.graph.command_line._options import (
+    COMMANDS,
+    AsJson,
+    Model,
+    Submit,
+    ThreadName,
+    Yes,
+    checked_thread_name,
+    new_thread_name,
+)
+from daruma.graph.command_line._printable import one_line
+from daruma.state.errors import DarumaError
+from daruma.state.mode import MODES
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+    from daruma.graph.command_line._session import Go
+
+
+# --- ``daruma run`` and ``daruma resume``: a new task, and going on with one.
+
+
+def run(  # noqa: PLR0913  # each is an option of the command
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done, in words.")],
+    *,
+    workspace: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder to work in; without one there are no file tools."),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help=f"{', '.join(MODES)}; else by @plan or @chat, or the settings'.",
+            autocompletion=completing.modes,
+        ),
+    ] = None,
+    model: Model = None,
+    thread: Annotated[
+        str | None,
+        typer.Option(
+            metavar="THREAD",
+            help="Name of the thread; else a new one.",
+            autocompletion=completing.threads,
+        ),
+    ] = None,
+    submit: Submit = False,
+    yes: Yes = False,
+    json: AsJson = False,
+) -> None:
+    """Run a task on a thread. Everything it does is kept: it can be stopped and resumed."""
+    from daruma.graph.command_line._conversation import talk_of
+    from daruma.graph.command_line._session import Go, Session
+
+    if not goal.strip():
+        raise typer.BadParameter("say what is to be done", param_hint="GOAL")
+    name = new_thread_name() if thread is None else checked_thread_name(thread)
+    given = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
+    session = Session(name, model=model, folder=Path.cwd(), workspace=workspace)
+    talk = talk_of(submit=submit, yes=yes, json=json)
+    code = talk.hold(session, lambda _: Go(given))
+    raise typer.Exit(code)
+
+
+def resume(
+    thread: ThreadName,
+    *,
+    submit: Submit = False,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="ID", help="An earlier checkpoint, where the newest is damaged."
+        ),
+    ] = None,
+    yes: Yes = False,
+    json: AsJson = False,
+    model: Model = None,
+) -> None:
+    """Go on with a thread: unfinished work, an open question; a finished one tells its result."""
+    from daruma.graph.command_line._conversation import talk_of
+    from daruma.graph.command_line._session import Session
+
+    talk = talk_of(submit=submit, yes=yes, json=json)
+    code = talk.hold(Session(thread, model=model, start=start), unfinished)
+    raise typer.Exit(code)
+
+
+def retry(
+    thread: ThreadName,
+    *,
+    call: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only this tool call: run it, or ask for it, again."),
+    ] = None,
+    yes: Yes = False,
+    json: AsJson = False,
+    model: Model = None,
+) -> None:
+    """Try again what failed, from where it stood: a model call, a tool call, a denied approval."""
+    from daruma.graph.command_line._conversation import Conversation
+    from daruma.graph.command_line._session import Go, Session
+
+    again = Go(None, reopen=True, call=call)
+    code = Conversation(yes=yes, json=json).hold(Session(thread, model=model), lambda _: again)
+    raise typer.Exit(code)
+
+
+def unfinished(snapshot: "StateSnapshot") -> "Go | None":
+    """Go on with work that was interrupted; a result, or an open question, is nothing to run.
+
+    A review whose deadline has passed is parked.
+    """
+    from daruma.graph.answers import is_unfinished
+    from daruma.graph.command_line._session import Go
+
+    return Go(None) if is_unfinished(snapshot, time.time()) else None
+
+
+# --- ``daruma answer``: reply to what a thread asks, and go on.
+
+_BARE = ("--approve", "--deny")
+_ALL = "*"
+
+Ids = list[str]
+
+
+class BareDecisions(TyperCommand):
+    """A command whose ``--approve`` and ``--deny`` may stand without an id: all that is open."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_all(args))
+
+
+def with_all(args: Sequence[str]) -> list[str]:
+    """Give ``--approve`` and ``--deny`` the value ``*`` where none follows."""
+    followed = zip_longest(args, args[1:], fillvalue="-")
+    return [
+        f"{arg}={_ALL}" if arg in _BARE and following.startswith("-") else arg
+        for arg, following in followed
+    ]
+
+
+def answer(  # noqa: PLR0913  # each is an option of the command
+    thread: ThreadName,
+    *,
+    confirm: Annotated[bool, typer.Option("--confirm", help="The plan is right.")] = False,
+    reject: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The plan is not right: what to change.")
+    ] = None,
+    edit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|ID",
+            help="Run the plan in this JSON file instead; or, with --args, change this call.",
+        ),
+    ] = None,
+    args: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The arguments that the call of --edit ID runs with."),
+    ] = None,
+    approve: Annotated[
+        Ids | None,
+        typer.Option(
+            metavar="[ID[@DIGEST]]", help="Let a call run, or a recovery be; all without an id."
+        ),
+    ] = None,
+    deny: Annotated[
+        Ids | None, typer.Option(metavar="[ID]", help="Do not let it; all without an id.")
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it is denied.")] = "",
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="An answer, or what to do instead."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Which question is answered, where several are open."),
+    ] = None,
+    model: Model = None,
+    submit: Submit = False,
+    yes: Yes = False,
+    json: AsJson = False,
+) -> None:
+    """Answer what a thread waits for, and go on with it. `daruma show THREAD` says what that is.
+
+    On a terminal, without an answer among the options, each question is asked there.
+    """
+    from langgraph.types import Command
+
+    from daruma.graph.command_line._conversation import Conversation, talk_of
+    from daruma.graph.command_line._replies import Given
+    from daruma.graph.command_line._session import Go, Session
+
+    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
+    talk = talk_of(submit=submit, yes=yes, json=json)
+    if given == Given() and isinstance(talk, Conversation) and talk.asks:
+        raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: None))
+    given.check()
+
+    def replying(snapshot: "StateSnapshot") -> "Go":
+        return Go(Command(resume=given.replies(thread, snapshot.interrupts)))
+
+    code = talk.hold(Session(thread, model=model), replying)
+    raise typer.Exit(code)
+
+
+# --- ``daruma demo``: a shipped scenario on a real repository, without a key or a server.
+
+
+def demo(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SCENARIO]", help="Which one.", autocompletion=completing.scenarios
+        ),
+    ] = "fix",
+    *,
+    names: Annotated[bool, typer.Option("--list", help="Say which scenarios there are.")] = False,
+    json: AsJson = False,
+) -> None:
+    """See Daruma at work: real files, real tests, a real database; only the model is scripted."""
+    from daruma.graph.scenario import prepare, scenario_named, scenarios
+
+    if names:
+        for each in scenarios():
+            typer.echo(f"{each.name:<10} {each.title}")
+        raise typer.Exit
+    chosen = scenario_named(scenario)
+    repository = prepare(chosen)
+
+    from daruma.graph.command_line._conversation import Conversation
+    from daruma.graph.command_line._demo import ASIDES, beginning, ending, reviewer
+    from daruma.graph.command_line._options import new_thread_name
+    from daruma.graph.command_line._session import Go, Session
+
+    talk = Conversation(json=json, asides=ASIDES)
+    talk.automatic = reviewer(talk.paper)
+    session = Session(f"demo-{new_thread_name()}", model=chosen.model, folder=repository)
+    talk.paper.put(*beginning(chosen, repository))
+    try:
+        code = talk.hold(session, lambda _: Go(chosen.request(repository)))
+    except DarumaError:
+        if not session.reached:  # nothing was done there
+            rmtree(repository.parent, ignore_errors=True)
+        raise
+    talk.paper.put(*ending(session.thread, chosen, code))
+    raise typer.Exit(code)
+
+
+# --- ``daruma worker``: running what was submitted with ``--submit``, here or on another machine.
+
+
+def worker(
+    *,
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many threads to run at once.")
+    ] = 1,
+    grace: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, help="How long what runs may go on after Ctrl-C."),
+    ] = 10.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Leave when nothing is left to do now.")
+    ] = False,
+) -> None:
+    """Run the threads that were submitted, until Ctrl-C: what runs then goes back into the queue.
+
+    Any number of workers, on any machines with the same folders, share the work.
+    """
+    from daruma.graph.sync import Cancelled, run_interruptible
+
+    _say_lines()
+    try:
+        run_interruptible(_serve(concurrency, grace, once=once))
+    except Cancelled:
+        typer.echo("stopped")
+
+
+class _Lines(logging.Formatter):
+    """A record is one line, and nothing in it is obeyed by a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(super().format(record), 1000)
+
+
+def _say_lines() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines("%(asctime)s %(message)s", "%H:%M:%S"))
+    log = logging.getLogger("daruma.worker")
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
+
+
+async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
+    from daruma.graph.command_line._submitting import graph_for, learner_for
+    from daruma.graph.storage import aopen_postgres
+    from daruma.graph.workers import Pace, Tasks, reader_on, serve
+
+    async with aopen_postgres() as postgres:
+        database = postgres.checkpointer.database
+        reader, pace = reader_on(postgres), Pace(grace=grace)
+        learner = learner_for(postgres)
+        tasks = Tasks(database, graph_for(postgres), reader, COMMANDS, pace, learner)
+        await serve(tasks, concurrency=concurrency, wait=not once)

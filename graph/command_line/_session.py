@@ -1,0 +1,262 @@
+"""One thread of the command line, and what it keeps of the command that started it."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, Interrupt, StateSnapshot
+
+from daruma.graph.build import build_graph
+from daruma.graph.command_line._options import no_such
+from daruma.graph.models import AUXILIARY, Models
+from daruma.graph.requests import open_questions
+from daruma.graph.run import Machine
+from daruma.graph.storage import Postgres, aopen_postgres
+from daruma.state.channels import refuse_misfits
+from daruma.state.interrupts import is_question
+from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
+from daruma.state.settings import SETTINGS_FILE, Settings
+from daruma.tools.calls import open_mcp_tools
+from daruma.tools.checks import recognised_commands
+
+# --- What a thread keeps of the command that started it, so that another process can go on with it.
+#
+# It lies in the metadata of the thread's checkpoints, in clear: a model's name and a folder, never
+# a key. The settings are read again from that folder, and the environment is each process's own.
+
+_MODEL, _FOLDER = "daruma_model", "daruma_folder"
+_SCRIPTED = "scripted:"
+
+
+@dataclass(frozen=True)
+class Keepsake:
+    """The model's name, and the folder whose ``daruma.yaml`` holds the thread's settings."""
+
+    model: str | None
+    folder: str
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> "Keepsake":
+        """Read it back; a thread that Python code started is taken up in the current folder."""
+        model, folder = metadata.get(_MODEL), metadata.get(_FOLDER)
+        return cls(str(model) if model else None, str(folder or Path.cwd()))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what is kept, for a run's config."""
+        return {_MODEL: self.model or "", _FOLDER: self.folder}
+
+    def settings(self) -> Settings:
+        """Read the settings. Raises :class:`~daruma.state.settings.SettingsError`.
+
+        Among them is :class:`~daruma.state.settings.UntrustedSettings`: what a task has
+        written there is no permission for it, nor for the next one (SE-02).
+        """
+        return Settings.load(str(Path(self.folder) / SETTINGS_FILE))
+
+
+def usable_model(name: str | None, settings: Settings) -> str:
+    """Return the model's full name, fit for another process; it and its helper can be made.
+
+    Raises :class:`~daruma.graph.models.ModelUnavailable` before anything runs.
+    """
+    llm = settings.llm
+    models = Models.of(llm, name or llm.model)
+    models.get("main")
+    models.get(AUXILIARY)
+    full = models.name("main")
+    if full.startswith(_SCRIPTED):
+        return _SCRIPTED + str(Path(full.removeprefix(_SCRIPTED)).absolute())
+    return full
+
+
+# --- The commands that the work under a plan will be checked with, known before it is agreed to.
+
+
+async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str, ...]:
+    """Return what is recognised in the workspace now, and what settings declare.
+
+    Empty where no plan waits for a review, or nothing will be verified. The commands that a phase
+    is checked with beside stand in the plan.
+    """
+    task = snapshot.values.get("task")
+    waits = any(
+        isinstance(each.value, dict) and each.value.get("type") == "spec_review_request"
+        for each in snapshot.interrupts
+    )
+    if not waits or task is None or not task.verify or task.workspace is None:
+        return ()
+    try:
+        found = await recognised_commands(Path(task.workspace))
+    except OSError:  # what is wrong with the workspace is told where it is opened
+        found = ()
+    return tuple(dict.fromkeys((*found, *settings.verification.commands)))
+
+
+# --- One thread of the command line: opened, run as far as it goes without a person, and left.
+
+Replies = Mapping[str, Any]
+"""Replies by the id of the interrupt that they answer."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """What the graph is to be run with; None goes on where it stopped.
+
+    ``reopen`` sets the thread back to where it failed first, or where the call of that id did.
+    """
+
+    given: Any
+    reopen: bool = False
+    call: str | None = None
+
+
+Start = Callable[[StateSnapshot], Go | None]
+"""Reads a thread and says what to run; None for a thread that has nothing to run."""
+
+
+def questions_of(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
+    """Return what is open. A tool's own question, of any form, is shown, and answered in Python."""
+    return tuple(
+        each
+        if is_question(each.value)
+        else Interrupt(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
+        for each in snapshot.interrupts
+    )
+
+
+class Watcher(Protocol):
+    """Sees a run as it goes."""
+
+    def begin(self, thread: str, model: str) -> None:
+        """A run has begun, or goes on; said with every part."""
+
+    def see(self, mode: str, part: Mapping[str, Any]) -> None:
+        """One part of the stream."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a thread stands when nothing is running: at its result, or at open questions.
+
+    It has both while it is parked or held. ``savepoints`` are the states that it can go back to;
+    ``checks`` are the commands that the work under a plan will be checked with.
+    """
+
+    thread: str
+    result: TaskResult | None
+    questions: tuple[Interrupt, ...]
+    savepoints: tuple[Savepoint, ...] = ()
+    checks: tuple[str, ...] = ()
+
+    @classmethod
+    def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
+        """Read it off a thread's state."""
+        values = snapshot.values
+        kept = tuple(values.get("savepoints", ()))
+        return cls(thread, values.get("result"), questions_of(snapshot), kept)
+
+
+@dataclass
+class Session:
+    """A thread, and how to run it. ``reached`` turns true once there is something to go on with.
+
+    A new request names the ``folder`` whose settings it runs under, and its ``workspace``; without
+    them, settings are those that the thread was started with. The model is ``model``, else the one
+    that the thread ran with, else the settings'.
+    ``start`` is an earlier checkpoint to go on from. ``person`` says that somebody is there to be
+    asked.
+    """
+
+    thread: str
+    model: str | None = None
+    folder: Path | None = None
+    workspace: str | None = None
+    reached: bool = False
+    person: bool = False
+    start: str | None = None
+
+    async def advance(
+        self,
+        start: Start,
+        watcher: Watcher,
+        automatic: Callable[[Stop], Replies],
+        tell: Callable[[Stop], None],
+    ) -> Stop:
+        """Run until the task ends or a question is open that ``automatic`` has no reply to.
+
+        Storage is open only meanwhile: a person's wait costs nothing (DU-02). Before it is closed,
+        what is learned of the task is waited for; ``tell`` is called before that (EV-01).
+        """
+        async with AsyncExitStack() as stack:
+            postgres = await stack.enter_async_context(aopen_postgres())
+            kept = await self.keepsake(postgres)
+            settings, model = kept.settings(), self.model or kept.model
+            settings = settings.with_a_person() if self.person else settings
+            # Reading needs no model: a thread tells its result where no key is set.
+            graph = build_graph(settings=Settings(), persistence=postgres)
+            snapshot = await graph.aget_state(self._config())
+            going = start(snapshot)
+            going = going or await self._replied(postgres, snapshot)
+            going = going or await self._answered(graph, settings, automatic)
+            if going:
+                kept = replace(kept, model=usable_model(model, settings))
+                here = Path(self.workspace or kept.folder)
+                servers = open_mcp_tools(settings.tools.mcp_servers, here)
+                tools = await stack.enter_async_context(servers)
+                store = postgres.store_for(settings.llm)
+                graph = build_graph(model, tools, settings, postgres, store=store)
+            if going and going.reopen:
+                config = self._config() | {"metadata": kept.metadata}
+                await graph.areopen(config, call=going.call)
+            while going:
+                await self._stream(graph, going, kept, watcher)
+                going = await self._answered(graph, settings, automatic)
+            stop = await self._stop(graph, settings)
+            tell(stop)
+            return stop
+
+    async def keepsake(self, postgres: Postgres) -> Keepsake:
+        """Return what the thread keeps; a new request has a folder of its own."""
+        sound = postgres.checkpointer.expecting(refuse_misfits)
+        found = await sound.aget_tuple(self._config())
+        self.reached = found is not None
+        if found is None and not self.folder:
+            raise await no_such(postgres, self.thread, self.start)
+        kept = Keepsake.of(found.metadata if found else {})
+        return replace(kept, folder=str(self.folder)) if self.folder else kept
+
+    async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
+        config = self._config() | {"metadata": kept.metadata}
+        parts: AsyncIterator[Any] = graph.astream(
+            going.given, config, stream_mode=["updates", "custom", "values"]
+        )
+        async for mode, part in parts:
+            self.reached, self.start = True, None
+            watcher.begin(self.thread, kept.model or "")
+            watcher.see(mode, part)
+
+    async def _replied(self, postgres: Postgres, snapshot: StateSnapshot) -> Go | None:
+        """Go on with a reply that was accepted before its run was killed."""
+        replies = postgres.checkpointer.replies
+        known = await replies.aaccepted(self.thread, open_questions(snapshot))
+        return Go(None) if known else None
+
+    async def _answered(
+        self, graph: Machine, settings: Settings, automatic: Callable[[Stop], Replies]
+    ) -> Go | None:
+        replies = automatic(await self._stop(graph, settings))
+        return Go(Command(resume=dict(replies))) if replies else None
+
+    async def _stop(self, graph: Machine, settings: Settings) -> Stop:
+        snapshot = await graph.aget_state(self._config())
+        stop = Stop.at(self.thread, snapshot)
+        return replace(stop, checks=await checks_ahead(snapshot, settings))
+
+    def _config(self) -> RunnableConfig:
+        point = {"checkpoint_id": self.start} if self.start else {}
+        return RunnableConfig(configurable={"thread_id": self.thread, **point})

@@ -1,0 +1,222 @@
+"""``daruma settings``, ``daruma trust`` and ``daruma doctor``."""
+
+import asyncio
+import json as json_format
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from daruma.graph.command_line._options import AsJson
+from daruma.graph.command_line._printable import one_line, shown
+from daruma.state.errors import DarumaError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from daruma.state.settings import SettingsKey
+
+
+# --- ``daruma settings``: every setting there is, and what is in force here.
+
+_WORD: Final = (
+    r"[\w-]*(?:token|secret|passw(?:or)?d|passphrase|pgpass|[_-]pass|api[_-]?key|_key|authorization"
+    r"|credentials?|cookie)"
+)
+_NAME: Final = re.compile(f"-*{_WORD}", re.IGNORECASE)
+_AFTER_A_NAME: Final = re.compile(rf"({_WORD})(?:(\s*[=:]\s*)[^&]+|(\s+)\S+)", re.IGNORECASE)
+_KEY: Final = "[key]"
+
+Effective = Annotated[
+    bool, typer.Option("--effective", help="Show what is in force here, and where it comes from.")
+]
+Wanted = Annotated[str | None, typer.Argument(metavar="[KEY]", help="A key, or a section of them.")]
+
+
+def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson = False) -> None:
+    """List every setting: its type, default, range, meaning and environment variable."""
+    from rich.console import Console
+
+    from daruma.state.settings import settings_schema
+
+    if json and key is None and not effective:
+        typer.echo(json_format.dumps(settings_schema()))
+        return
+    found = _found(key)
+    titles: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    if effective:
+        rows = _in_force(found)
+        titles = ("key", "value", "source")
+    else:
+        rows = [(k.path, k.type, k.default, k.range, k.description, k.variable) for k in found]
+        titles = ("key", "type", "default", "range", "what it is", "variable")
+    if json:
+        typer.echo(json_format.dumps([dict(zip(titles, row, strict=True)) for row in rows]))
+    elif key and not effective and len(rows) == 1:
+        for title, cell in zip(titles, rows[0], strict=True):
+            typer.echo(f"{title + ':':<12}{cell}" if cell else f"{title}:")
+    else:
+        Console(highlight=False).print(_table(titles, rows) if effective else _listed(found))
+
+
+def _listed(found: "Sequence[SettingsKey]") -> "Table":
+    table = _table(("key", "what it is"), [(each.path, _in_short(each)) for each in found])
+    table.caption = "as a variable: DARUMA_ and the key in capitals, with __ for each dot"
+    return table
+
+
+def _in_short(key: "SettingsKey") -> str:
+    kept = ", ".join(part for part in (key.type, key.range, f"default {key.default}") if part)
+    return f"{key.description} ({kept})"
+
+
+def _found(wanted: str | None) -> "list[SettingsKey]":
+    """Return the keys that are meant: one, or all of a section."""
+    from daruma.state.settings import Settings, SettingsError, settings_keys
+
+    every = settings_keys(Settings)
+    if wanted is None:
+        return every
+    found = [each for each in every if f"{each.path}.".startswith(f"{wanted}.")]
+    if not found:
+        paths = {part for each in every for part in (each.path, each.path.rpartition(".")[0])}
+        close = get_close_matches(wanted, paths - {""}, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else "; `daruma settings` lists them all"
+        raise SettingsError(f"unknown setting {wanted!r}{hint}")
+    return found
+
+
+def _in_force(keys: "Sequence[SettingsKey]") -> list[tuple[str, ...]]:
+    from daruma.state.settings import values_in_force
+
+    return [(each.key.path, _masked(each.value), each.source) for each in values_in_force(keys)]
+
+
+def _masked(value: str) -> str:
+    """Leave keys out of a value in JSON, and what follows a word for one, whole."""
+    return json_format.dumps(_without_secrets(json_format.loads(value)), ensure_ascii=False)
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_secrets(each) for name, each in value.items()}
+    if isinstance(value, list):
+        before = ["", *(each if isinstance(each, str) else "" for each in value)]
+        return [
+            _KEY if _NAME.fullmatch(name) else _without_secrets(each)
+            for name, each in zip(before, value, strict=False)
+        ]
+    return _text_without_secrets(value) if isinstance(value, str) else value
+
+
+def _text_without_secrets(text: str) -> str:
+    from daruma.tools.text import without_keys
+
+    return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(text))
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*titles, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    for column in table.columns[1:]:
+        column.overflow = "fold"
+    table.columns[0].no_wrap = True
+    return table
+
+
+# --- ``daruma trust``: agreeing to what a folder's settings, skills and templates hold (SE-02).
+
+_ASKED: Final = "Trust exactly this? [y]es, [n]o: "
+
+
+def trust(
+    path: Annotated[
+        str, typer.Argument(metavar="[PATH]", help="A folder, a settings file, or skills.")
+    ] = ".",
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree without being asked.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Take back what was agreed to.")] = False,
+    every: Annotated[bool, typer.Option("--list", help="List what was agreed to.")] = False,
+) -> None:
+    """Show what a folder's settings would switch on, and agree to them as they are now."""
+    from daruma.state.settings import trust_records, withdraw_trust
+
+    if every:
+        for each in trust_records():
+            typer.echo(one_line(f"{each.at}  {each.path}  {', '.join(each.keys)}", 300))
+        return
+    if forget:
+        if not withdraw_trust(Path(path)):
+            raise DarumaError(f"nothing at {path!r} was agreed to: see `daruma trust --list`")
+        return
+    if not agreed(Path(path), yes=yes):
+        raise DarumaError(f"{path} is not trusted: nobody agreed to it")
+
+
+def agreed(path: Path, *, yes: bool = False) -> bool:
+    """Show what there is at a path, and ask a person; return whether it is trusted then."""
+    from daruma.state.settings import Settings, propose_trust
+
+    proposal = propose_trust(Settings, path)
+    typer.echo(f"{shown(str(proposal.path))}:", err=True)
+    for change in proposal.changes:
+        typer.echo(
+            f"  {shown(change.key)}: {shown(_masked(json_format.dumps(change.value)))}", err=True
+        )
+    for record in proposal.records[1 if proposal.changes else 0 :]:
+        typer.echo(f"  {shown(record.path)}", err=True)
+    for refused in proposal.refused:
+        typer.echo(
+            f"  not to be trusted, for links in it or its size: {shown(str(refused))}", err=True
+        )
+    if not yes and not _says_yes():
+        return False
+    proposal.agree()
+    return not proposal.refused
+
+
+def _says_yes() -> bool:
+    typer.echo(f"  {_ASKED}", err=True, nl=False)
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except (EOFError, KeyboardInterrupt):
+        typer.echo(err=True)
+        return False
+
+
+# --- ``daruma doctor``: what is there, what is missing, and what to do about it.
+
+
+def doctor(
+    *,
+    online: Annotated[
+        bool, typer.Option("--online", help="Ask each model one short question; it costs.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Check what Daruma needs: Python, packages, database, models, programs."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._diagnosis import diagnose
+    from daruma.graph.command_line._output import Line, Mark, Paper
+
+    findings = asyncio.run(diagnose(online=online))
+    if json:
+        rows = [{"name": f.name, "state": f.state, "text": f.text} for f in findings]
+        typer.echo(json_format.dumps(rows))
+    else:
+        paper = Paper(Console(highlight=False))
+        marks: dict[str, Mark] = {"ok": "ok", "note": "note", "missing": "bad"}
+        width = max(len(each.name) for each in findings)
+        for each in findings:
+            paper.put(Line(marks[each.state], f"{each.name:<{width}}  {each.text}"))
+    raise typer.Exit(1 if any(each.state == "missing" for each in findings) else 0)

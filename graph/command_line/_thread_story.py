@@ -1,0 +1,400 @@
+"""Threads on paper: the list, the story of one, its page, and following it."""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import typer
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from daruma.graph.command_line._asking import follow_command, resume_command
+from daruma.graph.command_line._event_lines import change_lines, cost_line, failover_text
+from daruma.graph.command_line._options import no_such
+from daruma.graph.command_line._output import Line, Mark, Paper
+from daruma.graph.command_line._printable import beginning, one_line
+from daruma.graph.command_line._progress import print_summary
+from daruma.graph.command_line._questions import (
+    confidence_of,
+    how_to_answer,
+    plan_lines,
+    question_lines,
+)
+from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, thread_view
+from daruma.graph.run import NothingToSee
+from daruma.graph.storage import Postgres
+from daruma.graph.timeline import (
+    Moment,
+    Timeline,
+    call_title,
+    render_age,
+    render_duration,
+    render_duration_if_any,
+)
+from daruma.state.errors import DarumaError
+from daruma.state.result import NOT_CHECKED
+
+# --- A timeline on a terminal: a line for each thing that happened, phases as sections.
+
+_MARKS: Final[Mapping[bool | None, Mark]] = {True: "ok", False: "bad", None: "note"}
+_DIFF: Final[Mapping[str, Mark]] = {"+": "plus", "-": "minus"}
+_ELSEWHERE: Final = frozenset({"savepoint"})
+"""Kinds of moments that have a place of their own in a thread's story."""
+
+DIFF_LINES: Final = 12
+OUTPUT_LINES: Final = 4
+
+
+def when_lines(timeline: Timeline, now: float | None = None) -> Iterator[Line]:
+    """Yield when it began and how long that is ago, how long it took, and what it cost."""
+    if not timeline.started_at:
+        return
+    since = max(0.0, (time.time() if now is None else now) - timeline.started_at)
+    began = _clock(timeline.started_at, "%Y-%m-%d %H:%M:%S")
+    took = max(0.0, timeline.updated_at - timeline.started_at)
+    yield Line(
+        "note", f"began {began}, {render_age(since)}; took {render_duration(took)}{_cost(timeline)}"
+    )
+
+
+def timeline_lines(timeline: Timeline, tail: int | None = None) -> Iterator[Line]:
+    """Yield all moments, or the last ``tail`` of them and how many came before."""
+    told = [each for each in timeline.moments if each.kind not in _ELSEWHERE]
+    shown = told if tail is None else told[max(0, len(told) - tail) :]
+    yield Line("head", "Timeline", _left_out(len(told) - len(shown), whole=timeline.whole))
+    for moment in shown:
+        yield from moment_lines(moment, timeline.started_at)
+
+
+def moment_lines(moment: Moment, start: float = 0.0) -> Iterator[Line]:
+    """Yield one moment: its time and how long after ``start`` that is, and what came of it."""
+    at = f"{_clock(moment.at, '%H:%M:%S')} +{_offset(moment.at - start)}"
+    if moment.kind == "phase" and moment.ok is None:
+        yield Line("head", one_line(moment.title), at)
+        return
+    who = f"{moment.member}: " if moment.member else ""
+    words = moment.kind in ("model", "reflection") and moment.detail
+    said = beginning(moment.detail, OUTPUT_LINES) if words else one_line(moment.title, 300)
+    mark: Mark = "words" if words and moment.ok is not False else _MARKS[moment.ok]
+    yield Line(mark, f"{at}  {who}{said}", _tail(moment))
+    if moment.ok is False and moment.output.strip():
+        yield from (Line("same", line) for line in _ending(moment.output))
+    yield from _diff(moment.diff.splitlines())
+
+
+def _diff(lines: Iterable[str]) -> Iterator[Line]:
+    changed = [line for line in lines if not line.startswith(("+++", "---", "@@", "\\"))]
+    for line in changed[:DIFF_LINES]:
+        yield Line(_DIFF.get(line[:1], "same"), line[1:])
+    if len(changed) > DIFF_LINES:
+        more = len(changed) - DIFF_LINES
+        yield Line("same", f"… {more} more lines of this change: --json holds them")
+
+
+def _ending(output: str) -> list[str]:
+    """Return what an output ends with: that is where commands say what went wrong."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    more = [f"… {len(lines) - OUTPUT_LINES} lines before: --json holds them"]
+    return [*(more if len(lines) > OUTPUT_LINES else []), *lines[-OUTPUT_LINES:]]
+
+
+def _tail(moment: Moment) -> str:
+    told = (
+        render_duration_if_any(moment.seconds),
+        f"{moment.tokens:,} tokens" if moment.tokens else "",
+        f"${moment.usd:.4f}" if moment.usd else "",
+        one_line(moment.note, 200),
+    )
+    return " · ".join(each for each in told if each)
+
+
+def _cost(timeline: Timeline) -> str:
+    tokens = f" · {timeline.tokens:,} tokens" if timeline.tokens else ""
+    return tokens + (f" · ${timeline.usd:.4f}" if timeline.usd else "")
+
+
+def _left_out(number: int, *, whole: bool) -> str:
+    before = f"{number} moments before are left out" if number else ""
+    thinned = "" if whole else "what came first was thinned away"
+    return "; ".join(each for each in (before, thinned) if each)
+
+
+def _clock(at: float, form: str) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime(form)
+
+
+def _offset(seconds: float) -> str:
+    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+# --- The story of one thread: what was asked, said and done, and where it stands.
+
+
+def print_story(paper: Paper, view: ThreadView, tail: int | None = None) -> None:
+    """Print a thread's story, ending with its result, its open questions, or how to go on.
+
+    Of its timeline, all is told or the last ``tail`` moments.
+    """
+    paper.put(Line("head", f"thread {view.thread}", view.headline), *_asked_lines(view))
+    if view.plan:
+        paper.put(Line("head", "Plan"))
+        paper.put(*plan_lines([phase.to_dict() for phase in view.plan.phases]))
+    paper.put(*_told_lines(view, tail))
+    if view.savepoints:
+        kept = savepoint_lines(view.thread, view.savepoints, view.titles)
+        paper.put(Line("head", "Savepoints", "states that the files can be put back to"), *kept)
+    print_end(paper, view)
+
+
+def _asked_lines(view: ThreadView) -> Iterator[Line]:
+    if view.task:
+        place = f" in {view.task.workspace}" if view.task.workspace else ""
+        model = f" with {view.model}" if view.model else ""
+        yield Line("line", view.task.goal)
+        yield Line("note", f"{view.task.mode}{place}{model}")
+    if view.timeline:
+        yield from when_lines(view.timeline)
+
+
+def _told_lines(view: ThreadView, tail: int | None) -> Iterator[Line]:
+    """Yield the timeline; where there is none, what messages and setbacks tell."""
+    if view.timeline:
+        yield from timeline_lines(view.timeline, tail)
+        return
+    if view.messages:
+        yield Line("head", "What was said and done")
+        yield from message_lines(view.messages)
+    if setbacks := [*setback_lines(view)]:
+        yield Line("head", "Setbacks")
+        yield from setbacks
+
+
+def setback_lines(view: ThreadView) -> Iterator[Line]:
+    """Return what the newest task got over: large and failed requests, and recoveries."""
+    costs = view.stop.result.context_cost if view.stop and view.stop.result else ()
+    yield from (cost_line(each.to_dict()) for each in costs)
+    audits = view.stop.result.audit if view.stop and view.stop.result else ()
+    for audit in audits:
+        if audit.failover:
+            yield Line("note", one_line(failover_text(audit.failover.to_dict())))
+    for each in view.recoveries:
+        about = f"{each.code}, {each.tool}" if each.tool else each.code
+        helped = "" if each.worked is None else (", to no avail", ", and it helped")[each.worked]
+        text = f"{about}: {each.strategy}, {each.carried}{helped}"
+        yield Line("note", text, confidence_of(each.confidence, each.by))
+
+
+def message_lines(messages: Sequence[AnyMessage]) -> Iterator[Line]:
+    """Return a history as lines: each call with its outcome, longer texts by their beginning."""
+    results = {message.id: message for message in messages if isinstance(message, ToolMessage)}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            continue
+        if text := message.text.strip():
+            words = isinstance(message, AIMessage)
+            yield Line("words" if words else "note", beginning(text, 4))
+        if isinstance(message, AIMessage):
+            for call in message.tool_calls:
+                yield _call_line(call, results.get(f"{message.id}:{call['id']}"))
+                yield from change_lines(call["args"])
+
+
+def _call_line(call: ToolCall, result: ToolMessage | None) -> Line:
+    text = one_line(call_title(call["name"], call["args"]))
+    if result is None:
+        return Line("note", text, "no result yet")
+    failed = result.status == "error"
+    return Line("bad" if failed else "ok", text, one_line(result.text) if failed else "")
+
+
+def print_end(paper: Paper, view: ThreadView) -> None:
+    """Print where a thread stands: its result, its open questions, or how to go on."""
+    if view.trouble:
+        paper.put(Line("bad", one_line(view.trouble, 1000)))
+    if view.is_busy:
+        paper.put(Line("head", view.status.capitalize(), f"see {follow_command(view.thread)}"))
+    elif view.stop:
+        _print_stop(paper, view, view.stop)
+    else:
+        paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
+
+
+def _print_stop(paper: Paper, view: ThreadView, stop: Stop) -> None:
+    if stop.result:
+        print_summary(paper, view.thread, stop.result, stop.savepoints)
+        if view.traceback:
+            paper.put(Line("head", "Traceback"))
+            paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
+    if stop.questions:
+        for question in stop.questions:
+            paper.put(*question_lines(question.value, known=True, checks=stop.checks))
+        commands = how_to_answer(view.thread, stop.questions)
+        paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
+    elif stop.result is None:
+        paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
+
+
+# --- The list of threads: as a table on a terminal, as tab-separated lines elsewhere.
+
+_NARROWEST = 8
+"""Columns of a goal; rather than less, times are left out."""
+
+_LIST_STYLES = {"completed": "green"} | dict.fromkeys(
+    (NOT_CHECKED, "waiting", "parked", "held", "unfinished"), "yellow"
+)
+_LIST_STYLES |= {"running": "cyan", "queued": "cyan"}
+
+
+def print_threads(paper: Paper, views: Sequence[ThreadView], now: datetime | None = None) -> None:
+    """Print one line for each thread: name, status, when, goal."""
+    now = now or datetime.now().astimezone()
+    if not views:
+        paper.put(Line("note", "there are no threads yet: try `daruma demo`"))
+    elif paper.terminal:
+        _print_columns(paper.console, views, now)
+    else:
+        for view in views:
+            texts = (view.thread, view.headline, view.updated_at.isoformat(), _goal(view))
+            row = "\t".join(one_line(text, 500) for text in texts)
+            typer.echo(row, file=paper.console.file)  # Rich would turn tabs into spaces
+
+
+def _print_columns(console: Console, views: Sequence[ThreadView], now: datetime) -> None:
+    names = [Text(one_line(view.thread)) for view in views]
+    standings = [
+        Text(view.headline, style=_LIST_STYLES.get(view.headline, "red")) for view in views
+    ]
+    times = [
+        Text(render_age((now - view.updated_at).total_seconds()), style="dim") for view in views
+    ]
+    columns = [names, standings, times]
+    if console.width - _width(columns) < _NARROWEST:
+        columns.remove(times)
+    room = max(_NARROWEST, console.width - _width(columns))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for width in (*map(_widest, columns), room):
+        table.add_column(width=width, no_wrap=True, overflow="ellipsis")
+    for view, *row in zip(views, *columns, strict=True):
+        table.add_row(*row, Text(one_line(_goal(view))))
+    console.print(table)
+
+
+def _width(columns: Sequence[Sequence[Text]]) -> int:
+    return sum(_widest(column) + 2 for column in columns)
+
+
+def _widest(column: Sequence[Text]) -> int:
+    return max(text.cell_len for text in column)
+
+
+def _goal(view: ThreadView) -> str:
+    goal = view.task.goal if view.task else view.damage or view.request
+    asked = view.stop.result.clarification if view.stop and view.stop.result else None
+    return f"{goal} (asks: {asked.question})" if asked else goal
+
+
+# --- Watching a thread that some other process runs: what is new is told, until it stops.
+
+POLL: Final = 0.5
+"""Seconds between two looks; one costs a few milliseconds."""
+
+
+async def follow(
+    postgres: Postgres, thread: str, paper: Paper, *, poll: float = POLL
+) -> ThreadView:
+    """Tell what is said and done on a thread, and return how it stands when nobody runs it."""
+    told, status = 0, ""
+    while True:
+        view = await thread_view(postgres, thread)
+        if view.status != status and view.is_busy:
+            paper.put(Line("head", f"thread {thread}", view.status))
+        status, until = view.status, settled(view.messages)
+        paper.put(*message_lines(view.messages[told:until]))
+        told = max(told, until)
+        if not view.is_busy:
+            return view
+        await asyncio.sleep(poll)
+
+
+def settled(messages: Sequence[AnyMessage]) -> int:
+    """Return how many messages can be told: those before a call that has no result yet."""
+    results = {message.id for message in messages if isinstance(message, ToolMessage)}
+    for number, message in enumerate(messages):
+        calls = message.tool_calls if isinstance(message, AIMessage) else ()
+        if any(f"{message.id}:{call['id']}" not in results for call in calls):
+            return number
+    return len(messages)
+
+
+# --- ``daruma show THREAD --html``: a run as one file.
+
+MADE_HERE = '<meta name="generator" content="daruma">'
+"""Stands near the beginning of every page: only such a file is written over."""
+
+_SHOWN = "-"
+_LONGEST = 200
+"""Bytes of a file's name before its ending; file systems take 255 in all."""
+
+
+class PageRefused(DarumaError):
+    """Raised for a file that can not be written, or is no page of ours; says which and why."""
+
+
+def write_page(thread: str, file: str | None, page: str) -> None:
+    """Write a page to a file, THREAD.html unless named, or to standard output for ``-``.
+
+    An older page is written over, anything else is not: raises :class:`PageRefused`.
+    """
+    if file == _SHOWN:
+        typer.echo(page.encode(), nl=False)
+        return
+    path = Path(file or f"{_file_name(thread)}.html")
+    if os.path.lexists(path) and not _is_ours(path):
+        raise PageRefused(f"{path} is there and is no page of Daruma's: name another file")
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        reason = f"{path} can not be written ({error.strerror}): name another file"
+        raise PageRefused(reason) from None
+    typer.echo(f"{path}")
+
+
+def _file_name(thread: str) -> str:
+    name = re.sub(r"[^\w.-]+", "_", thread).lstrip(".") or "thread"
+    return name.encode()[:_LONGEST].decode(errors="ignore")
+
+
+def _is_ours(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return MADE_HERE.encode() in file.read(2000)
+
+
+async def page_of_thread(thread: str) -> str:
+    """Return the page of a thread.
+
+    Raises :class:`~daruma.graph.command_line._options.ThreadRefused` where there is no such thread.
+    """
+    from daruma.graph.build import build_graph
+    from daruma.graph.storage import aopen_postgres
+    from daruma.state.settings import Settings
+
+    async with aopen_postgres() as postgres:
+        graph = build_graph(settings=Settings(), persistence=postgres)
+        config = RunnableConfig(configurable={"thread_id": thread})
+        try:
+            return (await graph.atimeline(config)).page()
+        except NothingToSee:
+            raise await no_such(postgres, thread) from None

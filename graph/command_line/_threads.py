@@ -1,0 +1,311 @@
+"""``daruma show``, ``threads``, ``graph`` and ``undo``."""
+
+import asyncio
+import json as json_format
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daruma.graph.command_line._options import AsJson, ThreadName
+
+if TYPE_CHECKING:
+    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._thread_view import ThreadView
+    from daruma.graph.command_line._undo import UndoTalk
+    from daruma.graph.storage import OldThread, Pruned
+    from daruma.tools.snapshots import Conflicts
+
+
+# --- ``daruma threads`` (alone), ``show`` and ``graph``: looking, without changing anything.
+
+
+def threads() -> None:
+    """List the threads, the one used last first."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._thread_story import print_threads
+
+    print_threads(Paper(Console(highlight=False)), asyncio.run(_newest()))
+
+
+def show(
+    thread: ThreadName,
+    *,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Tell what happens until it stops."),
+    ] = False,
+    tail: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only the last N things that happened.")
+    ] = None,
+    json: AsJson = False,
+    html: Annotated[bool, typer.Option("--html", help="Write it as one HTML page.")] = False,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="Where the page goes; - for standard output."),
+    ] = None,
+) -> None:
+    """Show what happened on a thread, where it stands, and what it waits for."""
+    if html or file:
+        _write_page(thread, file, alone=html and not (follow or json or tail is not None))
+        return
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._thread_story import print_end, print_story
+
+    paper = Paper(Console(stderr=follow and json, highlight=False))
+    view = asyncio.run(_followed(thread, paper) if follow else _one(thread))
+    if json:
+        typer.echo(json_format.dumps(view.to_dict()))
+    elif follow:
+        print_end(paper, view)
+    else:
+        print_story(paper, view, tail)
+
+
+def _write_page(thread: str, file: str | None, *, alone: bool) -> None:
+    from daruma.graph.command_line._thread_story import page_of_thread, write_page
+
+    if not alone:
+        raise typer.BadParameter("FILE goes with --html, and --html with no other option")
+    write_page(thread, file, asyncio.run(page_of_thread(thread)))
+
+
+def graph() -> None:
+    """Print the machine as a Mermaid flowchart."""
+    from daruma.graph.machine import mermaid
+
+    typer.echo(mermaid(), nl=False)
+
+
+async def _newest() -> "list[ThreadView]":
+    from daruma.graph.command_line._thread_view import newest_threads
+    from daruma.graph.storage import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await newest_threads(postgres)
+
+
+async def _followed(thread: str, paper: "Paper") -> "ThreadView":
+    from daruma.graph.command_line._thread_story import follow
+    from daruma.graph.storage import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await follow(postgres, thread, paper)
+
+
+async def _one(thread: str) -> "ThreadView":
+    from daruma.graph.command_line._thread_view import whole_view
+    from daruma.graph.storage import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await whole_view(postgres, thread)
+
+
+# --- ``daruma threads prune``: delete old threads with all that belongs to them.
+
+_UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+def seconds_of(text: str) -> float:
+    """Read a length of time such as ``30d``, ``12h``, ``90min`` or ``2w``, in seconds."""
+    found = re.fullmatch(r"(\d{1,6})\s*(min|h|d|w)", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no length of time: say 30d, 12h, 90min or 2w")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def prune(  # each is an option of the command
+    *,
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="TIME", help="Nobody wrote on it for: 30d, 12h.")
+    ],
+    status: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATUS", help="Only of this status; may be given again."),
+    ] = None,
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Also what waits for a person or can be resumed.")
+    ] = False,
+    keep_history: Annotated[
+        bool,
+        typer.Option(
+            "--keep-history", help="Keep threads as they stand; drop their earlier steps."
+        ),
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Give the space back to the disk; locks the tables.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+) -> None:
+    """Delete threads that nobody wrote on for long; never one that is being run."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Line, Paper
+    from daruma.graph.storage import open_postgres
+
+    paper, seconds = Paper(Console(highlight=False)), seconds_of(older_than)
+    _refuse_unknown(status or ())
+    with open_postgres() as postgres:
+        old = postgres.old_threads(seconds, status=status, unfinished=unfinished)
+        _tell(paper, old)
+        if not old or dry_run:
+            return
+        if not yes and not _wanted(paper, len(old), keep_history=keep_history):
+            paper.put(Line("note", "nothing was deleted"))
+            return
+        pruned = postgres.prune(
+            seconds,
+            status=status,
+            unfinished=unfinished,
+            keep_history=keep_history,
+            full=full,
+            only=[each.thread_id for each in old],
+        )
+    _told(paper, pruned, keep_history=keep_history)
+
+
+def _refuse_unknown(status: Sequence[str]) -> None:
+    """A status that no thread has would be taken for one that no old thread has."""
+    from daruma.graph.storage import PRUNABLE
+
+    if unknown := [each for each in status if each not in PRUNABLE]:
+        known = ", ".join(sorted(PRUNABLE))
+        raise typer.BadParameter(f"{unknown[0]!r} is no status: there are {known}")
+
+
+def size_of(count: float) -> str:
+    """Return a number of bytes in its largest unit: ``1.5 MB``."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def _tell(paper: "Paper", old: "Sequence[OldThread]") -> None:
+    from daruma.graph.command_line._output import Line
+    from daruma.graph.command_line._printable import one_line
+
+    for each in old:
+        tail = f"{each.standing}, last written {each.updated_at:%Y-%m-%d}, {size_of(each.size)}"
+        paper.put(Line("line", one_line(each.thread_id, 100), tail))
+    if old:
+        paper.put(Line("note", f"{len(old)} threads, {size_of(sum(each.size for each in old))}"))
+    else:
+        paper.put(Line("note", "no thread is that old and may go"))
+
+
+def _wanted(paper: "Paper", number: int, *, keep_history: bool) -> bool:
+    from daruma.state.errors import DarumaError
+
+    if not (paper.terminal and sys.stdin is not None and sys.stdin.isatty()):
+        raise DarumaError("nothing was deleted: there is nobody to ask, so say it with --yes")
+    what = "Thin" if keep_history else "Delete"
+    try:
+        return input(f"  {what} these {number} threads? [y]es, [n]o: ").strip().lower()[:1] == "y"
+    except EOFError:
+        return False
+
+
+def _told(paper: "Paper", pruned: "Pruned", *, keep_history: bool) -> None:
+    from daruma.graph.command_line._output import Line
+
+    done = "thinned" if keep_history else "deleted"
+    sizes = f"{size_of(pruned.bytes_before)} before, {size_of(pruned.bytes_after)} now"
+    paper.put(Line("ok", f"{len(pruned.threads)} threads {done}", sizes))
+    for thread in pruned.busy:
+        paper.put(Line("note", f"{thread} was gone on with meanwhile, and stays"))
+
+
+# --- ``daruma threads``: the list of them, and what can be done with all of them.
+
+threads_app = typer.Typer(
+    name="threads", help="List the threads, the one used last first; or prune old ones."
+)
+threads_app.command("prune")(prune)
+
+
+@threads_app.callback(invoke_without_command=True)
+def listed(context: typer.Context) -> None:
+    """List the threads, the one used last first; ``prune`` deletes old ones."""
+    if context.invoked_subcommand is None:
+        threads()
+
+
+# --- ``daruma undo``: put the files of a thread's workspace back as they were.
+
+
+def undo(  # each is an option of the command
+    thread: ThreadName,
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="A savepoint or a snapshot; else the start of the newest task."
+        ),
+    ] = None,
+    names: Annotated[bool, typer.Option("--list", help="Say where can be gone back to.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave files that somebody else changed too.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Put back files that somebody else changed too.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Say it as one JSON object on standard output.")
+    ] = False,
+) -> None:
+    """Put files back as they were before a thread's newest task, or at one of its savepoints."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._undo import UndoTalk
+
+    if keep and overwrite:
+        raise typer.BadParameter("give one of --keep and --overwrite")
+    paper = Paper(Console(stderr=json, highlight=False))
+    asks = not json and paper.terminal and sys.stdin is not None and sys.stdin.isatty()
+    talk = UndoTalk(paper, yes=yes, json=json, read=input if asks else None)
+    if names:
+        talk.tell(asyncio.run(_view(thread)))
+        return
+    conflicts: Conflicts = "keep" if keep else "overwrite" if overwrite else "refuse"
+    raise typer.Exit(_put_back(thread, to, conflicts, talk))
+
+
+async def _view(thread: str) -> "ThreadView":
+    from daruma.graph.command_line._thread_view import thread_view
+    from daruma.graph.storage import aopen_postgres
+
+    async with aopen_postgres() as postgres:
+        return await thread_view(postgres, thread)
+
+
+def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTalk") -> int:
+    """Put files back while no run is at work there, from what is shown of it to the end."""
+    from langchain_core.runnables import RunnableConfig
+
+    from daruma.graph.build import build_graph
+    from daruma.graph.command_line._options import no_such
+    from daruma.graph.history import place_of
+    from daruma.graph.storage import open_postgres, thread_held
+    from daruma.graph.sync import run
+    from daruma.state.settings import Settings
+    from daruma.tools.files import workspace_locked
+
+    config = RunnableConfig(configurable={"thread_id": thread})
+    with open_postgres() as postgres:
+        graph = build_graph(settings=Settings(), persistence=postgres)
+        if graph.get_state(config).created_at is None:
+            raise run(no_such(postgres, thread), loop=postgres.checkpointer.loop)
+        with thread_held(postgres.checkpointer, thread):
+            place = place_of(graph.get_state(config), to)
+            with workspace_locked(place.workspace):
+                return talk.hold(place, conflicts, to)

@@ -1,0 +1,160 @@
+"""The repair ladder for any agent: names, JSON and arguments by rules, then by one model call."""
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.errors import GraphBubbleUp
+
+from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
+from daruma.graph.middleware._requests import (
+    Rule,
+    acarried_out,
+    answer_in,
+    carried_out,
+    offer_for,
+    tell,
+)
+from daruma.graph.models import ScriptError
+from daruma.state.calls import ToolTask, with_status
+from daruma.state.events import AnswerAudited
+from daruma.state.settings import Tools
+from daruma.state.steps import Audit
+from daruma.tools.calls import (
+    BrokenCalls,
+    VisibleTools,
+    audit_changes,
+    calls_of,
+    import_checks,
+    limit_calls,
+    repair_round,
+    resolve_calls,
+    tool_result,
+    with_own_ids,
+    with_text_calls,
+)
+from daruma.tools.context import EXACT
+
+AUDIT = "daruma"
+"""Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
+
+Mended = tuple[tuple[ToolTask, ...], list[Audit]]
+
+
+class RepairLadder(AgentMiddleware[Any, Any, Any]):
+    """Mends an answer's tool calls before any of them runs; what can not be mended is answered.
+
+    ``settings`` are those of the tool loop. An agent runs what stands in the message, so the mended
+    call stands there; ``response_metadata["daruma"]`` holds the ``audit`` of each step and what the
+    model had ``said``. An answer that was cut off runs nothing. Each call has one result, always.
+
+    Raises :class:`~daruma.tools.calls.ToolNameConflictError` for tools or aliases whose names
+    could mean two tools, when the model is first asked.
+    """
+
+    def __init__(self, settings: Tools | None = None) -> None:
+        super().__init__()
+        # Whether a call is allowed is the gate's matter.
+        self._settings = (settings or Tools()).model_copy(update={"policy": {}})
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ModelResponse[Any]:
+        return carried_out(self._rule(request), handler)
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        await import_checks()
+        return await acarried_out(self._rule(request), handler)
+
+    def _rule(self, request: ModelRequest[Any]) -> Rule:
+        offer = offer_for(request.tools, self._settings)
+        answered: ModelResponse[Any] = yield request
+        said = answer_in(answered)
+        if said is None:
+            return answered
+        message = with_own_ids(with_text_calls(said, offer.names), said.id or f"lc_run--{uuid4()}")
+        message, left_out = limit_calls(message, self._settings.max_calls_per_turn)
+        calls = resolve_calls(message, offer)
+        if not calls:
+            return answered
+        first = audit_changes(str(message.id), calls, left_out=left_out)
+        calls, audits = yield from self._rounds(request, message, calls, offer)
+        audits = [each for each in (first, *audits) if not each.empty]
+        for audit in audits:
+            tell(request, AnswerAudited(audit=audit.to_dict()))
+        failed = with_status(calls, "failed")
+        results = [tool_result(call, call.reason, ok=False) for call in failed]
+        return ModelResponse(result=[as_run(message, calls, audits), *results])
+
+    def _rounds(
+        self,
+        request: ModelRequest[Any],
+        message: AIMessage,
+        calls: tuple[ToolTask, ...],
+        offer: VisibleTools,
+    ) -> Generator[ModelRequest[Any], Any, Mended]:
+        """Ask the model about what the rules could not mend, as often as the settings allow."""
+        audits: list[Audit] = []
+        asked: list[str] = []
+        while with_status(calls, "repairable"):
+            this = repair_round(calls, [message], offer, asked=asked)
+            asked.append(this.signature)
+            said = yield from _answered(request, this)
+            mended = this.mended(said)
+            calls = tuple(this.closed(mended.get(call.id, call)) for call in calls)
+            told = this.told(mended)
+            audits.append(audit_changes(this.message_id, tuple(mended.values()), asked=told))
+        return calls, audits
+
+
+def _answered(
+    request: ModelRequest[Any], this: BrokenCalls
+) -> Generator[ModelRequest[Any], Any, str]:
+    """Ask; a model that can not be asked mends nothing."""
+    if not this.request.asked_ids:
+        return ""
+    asking = request.override(
+        model=request.model.model_copy(
+            update={"tags": [*(request.model.tags or ()), TAG_NOSTREAM]}
+        ),
+        messages=[HumanMessage(this.request.user)],
+        system_message=SystemMessage(this.request.system),
+        tools=[],
+        tool_choice=None,
+        response_format=None,
+        model_settings={"temperature": EXACT.temperature},
+    )
+    try:
+        response = yield asking
+    except (ScriptError, GraphBubbleUp):
+        raise
+    except Exception:  # noqa: BLE001  # the calls stay broken, and the model is told why
+        return ""
+    answer = answer_in(response)
+    return answer.text if answer else ""
+
+
+def as_run(message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit]) -> AIMessage:
+    """Return an answer whose calls are those that run, with what the model had said beside them."""
+    own = [
+        {"type": "tool_call", "id": call.id, "name": call.name or "unknown", "args": call.args}
+        for call in calls
+    ]
+    said = [{"id": each.id, "name": each.name, "args": each.raw} for each in calls_of(message)]
+    audit = {"audit": [each.to_dict() for each in audits], "said": said}
+    kept = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+    changes = {
+        "tool_calls": own,
+        "invalid_tool_calls": [],
+        "additional_kwargs": kept,
+        "response_metadata": message.response_metadata | ({AUDIT: audit} if audits else {}),
+    }
+    return message.model_copy(update=changes)

@@ -1,0 +1,277 @@
+"""One request to a chat model: the call, the tools that it offers, what is said."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self, TypeGuard, cast
+
+from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
+from langchain_core.runnables.config import ensure_config, var_child_runnable_config
+from langchain_core.utils.uuid import uuid7
+from langgraph.constants import TAG_NOSTREAM
+
+from daruma.graph.models._faults import Fault, ModelUnavailable
+from daruma.graph.models._scripted import AnsweringModel, with_metadata
+from daruma.tools.calls import ClassFunctions, Tool, images_in
+from daruma.tools.context import Sampling
+from daruma.tools.provider_messages import Sendable, sendable
+from daruma.tools.tokens import ESTIMATE, REPLY
+
+# --- Making the call of a chat model: as LangChain does where anybody listens, else by itself.
+#
+# For listeners LangChain looks at every message of a request twice, and puts all settings of the
+# model together. That is more than a superstep takes, and grows with each step of a thread.
+
+_ASKED: Final = ClassFunctions(BaseChatModel, "ainvoke")
+_ASKED_BY_US: Final = ClassFunctions(AnsweringModel, "ainvoke")
+_BETWEEN: Final = ClassFunctions(
+    BaseChatModel, "_convert_input", "agenerate_prompt", "agenerate", "_agenerate_with_cache"
+)
+"""What stands between a caller and the model's own function."""
+
+_FOR_LISTENERS: Final = frozenset(
+    {
+        "callbacks",
+        "tags",
+        "metadata",
+        "run_name",
+        "run_id",
+        "ls_structured_output_format",
+        "structured_output_format",
+    }
+)
+"""Options that LangChain keeps for itself."""
+
+
+async def called(
+    model: Runnable[LanguageModelInput, AIMessage],
+    messages: Sequence[BaseMessage],
+    config: RunnableConfig,
+    options: Mapping[str, Any],
+) -> AIMessage:
+    """Return the answer of a model, or of what its ``bind_tools`` made. Raises what that raises."""
+    plain = isinstance(messages, Sendable) and not messages.to_translate
+    if plain and isinstance(model, BaseChatModel) and _adds_nothing(model, options):
+        whole = ensure_config(config)
+        run = _unheard(model, whole)
+        if run:
+            return await _answered(model, messages, run, whole, options)
+    if not plain:
+        messages = with_images(model, messages)
+    return await model.ainvoke(_prompt(model, messages), config, **options)
+
+
+def _adds_nothing(model: BaseChatModel, options: Mapping[str, Any]) -> bool:
+    """Whether nobody has put anything between a caller and the model's own function."""
+    asked = _ASKED.of(model) or (_ASKED_BY_US.of(model) and _ASKED.of(BaseChatModel))
+    return asked and _BETWEEN.of(model) and _FOR_LISTENERS.isdisjoint(options)
+
+
+def _unheard(model: BaseChatModel, config: RunnableConfig) -> AsyncCallbackManagerForLLMRun | None:
+    """Return what a model tells of its call where nobody hears it; None where somebody listens.
+
+    Handlers come from the run around it, the model, the process and the environment.
+    """
+    manager = AsyncCallbackManager.configure(
+        config.get("callbacks"),
+        model.callbacks,
+        model.verbose,
+        config.get("tags"),
+        model.tags,
+        config.get("metadata"),
+        model.metadata,
+    )
+    if manager.handlers:
+        return None
+    return AsyncCallbackManagerForLLMRun(
+        run_id=config.get("run_id") or uuid7(),
+        handlers=[],
+        inheritable_handlers=[],
+        parent_run_id=manager.parent_run_id,
+        tags=manager.tags,
+        inheritable_tags=manager.inheritable_tags,
+        metadata=manager.metadata,
+        inheritable_metadata=manager.inheritable_metadata,
+    )
+
+
+async def _answered(
+    model: BaseChatModel,
+    messages: Sequence[BaseMessage],
+    run: AsyncCallbackManagerForLLMRun,
+    config: RunnableConfig,
+    options: Mapping[str, Any],
+) -> AIMessage:
+    """Ask with the model's cache, its limit of requests and its way of streaming."""
+    if isinstance(model, AnsweringModel):
+        options = with_metadata(config, options)
+    # A list of its own: some models change what they are given. A task of its own, as in LangChain:
+    # some cancel the one they are in, or make something else of being cancelled.
+    answer = model._agenerate_with_cache(list(messages), run_manager=run, **options)
+    (result,) = await asyncio.gather(answer, return_exceptions=True)
+    if isinstance(result, BaseException):
+        raise result
+    return cast(AIMessage, result.generations[0].message)  # as LangChain has it
+
+
+def _prompt(
+    asked: Runnable[LanguageModelInput, AIMessage], messages: Sequence[BaseMessage]
+) -> LanguageModelInput:
+    """Return messages as a prompt for whoever is known to take one, for others as the list.
+
+    Of a prompt LangChain converts and checks nothing. A model whose ``ainvoke`` is its author's
+    own, or what its ``bind_tools`` made, may know lists only.
+    """
+    known = isinstance(asked, AnsweringModel) or type(asked).ainvoke is BaseChatModel.ainvoke
+    return ChatPromptValue.model_construct(messages=messages) if known else list(messages)
+
+
+# --- Images of tools: each provider has its place for them, and some models see none (FA-11).
+
+
+def with_images(asked: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages with the images of tools where the model's provider takes them.
+
+    OpenAI's chat interface, and all that is like it, takes them from the user alone: there they
+    follow the results. A model that is known to see none is told of them in words.
+    """
+    model = asked
+    while isinstance(model, RunnableBinding):
+        model = model.bound
+    sees = (getattr(model, "profile", None) or {}).get("image_inputs") is not False
+    apart = any(each.__module__.startswith("langchain_openai") for each in type(model).__mro__)
+    done: list[BaseMessage] = []
+    waiting: list[Any] = []
+    for message in messages:
+        if waiting and not isinstance(message, ToolMessage):
+            done.append(HumanMessage(waiting))
+            waiting = []
+        images = [] if not isinstance(message, ToolMessage) else images_in(message)
+        if images and (apart or not sees):
+            message = message.model_copy(update={"content": message.text})  # noqa: PLW2901
+            said = f"Images of the result of {message.name}:"
+            waiting += [{"type": "text", "text": said}, *images] if sees else []
+        done.append(message)
+    return [*done, HumanMessage(waiting)] if waiting else done
+
+
+# --- Offering tools to a model: bound once for as long as both are the same, and asked directly.
+
+Bound = Runnable[LanguageModelInput, AIMessage]
+
+
+class ToolOfferingModel:
+    """Asks models with tools; what was bound last is kept, as most requests are like the last."""
+
+    def __init__(self) -> None:
+        self._last: tuple[BaseChatModel, tuple[Tool, ...], Bound] | None = None
+
+    async def asked(
+        self,
+        model: BaseChatModel,
+        tools: Sequence[Tool],
+        messages: Sequence[BaseMessage],
+        metadata: dict[str, Any],
+    ) -> AIMessage:
+        """Ask the model once. Raises :class:`ModelUnavailable` for one that takes no tools."""
+        bound = self._bound(model, tuple(tools))
+        if not _is_plain(bound):
+            shown = with_images(model, messages)
+            return await bound.ainvoke(shown, RunnableConfig(metadata=metadata))
+        # A binding that adds nothing to a config merges that of the node with itself, which comes
+        # to the node's own again, and takes longer than all that is ours of a request.
+        config = RunnableConfig(metadata=_of_the_node() | metadata)
+        return await called(bound.bound, messages, config, bound.kwargs)
+
+    def _bound(self, model: BaseChatModel, tools: tuple[Tool, ...]) -> Bound:
+        last = self._last
+        if last is None or last[0] is not model or last[1] != tools:
+            last = self._last = model, tools, _binding(model, tools)
+        return last[2]
+
+
+def _binding(model: BaseChatModel, tools: Sequence[Tool]) -> Bound:
+    try:
+        return model.bind_tools([tool.as_function() for tool in tools])
+    except NotImplementedError as error:  # as LangChain's base class has it
+        raise ModelUnavailable(f"{type(model).__name__} takes no tools") from error
+
+
+def _is_plain(bound: Bound) -> TypeGuard[RunnableBinding[LanguageModelInput, AIMessage]]:
+    """Whether a binding only adds options to the model's."""
+    return (
+        isinstance(bound, RunnableBinding)
+        and type(bound).ainvoke is RunnableBinding.ainvoke
+        and not bound.config
+        and not bound.config_factories
+    )
+
+
+def _of_the_node() -> dict[str, Any]:
+    return (var_child_runnable_config.get() or {}).get("metadata") or {}
+
+
+# --- One request to a model: what is said, which tools are offered, how the answer is wanted.
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a model is sent. ``left_out`` names the options that it does not take.
+
+    ``offered`` is what the asker offers its tools by.
+    """
+
+    messages: Sequence[BaseMessage]
+    tools: Sequence[Tool] = ()
+    sampling: Sampling | None = None
+    left_out: frozenset[str] = frozenset()
+    offered: ToolOfferingModel = field(default_factory=ToolOfferingModel, repr=False, compare=False)
+
+    async def sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
+        """Ask the model once; ``metadata`` is what traces show of the request."""
+        try:
+            return await self._sent(model, metadata)
+        except AttributeError as error:
+            # LangChain takes a cancellation from within a model for its answer, and trips over it:
+            # as over all that is no `Exception`, such as a panic of what is written in Rust.
+            if isinstance(error.obj, BaseException) and not isinstance(error.obj, Exception):
+                raise error.obj from None
+            raise
+
+    async def _sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
+        messages = sendable(self.messages)
+        if self.tools:
+            return await self.offered.asked(model, self.tools, messages, metadata)
+        config = RunnableConfig(metadata=metadata)
+        if self.sampling is None:
+            return await called(model, messages, config, {})
+        config["tags"] = [TAG_NOSTREAM]
+        return await called(model, messages, config, {"stream": False, **self.options()})
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens it is by our own estimate."""
+        return ESTIMATE.of_messages(self.messages) + ESTIMATE.of_tools(self.tools) + REPLY
+
+    def options(self) -> dict[str, Any]:
+        """Return how the answer is sampled, as far as the model takes it."""
+        if self.sampling is None:
+            return {}
+        given = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
+        return {k: v for k, v in given.items() if v is not None and k not in self.left_out}
+
+    def without_refused(self, fault: Fault) -> Self:
+        """Return the request without the options that a refusal names, itself if there are none.
+
+        Models that reason take no temperature, and some servers know no limit of tokens.
+        """
+        if fault.kind == "again":
+            return self
+        # OpenAI's client sends the limit under its new name.
+        words = fault.message.replace("max_completion_tokens", "max_tokens")
+        refused = frozenset(name for name in self.options() if name in words)
+        return replace(self, left_out=self.left_out | refused) if refused else self

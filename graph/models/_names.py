@@ -1,0 +1,254 @@
+"""What the names of models stand for: makers, prices, tokenizers."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from langchain_core.language_models import BaseChatModel
+
+from daruma.graph.models._faults import ModelUnavailable
+from daruma.graph.models._providers import (
+    PROVIDERS,
+    check_installed,
+    check_key,
+    inferred,
+    openai_key,
+    openai_url,
+)
+from daruma.graph.models._scripted import AnsweringModel, ScriptedChatModel
+from daruma.state.settings import LLM, ModelOptions, ModelPrice
+from daruma.state.usage import Usage
+from daruma.tools.threads import to_thread
+from daruma.tools.tokens import ESTIMATE, Tokens
+
+# --- What the names of models stand for; nothing is made of them here.
+
+SCRIPTED: Final = "scripted"
+"""Stands before the path of a script's file."""
+
+
+def meant_by(name: str, aliases: Mapping[str, str]) -> str:
+    """What a name stands for, as `PREFIX:REST`; `ModelUnavailable` if that is nothing we know."""
+    spec = full_name(name, aliases)
+    prefix, _, rest = spec.partition(":")
+    if prefix not in {*PROVIDERS, SCRIPTED} or not rest.strip():
+        raise ModelUnavailable(_unknown(spec, aliases))
+    return spec
+
+
+def full_name(name: str, aliases: Mapping[str, str]) -> str:
+    """The name at the end of aliases, with its provider where that can be told (FA-09).
+
+    Raises `ModelUnavailable` for aliases that go in a circle.
+    """
+    spec = follow_aliases(name, aliases)
+    prefix, colon, rest = spec.partition(":")
+    if colon and prefix in {*PROVIDERS, SCRIPTED}:
+        return spec
+    if colon and (spelt := prefix.strip().replace("-", "_").lower()) in PROVIDERS:
+        return f"{spelt}:{rest}"
+    provider = inferred(spec)
+    return f"{provider}:{spec}" if provider else spec
+
+
+def follow_aliases(name: str, aliases: Mapping[str, str]) -> str:
+    """The name at the end of a chain of aliases; `ModelUnavailable` when the chain is a circle."""
+    chain = [name]
+    while chain[-1] in aliases:
+        chain.append(aliases[chain[-1]])
+        if chain[-1] in chain[:-1]:
+            raise ModelUnavailable(f"llm.model_aliases go in a circle: {' -> '.join(chain)}")
+    return chain[-1]
+
+
+def check_model(model: object) -> None:
+    """Raise `ModelUnavailable` for what is neither a chat model nor a name, but wraps one."""
+    if not isinstance(model, BaseChatModel | str | None):
+        raise ModelUnavailable(
+            f"model has to be a chat model or a name, not {type(model).__name__}: retries and"
+            " fallbacks belong into llm.requests and llm.fallback_models, options into the model"
+        )
+
+
+def check_names(llm: LLM, main: object) -> None:
+    """Raise `ModelUnavailable` for a model of the settings that could not be made (FA-09)."""
+    by_role = llm.options
+    check_name(main, llm.model_aliases, by_role.main)
+    check_name(llm.auxiliary_model, llm.model_aliases, by_role.auxiliary, "llm.auxiliary_model: ")
+    for name in llm.fallback_models:
+        check_name(name, llm.model_aliases, by_role.fallback, "llm.fallback_models: ")
+
+
+def check_name(
+    name: object, aliases: Mapping[str, str], options: ModelOptions, where: str = ""
+) -> None:
+    """Raise `ModelUnavailable`, one line that begins with where, for a name that is of no use.
+
+    Nothing is made: a name that means nothing, a script that can not be read, a package that is
+    missing and a key that is not set are found out. What is no name is none of this.
+    """
+    if not isinstance(name, str):
+        return
+    try:
+        provider, _, rest = meant_by(name, aliases).partition(":")
+        if provider == SCRIPTED:
+            ScriptedChatModel.from_file(rest)
+        elif provider == "openai":
+            openai_key(openai_url(options))
+        else:
+            check_installed(provider)
+            check_key(provider, options.base_url)
+    except ModelUnavailable as error:
+        raise type(error)(f"{where}{error}") from error
+
+
+def _unknown(spec: str, aliases: Mapping[str, str]) -> str:
+    prefix, colon, rest = spec.partition(":")
+    known = sorted({*PROVIDERS, SCRIPTED})
+    provider = get_close_matches(prefix.lower(), known, n=1) if colon and rest.strip() else []
+    if alias := get_close_matches(spec, aliases, n=1):
+        hint = f"did you mean {alias[0]}?"
+    elif provider:
+        hint = f"did you mean {provider[0]}:{rest}?"
+    else:
+        hint = f"write PROVIDER:NAME, with one of {', '.join(known)}"
+    also = f"; llm.model_aliases: {', '.join(aliases)}" if aliases else ""
+    return f'unknown model "{spec}": {hint}{also}'
+
+
+# --- What a model call costs: by the settings' own prices, else by genai-prices' lists, offline.
+
+_MILLION = 1_000_000
+
+
+def configured_price(name: str, llm: LLM) -> ModelPrice | None:
+    """Return what ``llm.prices`` says of a model: by its name, with or without prefix, or alias."""
+    if not llm.prices:
+        return None
+    prices = {_bare(key, llm.model_aliases): price for key, price in llm.prices.items()}
+    return prices.get(_bare(name, llm.model_aliases))
+
+
+def usd_of(usage: Usage, model: object, llm: LLM) -> float | None:
+    """Return what a call cost in US dollars, None where nobody knows the model's price.
+
+    ``model`` is the chat model that answered. One of a script costs nothing. At an address whose
+    provider is unknown a familiar name says nothing.
+    """
+    if price := configured_price(usage.model, llm):
+        cached_price = price.input if price.cached_input is None else price.cached_input
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        spent = (usage.input_tokens - cached) * price.input + cached * cached_price
+        return (spent + usage.output_tokens * price.output) / _MILLION
+    if isinstance(model, AnsweringModel):
+        return 0.0
+    return listed(model_name(model), model_address(model), usage)
+
+
+def model_name(model: object) -> str:
+    """Return the name by which a provider knows a chat model; empty where it has none."""
+    named = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return named if isinstance(named, str) else ""
+
+
+def model_address(model: object) -> str | None:
+    """Return the base URL that a chat model of OpenAI's protocol asks; None for other ones."""
+    client = getattr(model, "root_async_client", None)
+    found = getattr(client, "base_url", None)
+    return str(found) if found else None
+
+
+def listed(name: str, address: str | None, usage: Usage) -> float | None:
+    """Return what the shipped lists say of a call; no network is used, ever."""
+    if not name:
+        return None
+    from genai_prices import Usage as Counted
+    from genai_prices import calc_price
+
+    counted = Counted(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        return float(calc_price(counted, name, provider_api_url=address).total_price)
+    except (LookupError, ValueError):  # no such model or provider, or counts that do not add up
+        return None
+
+
+def look_up(model: object) -> None:
+    """Load the lists, which takes a second, so that no answer waits for it; a script needs none."""
+    if not isinstance(model, AnsweringModel):
+        is_known_model(model_name(model), model_address(model))
+
+
+@cache
+def is_known_model(name: str, address: str | None) -> bool:
+    """Whether the shipped lists know a model."""
+    asked = Usage(role="main", model=name, input_tokens=1, output_tokens=1)
+    return listed(name, address, asked) is not None
+
+
+def _bare(name: str, aliases: Mapping[str, str]) -> str:
+    try:
+        return full_name(name, aliases).removeprefix("openai:")
+    except ModelUnavailable:
+        return name
+
+
+# --- The tokenizers of OpenAI's models, from a package that holds their tables: nothing is fetched.
+#
+# With the extra ``tokens`` requests are counted by the tokenizer of the main model; without it, and
+# for models whose tokenizer is not known, by an estimate. (`tiktoken`, which LangChain brings,
+# would fetch its tables from the network.)
+
+ENCODINGS: Final = {
+    "o200k_base": ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "o1", "o3", "o4"),
+    "cl100k_base": ("gpt-4", "gpt-3.5", "gpt-35"),
+}
+"""By the beginnings of models' names, the longest first; as in tiktoken's own table."""
+
+_AT_ONCE: Final = 100_000
+"""Characters that are counted in one piece: the package refuses texts of 200,000 tokens."""
+
+
+async def tokens_of(model: str) -> Tokens:
+    """Return what counts for a model; made in a thread, as it takes a second the first time."""
+    encoding = encoding_of(model)
+    if encoding is None:
+        return ESTIMATE
+    return await to_thread(tokenizer, encoding)
+
+
+def encoding_of(model: str) -> str | None:
+    """Return the name of a model's tokenizer, None for one that is not known."""
+    prefix, _, rest = model.rpartition(":")
+    name = rest.rpartition("/")[2].lower() if prefix in ("", "openai") else ""
+    known = [(begins, each) for each, names in ENCODINGS.items() for begins in names]
+    fitting = [
+        pair for pair in known if name == pair[0] or name.startswith((f"{pair[0]}-", f"{pair[0]}."))
+    ]
+    return max(fitting, key=lambda pair: len(pair[0]))[1] if fitting else None
+
+
+@lru_cache
+def tokenizer(encoding: str) -> Tokens:
+    """Return what counts by a tokenizer; the estimate where the package is not installed."""
+    try:
+        with warnings.catch_warnings():  # it reads its tables in a way that is deprecated
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it has none
+
+            return Tokens(_counter(get_encoding(encoding)), exact=True)
+    except (ImportError, OSError):
+        return ESTIMATE
+
+
+def _counter(encoding: Any) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        pieces = (text[at : at + _AT_ONCE] for at in range(0, len(text), _AT_ONCE))
+        return sum(len(encoding.encode_ordinary(piece)) for piece in pieces)
+
+    return count

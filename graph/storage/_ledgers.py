@@ -1,0 +1,449 @@
+"""Leases, journals, replies and outputs of runs, also in memory, and a run's hold (DU-03)."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from uuid import uuid4
+
+from langchain_core.runnables import RunnableConfig
+from langgraph._internal._constants import (
+    CONFIG_KEY_CHECKPOINT_MAP,
+    CONFIG_KEY_CHECKPOINT_NS,
+    NS_SEP,
+)
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import StateSnapshot
+
+from daruma.state.channels import KEPT_WHOLE, refuse_misfits
+from daruma.state.errors import ThreadBusy
+from daruma.state.mode import split_prefix
+from daruma.state.serializer import StrictSerializer
+from daruma.state.stored import STORED_TYPES
+from daruma.state.text import digest
+from daruma.tools.calls import (
+    Effect,
+    Journal,
+    JournalEntry,
+    NoJournal,
+    Outcome,
+    OutputStore,
+    ProcessOutputs,
+)
+
+# --- Leases: one thread is run by one run at a time, wherever that is (DU-03).
+#
+# A lease has a token that only grows. Who has lost its lease, by being frozen or cut off for longer
+# than that lasts, still holds the old token, and can not write with it.
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A lease that was taken: the thread, the token to write with, and the run that has it."""
+
+    thread_id: str
+    token: int
+    run: str
+
+
+@runtime_checkable
+class Leases(Protocol):
+    """Where leases are taken. Taking one raises :class:`~daruma.state.errors.ThreadBusy`."""
+
+    def take(self, thread_id: str) -> Hold:
+        """Take the lease of a thread, and keep it alive until it is given back."""
+
+    async def atake(self, thread_id: str) -> Hold:
+        """The same, asynchronous."""
+
+    def give_back(self, hold: Hold) -> None:
+        """Give it back, if it is still held; never raises for a database that is lost."""
+
+    async def agive_back(self, hold: Hold) -> None:
+        """The same, asynchronous."""
+
+
+class ProcessLeases:
+    """Leases within this process, for checkpointers that have no place for them."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, str] = {}
+        self._lock = Lock()
+
+    def take(self, thread_id: str) -> Hold:
+        hold = Hold(thread_id, 0, uuid4().hex)
+        with self._lock:
+            if self._runs.setdefault(thread_id, hold.run) != hold.run:
+                raise ThreadBusy(
+                    f"thread {thread_id!r} is being run in this process: wait until that has ended"
+                )
+        return hold
+
+    async def atake(self, thread_id: str) -> Hold:
+        return self.take(thread_id)
+
+    def give_back(self, hold: Hold) -> None:
+        with self._lock:
+            if self._runs.get(hold.thread_id) == hold.run:
+                del self._runs[hold.thread_id]
+
+    async def agive_back(self, hold: Hold) -> None:
+        self.give_back(hold)
+
+
+def leases_of(checkpointer: Any) -> Leases:
+    """Return where a checkpointer's leases are: its own place, else one in this process.
+
+    The latter goes with the object, so that all graphs over one checkpointer know who runs.
+    """
+    own = getattr(checkpointer, "leases", None)
+    if isinstance(own, Leases):
+        return own
+    made: Leases = checkpointer.__dict__.setdefault("leases", ProcessLeases())
+    return made
+
+
+# --- The name that what is kept of a thread's files goes by, outside of its checkpointer.
+
+
+def workspace_files_id(checkpointer: Any, thread_id: str) -> str:
+    """Return it: for a checkpointer in memory, whose threads end with it, one of its own.
+
+    Else a thread that has the name of an earlier one would find that one's snapshots and edits.
+    """
+    if not isinstance(checkpointer, InMemorySaver) or type(checkpointer.storage) is not defaultdict:
+        return thread_id
+    own = checkpointer.__dict__.setdefault("files_id", uuid4().hex)
+    return f"{thread_id}\0{own}"  # no thread's name has a NUL
+
+
+# --- Where a run's journal of effects is: in its checkpointer's database, else in this process.
+
+
+class Place(NamedTuple):
+    """The checkpoint that a call is made from; a fork makes it from another one, once more."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+
+    @classmethod
+    def of(cls, config: RunnableConfig) -> Self | None:
+        """Return that of the node which a config is given to; None where nothing is kept."""
+        given = config.get("configurable", {})
+        own = str(given.get(CONFIG_KEY_CHECKPOINT_NS, ""))
+        above = own.rpartition(NS_SEP)[0]
+        checkpoint = given.get(CONFIG_KEY_CHECKPOINT_MAP, {}).get(above)
+        thread = given.get("thread_id")
+        return cls(str(thread), above, str(checkpoint)) if thread and checkpoint else None
+
+
+@runtime_checkable
+class Journals(Protocol):
+    """What has the journals of threads."""
+
+    def journal_at(self, place: Place, run: str) -> Journal:
+        """Return the journal for a place, as one run keeps it."""
+
+
+class ProcessJournals:
+    """Journals within this process, for checkpointers that have no place for them."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[Place, str, str], tuple[str, JournalEntry]] = {}
+        """The run that has begun or ended it last, and what is on record."""
+        self.lock = Lock()
+
+    def journal_at(self, place: Place, run: str) -> "ProcessJournal":
+        return ProcessJournal(self, place, run)
+
+
+class ProcessJournal:
+    """The journal at one place."""
+
+    def __init__(self, journals: ProcessJournals, place: Place, run: str) -> None:
+        self._journals = journals
+        self._place = place
+        self._run = run
+
+    async def begin(self, effect: Effect) -> JournalEntry:
+        with self._journals.lock:
+            self._drop_passed()
+            fresh = JournalEntry(effect, key=key_of(self._place, effect))
+            by, entry = self._journals.entries.setdefault(self._name(effect), (self._run, fresh))
+            return replace(entry, cut_short=entry.outcome is None and by != self._run)
+
+    async def again(self, entry: JournalEntry) -> JournalEntry:
+        return self._keep(replace(entry, attempt=entry.attempt + 1, cut_short=False))
+
+    async def end(self, entry: JournalEntry, outcome: Outcome) -> None:
+        self._keep(replace(entry, cut_short=False, outcome=outcome))
+
+    async def forget(self, entry: JournalEntry) -> None:
+        with self._journals.lock:
+            self._journals.entries.pop(self._name(entry.effect), None)
+
+    async def cut_short(self, workspace: str) -> Sequence[JournalEntry]:
+        with self._journals.lock:
+            return [
+                entry
+                for (place, _, _), (run, entry) in self._journals.entries.items()
+                if place == self._place
+                and entry.effect.workspace == workspace
+                and entry.outcome is None
+                and run != self._run
+            ]
+
+    def _keep(self, entry: JournalEntry) -> JournalEntry:
+        with self._journals.lock:
+            self._journals.entries[self._name(entry.effect)] = self._run, entry
+        return entry
+
+    def _name(self, effect: Effect) -> tuple[Place, str, str]:
+        return self._place, effect.call, effect.digest
+
+    def _drop_passed(self) -> None:
+        """Forget what the thread has left behind: it can only be come to again by a fork."""
+        here, entries = self._place, self._journals.entries
+        passed = [
+            name
+            for name, (_, entry) in entries.items()
+            if name[0][:2] == here[:2] and name[0].checkpoint_id < here.checkpoint_id
+            if entry.outcome
+        ]
+        for name in passed:
+            del entries[name]
+
+
+def key_of(place: Place, effect: Effect) -> str:
+    """Return the key of an effect that is begun for the first time."""
+    return digest([*place, effect.call, effect.digest])
+
+
+class JournalsOfARun(NamedTuple):
+    """Where the journals of a run are, and what it is known by in them."""
+
+    journals: Journals
+    run: str
+
+
+def journal_of(config: RunnableConfig, journals: JournalsOfARun | None) -> Journal:
+    """Return the journal for the node that a config is given to."""
+    place = Place.of(config) if journals else None
+    return journals.journals.journal_at(place, journals.run) if journals and place else NoJournal()
+
+
+def journals_of(checkpointer: Any) -> Journals:
+    """Return where a checkpointer's journals are: its own place, else one in this process.
+
+    The latter goes with the object, so that all graphs over one checkpointer know what was done.
+    """
+    if isinstance(checkpointer, Journals):
+        return checkpointer
+    made: Journals = checkpointer.__dict__.setdefault("journals", ProcessJournals())
+    return made
+
+
+# --- Replies to questions, accepted once: the first one to come counts, whoever else answers.
+#
+# A reply is on record before the run that it starts. A run that is killed in between is resumed
+# with the reply that was accepted, so nobody is asked again.
+
+
+@runtime_checkable
+class Replies(Protocol):
+    """Where accepted replies are kept, by thread and by the id of the question's interrupt."""
+
+    def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
+        """Keep all of the replies, or none and return False if one of them is there already."""
+
+    async def aaccept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
+        """The same, asynchronous."""
+
+    def accepted(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
+        """Return those replies to the questions of these ids that are there."""
+
+    async def aaccepted(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
+        """The same, asynchronous."""
+
+    async def adecided(self, thread_id: str) -> bool:
+        """Whether there is a reply that approves or denies calls, to any question of a thread."""
+
+
+def decides(reply: object) -> bool:
+    """Whether a reply approves or denies calls."""
+    return isinstance(reply, Mapping) and "decisions" in reply
+
+
+class ProcessReplies:
+    """Replies kept in this process, for checkpointers that have no place for them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], Any] = {}
+        self._lock = Lock()
+
+    def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
+        with self._lock:
+            if any((thread_id, id_) in self._kept for id_ in replies):
+                return False
+            self._kept.update({(thread_id, id_): reply for id_, reply in replies.items()})
+            return True
+
+    async def aaccept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
+        return self.accept(thread_id, replies)
+
+    def accepted(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
+        with self._lock:
+            return {
+                id_: self._kept[thread_id, id_] for id_ in ids if (thread_id, id_) in self._kept
+            }
+
+    async def aaccepted(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
+        return self.accepted(thread_id, ids)
+
+    async def adecided(self, thread_id: str) -> bool:
+        with self._lock:
+            return any(decides(it) for (thread, _), it in self._kept.items() if thread == thread_id)
+
+
+def replies_of(checkpointer: Any) -> Replies:
+    """Return where a checkpointer's replies are: its own place, else one in this process.
+
+    The latter goes with the object, also into copies of it, so that all graphs over one
+    checkpointer know what was answered.
+    """
+    own = getattr(checkpointer, "replies", None)
+    if isinstance(own, Replies):
+        return own
+    kept: Replies = checkpointer.__dict__.setdefault("replies", ProcessReplies())
+    return kept
+
+
+# --- Where a checkpointer keeps large outputs: its own place, else one in this process.
+
+
+def outputs_of(checkpointer: Any) -> OutputStore:
+    """Return where a checkpointer's outputs are.
+
+    One in this process goes with the object, so that all graphs over it read the same.
+    """
+    own = getattr(checkpointer, "outputs", None)
+    if isinstance(own, OutputStore):
+        return own
+    made: OutputStore = checkpointer.__dict__.setdefault("outputs", ProcessOutputs())
+    return made
+
+
+# --- A checkpointer as the machine reads with it (DU-05).
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """A checkpointer that can check what it reads."""
+
+    def expecting(
+        self, check: Callable[[Mapping[str, Any]], None], passing: Collection[str]
+    ) -> BaseCheckpointSaver[Any]:
+        """Return one over the same data that does, and knows which channels are kept whole."""
+
+
+def strict_saver(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return a checkpointer over the same data that reads back listed types only.
+
+    LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
+    Ours refuses what is no value of the machine's channels, too.
+    """
+    if isinstance(checkpointer, Expecting):
+        return checkpointer.expecting(refuse_misfits, KEPT_WHOLE)
+    for place_of in (replies_of, outputs_of, leases_of, journals_of):
+        place_of(checkpointer)  # made before the copy, which shares it
+    workspace_files_id(checkpointer, "")
+    if type(checkpointer.serde) is not JsonPlusSerializer:
+        return checkpointer
+    strictly = copy(checkpointer)
+    strictly.serde = StrictSerializer(STORED_TYPES)
+    return strictly
+
+
+# --- A run's hold on what it works with: its thread, anywhere, and its workspace, on this host.
+
+
+@contextmanager
+def thread_held(checkpointer: Any, thread_id: str) -> Iterator[Any]:
+    """Hold a thread, and yield the checkpointer to write on it with.
+
+    Raises :class:`~daruma.state.errors.ThreadBusy`.
+    """
+    leases = leases_of(checkpointer)
+    hold = leases.take(thread_id)
+    saver = _writing(checkpointer, hold)
+    try:
+        with _all_stored(saver):
+            yield saver
+    finally:
+        leases.give_back(hold)
+
+
+@asynccontextmanager
+async def athread_held(checkpointer: Any, thread_id: str) -> AsyncIterator[Any]:
+    """Do the same, asynchronously."""
+    leases = leases_of(checkpointer)
+    hold = await leases.atake(thread_id)
+    saver = _writing(checkpointer, hold)
+    try:
+        async with _aall_stored(saver):
+            yield saver
+    finally:
+        await leases.agive_back(hold)
+
+
+def _writing(checkpointer: Any, hold: Hold) -> Any:
+    held = getattr(checkpointer, "held", None)
+    return held(hold) if held else checkpointer
+
+
+@contextmanager
+def _all_stored(saver: Any) -> Iterator[None]:
+    """See that what a run wrote is stored before it lets go; its own error comes first."""
+    settled = getattr(saver, "settled", lambda: None)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # a run that failed says why; what was lost is done again
+            settled()
+        raise
+    settled()
+
+
+@asynccontextmanager
+async def _aall_stored(saver: Any) -> AsyncIterator[None]:
+    """Do the same, asynchronously."""
+    settled = getattr(saver, "asettled", None)
+    try:
+        yield
+    except BaseException:
+        if settled and asyncio._get_running_loop():  # else swept away after its loop was closed
+            with suppress(Exception):
+                await settled()
+        raise
+    if settled:
+        await settled()
+
+
+def workspace_of(given: Any, snapshot: StateSnapshot | None) -> str | None:
+    """Return the workspace that a run may change; None for one that only chats.
+
+    ``given`` is what the run is started with, once it was admitted.
+    """
+    task = snapshot.values.get("task") if snapshot else None
+    known = task.workspace if task else None
+    if not isinstance(given, Mapping):
+        return None if task and task.mode == "direct_chat" else known
+    mode = given.get("mode") or split_prefix(given["messages"][-1].text)[0]
+    return None if mode == "direct_chat" else given.get("workspace") or known

@@ -1,0 +1,388 @@
+"""Checkpoints that are taken away, and what stays made whole (DU-08)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.postgres.base import (
+    PRUNE_DELTA_THREADS_SQL,
+    PRUNE_HEADS_SQL,
+    PRUNE_SNAPSHOT_SQL,
+    _keep_latest,
+)
+from langgraph.checkpoint.serde.types import INTERRUPT, _DeltaSnapshot
+from psycopg.types.json import Jsonb
+
+from daruma.graph.storage._fenced_saver import FencedSaver
+from daruma.graph.storage._manifest import NAME, checked, damage_at, remade, sound
+from daruma.graph.storage._pool import Connection
+from daruma.graph.storage._sealing import Sealing
+from daruma.state.channels import DELTA
+from daruma.state.errors import DamagedState, DarumaError
+
+# --- Changing a checkpoint's row that is there, so that it still says what it is afterwards.
+
+_ROW: Final = """
+SELECT checkpoint, metadata FROM checkpoints
+WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s FOR UPDATE
+"""
+_PUT: Final = """
+UPDATE checkpoints SET parent_checkpoint_id = %s, checkpoint = %s, metadata = %s
+WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s
+"""
+_COUNTERS: Final = "counters_since_delta_snapshot"
+
+At = tuple[str, str, str]
+"""A checkpoint: its thread, namespace and id."""
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """What becomes of a checkpoint: another parent, and whole copies of channels, already stored.
+
+    It counts no writes of its parent any more: it is not replayed from them.
+    """
+
+    parent: str | None
+    snapshots: Collection[str]
+
+    async def make(self, connection: Connection, at: At, sealing: Sealing) -> None:
+        """Change the row. Raises :class:`~daruma.state.errors.DamagedState` for a damaged one."""
+        row = await (await connection.execute(_ROW, at)).fetchone()
+        if row is None:
+            raise LookupError(f"checkpoint {at[2]} of thread {at[0]!r} is gone")
+        with damage_at(*at):
+            checked(row["checkpoint"], row["metadata"], at[2], at, sealing)
+            metadata = self._metadata(row["metadata"])
+            checkpoint = self._checkpoint(row["checkpoint"], metadata, at, sealing)
+        await connection.execute(_PUT, [self.parent, Jsonb(checkpoint), Jsonb(metadata), *at])
+
+    def _metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        if _COUNTERS not in metadata:
+            return metadata
+        left = {k: v for k, v in metadata[_COUNTERS].items() if k not in self.snapshots}
+        return metadata | {_COUNTERS: left}
+
+    def _checkpoint(
+        self, checkpoint: dict[str, Any], metadata: dict[str, Any], at: At, sealing: Sealing
+    ) -> dict[str, Any]:
+        values = (checkpoint.get("channel_values") or {}) | dict.fromkeys(self.snapshots, True)
+        manifest = sound(checkpoint.get(NAME), sealing) or {"blobs": []}
+        return remade(
+            checkpoint | {"channel_values": values},
+            metadata,
+            at,
+            sealing,
+            blobs=sorted({*manifest["blobs"], *self.snapshots}),
+            parent=self.parent,
+            writes={},
+        )
+
+
+# --- What belongs to checkpoints beside them: replies to what they asked, calls made from them.
+
+_PASSED: Final = """
+DELETE FROM daruma_effects AS passed
+WHERE thread_id = %s AND outcome IS NOT NULL AND checkpoint_id <> ALL(%s)
+AND EXISTS (
+    SELECT FROM checkpoints AS going
+    WHERE going.thread_id = passed.thread_id AND going.checkpoint_ns = passed.checkpoint_ns
+    AND going.checkpoint_id = passed.checkpoint_id
+)
+"""
+_ASKING: Final = """
+SELECT DISTINCT checkpoint_id AS id FROM checkpoint_writes
+WHERE thread_id = %s AND checkpoint_ns = %s AND channel = %s AND checkpoint_id = ANY(%s)
+"""
+
+
+async def forget_passed_calls(
+    connection: Connection, thread_id: str, staying: Collection[str]
+) -> None:
+    """Delete what came of calls made from checkpoints that are about to go.
+
+    What is in doubt stays; so does a call whose checkpoint a crash lost: it can be made once more.
+    """
+    await connection.execute(_PASSED, [thread_id, list(staying)])
+
+
+async def asked_at(
+    saver: FencedSaver, thread_id: str, ns: str, ids: Collection[str]
+) -> frozenset[str]:
+    """Return the ids of the questions that were put at some checkpoints.
+
+    Those of a damaged one are left out: nothing can ask them again.
+    """
+
+    async def asking(connection: Connection) -> list[str]:
+        found = await connection.execute(_ASKING, [thread_id, ns, INTERRUPT, list(ids)])
+        return [row["id"] for row in await found.fetchall()]
+
+    asked = set[str]()
+    for checkpoint in await saver.transact(asking):
+        named = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint}
+        with suppress(DamagedState):
+            found = await saver.aget_tuple(RunnableConfig(configurable=named))
+            for _, channel, value in (found and found.pending_writes) or ():
+                asked |= {each.id for each in value} if channel == INTERRUPT else set()
+    return frozenset(asked)
+
+
+# --- Making a checkpoint stand on its own: what its channels hold, without the history before it.
+#
+# A delta channel is kept as writes; its value is found by going back to the last whole copy. Before
+# that history is deleted, the copy is put into the checkpoint that stays (LangGraph's saver
+# refuses).
+
+_PUT_WHOLE: Final = """
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+VALUES (%s, %s, %s, %s, %s, %s)
+ON CONFLICT (thread_id, checkpoint_ns, channel, version)
+DO UPDATE SET type = excluded.type, blob = excluded.blob
+"""
+
+
+class NotThinned(DarumaError):
+    """Raised for a thread of another graph, whose channels nobody here can read."""
+
+
+class Whole(NamedTuple):
+    """The values that a checkpoint lacks to stand on its own."""
+
+    config: RunnableConfig
+    versions: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+    async def put(self, saver: FencedSaver, connection: Connection, parent: str | None) -> None:
+        """Write them into the checkpoint, which follows on ``parent`` from now on."""
+        named = self.config["configurable"]
+        thread, ns = named["thread_id"], named["checkpoint_ns"]
+        copies = {name: _DeltaSnapshot(value) for name, value in self.values.items()}
+        for row in saver._dump_blobs(thread, ns, copies, {k: self.versions[k] for k in copies}):
+            await connection.execute(_PUT_WHOLE, row)
+        at = thread, ns, named["checkpoint_id"]
+        await Renewal(parent, copies.keys()).make(connection, at, saver.sealing)
+
+
+async def whole(saver: FencedSaver, thread_id: str, ns: str, checkpoint_id: str) -> Whole:
+    """Read what a checkpoint lacks. Raises :class:`NotThinned`, and what reading it raises."""
+    named = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+    found = await saver.aget_tuple(RunnableConfig(configurable=named))
+    if found is None:
+        raise LookupError(f"checkpoint {checkpoint_id} of thread {thread_id!r} is gone")
+    values = await channel_values(saver, found, _lacking(found))
+    return Whole(found.config, found.checkpoint["channel_versions"], values)
+
+
+async def channel_values(
+    saver: FencedSaver, found: CheckpointTuple, channels: list[str]
+) -> dict[str, Any]:
+    """Return what delta channels hold at a checkpoint, read from its history."""
+    history = await saver.aget_delta_channel_history(config=found.config, channels=channels)
+    values = {}
+    for name in channels:
+        channel = DELTA[name].from_checkpoint(history[name].get("seed", []))
+        channel.replay_writes(history[name]["writes"])
+        values[name] = channel.get()
+    return values
+
+
+def _lacking(found: CheckpointTuple) -> list[str]:
+    counted: Mapping[str, Any] = found.metadata.get(_COUNTERS) or {}
+    checkpoint = found.checkpoint
+    lacking = [
+        name
+        for name in sorted({*DELTA, *counted})
+        if name in checkpoint["channel_versions"] and name not in checkpoint["channel_values"]
+    ]
+    if unknown := [name for name in lacking if name not in DELTA]:
+        raise NotThinned(
+            f"thread {found.config['configurable']['thread_id']!r} keeps {unknown[0]!r} as Daruma "
+            "does not: only the graph that wrote it can thin it; `delete` works"
+        )
+    return lacking
+
+
+# --- Thinning a thread: its newest checkpoint stays just as it is, and what led to it goes (DU-08).
+
+_NOT_OURS: Final = (PRUNE_DELTA_THREADS_SQL, PRUNE_SNAPSHOT_SQL)
+"""Statements of LangGraph's that are left out: it refuses delta channels, and keeps other writers
+out by an isolation level; here that is done by wholeness, and by the lease of the thread."""
+
+_Staying = tuple[Whole, str | None]
+"""A checkpoint, and the one before it where that one stays too."""
+
+
+async def thin(saver: FencedSaver, thread_id: str) -> None:
+    """Delete what came before the newest checkpoint of a thread that the saver holds.
+
+    Pending writes stay with that checkpoint: open questions can be answered as before. Team members
+    that are at work keep their newest one too. Crash-safe and idempotent.
+    """
+
+    async def heads(connection: Connection) -> Sequence[Mapping[str, Any]]:
+        return await (await connection.execute(PRUNE_HEADS_SQL, [thread_id] * 4)).fetchall()
+
+    found = await saver.transact(heads)
+    newest = next((each["head"] for each in found if not each["checkpoint_ns"]), None)
+    staying = [
+        (await whole(saver, thread_id, each["checkpoint_ns"], each["head"]), each["sends_parent"])
+        for each in found
+        if _stays(each, newest)
+    ]
+    await saver.transact(lambda connection: _thinned(saver, connection, thread_id, staying))
+
+
+def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
+    """Whether a namespace is the thread's own, or of a call that its newest checkpoint has made."""
+    return ":" not in head["checkpoint_ns"] or not head["root_saved"] or head["root"] == newest
+
+
+async def _thinned(
+    saver: FencedSaver, connection: Connection, thread_id: str, staying: Sequence[_Staying]
+) -> None:
+    kept = list[str]()
+    for each, parent in staying:
+        await each.put(saver, connection, parent)
+        kept += [each.config["configurable"]["checkpoint_id"], *([parent] if parent else [])]
+    await forget_passed_calls(connection, thread_id, kept)
+    statements = _keep_latest(thread_id)
+    rows: Sequence[Any] | None = None
+    try:
+        while True:
+            # LangGraph's own way of deleting, statement by statement
+            text, values, told = next(statements) if rows is None else statements.send(list(rows))
+            rows = []
+            if text not in _NOT_OURS:
+                done = await connection.execute(text.encode(), values, prepare=False)
+                rows = await done.fetchall() if told else []
+    except StopIteration:
+        return
+
+
+# --- Taking runs back: their checkpoints go, and the thread stands where it stood before them.
+#
+# LangGraph's server does so to a run that is replaced by another one ("rollback").
+
+THREADS_OF: Final = """
+SELECT DISTINCT thread_id FROM checkpoints WHERE metadata ->> 'run_id' = ANY(%s) ORDER BY thread_id
+"""
+_CHAIN: Final = """
+SELECT checkpoint_ns AS ns, checkpoint_id AS id, parent_checkpoint_id AS parent,
+    coalesce(metadata ->> 'run_id' = ANY(%s), false) AS gone
+FROM checkpoints WHERE thread_id = %s
+"""
+_UNWRITTEN: Final = """
+DELETE FROM checkpoint_writes AS own
+WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(id)s
+AND (task_id = '00000000-0000-0000-0000-000000000000' OR (channel <> %(asking)s AND EXISTS (
+    SELECT FROM checkpoint_writes asked
+    WHERE asked.thread_id = own.thread_id AND asked.checkpoint_ns = own.checkpoint_ns
+    AND asked.checkpoint_id = own.checkpoint_id AND asked.task_id = own.task_id
+    AND asked.channel = %(asking)s
+)))
+"""
+_WRITES: Final = """
+DELETE FROM checkpoint_writes
+WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
+"""
+_CHECKPOINTS: Final = """
+DELETE FROM checkpoints
+WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
+"""
+_EFFECTS: Final = """
+DELETE FROM daruma_effects
+WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
+AND outcome IS NOT NULL
+"""
+"""Else a later call of the same name and words would be answered with these; doubts stay."""
+
+_BLOBS: Final = """
+DELETE FROM checkpoint_blobs
+WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND (channel, version) NOT IN (
+    SELECT used.key, used.value
+    FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
+    WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s
+)
+"""
+_REPLIES: Final = """
+DELETE FROM daruma_replies WHERE thread_id = %(thread)s AND interrupt_id = ANY(%(asked)s)
+"""
+
+
+@dataclass(frozen=True)
+class _Row:
+    ns: str
+    id: str
+    parent: str | None
+    gone: bool
+
+
+class _Chain:
+    """The checkpoints of one namespace, and which of them go."""
+
+    def __init__(self, rows: Collection[_Row]) -> None:
+        self.rows = {row.id: row for row in rows}
+        self.gone = [row.id for row in rows if row.gone]
+
+    def orphans(self) -> list[_Row]:
+        """Return those that stay though the one before them goes."""
+        return [row for row in self.rows.values() if not row.gone and self._goes(row.parent)]
+
+    def ends(self) -> list[str]:
+        """Return those that become the end of the thread again: all that followed them goes."""
+        kept = {row.parent for row in self.rows.values() if not row.gone}
+        left = {row.parent for row in self.rows.values() if row.gone}
+        return [id_ for id_ in left - kept if id_ in self.rows and not self._goes(id_)]
+
+    def before(self, row: _Row) -> str | None:
+        """Return the nearest one before it that stays."""
+        parent = row.parent
+        while self._goes(parent):
+            parent = self.rows[str(parent)].parent
+        return parent
+
+    def _goes(self, id_: str | None) -> bool:
+        return id_ in self.rows and self.rows[str(id_)].gone
+
+
+async def remove_runs(saver: FencedSaver, thread_id: str, run_ids: Sequence[str]) -> None:
+    """Delete what runs have written on a thread that the saver holds; made again, it does nothing.
+
+    What they did outside of the database stays done, and a question that is open again can be
+    answered again. A checkpoint of a later run stays as it is.
+    """
+
+    async def look(connection: Connection) -> list[dict[str, Any]]:
+        found = await connection.execute(_CHAIN, [list(run_ids), thread_id])
+        return await found.fetchall()
+
+    rows = [_Row(**row) for row in await saver.transact(look)]
+    for ns in sorted({row.ns for row in rows if row.gone}):
+        chain = _Chain([row for row in rows if row.ns == ns])
+        staying = [await whole(saver, thread_id, ns, row.id) for row in chain.orphans()]
+        asked = await asked_at(saver, thread_id, ns, [*chain.gone, *chain.ends()])
+        await saver.transact(_Removal(saver, thread_id, ns, chain, staying, asked))
+
+
+@dataclass(frozen=True)
+class _Removal:
+    saver: FencedSaver
+    thread_id: str
+    ns: str
+    chain: _Chain
+    staying: Sequence[Whole]
+    asked: Collection[str]
+
+    async def __call__(self, connection: Connection) -> None:
+        for each, row in zip(self.staying, self.chain.orphans(), strict=True):
+            await each.put(self.saver, connection, self.chain.before(row))
+        named = {"thread": self.thread_id, "ns": self.ns, "gone": self.chain.gone}
+        await connection.execute(_REPLIES, {**named, "asked": list(self.asked)})
+        for id_ in self.chain.ends():
+            await connection.execute(_UNWRITTEN, {**named, "id": id_, "asking": INTERRUPT})
+        for statement in (_WRITES, _EFFECTS, _CHECKPOINTS, _BLOBS):
+            await connection.execute(statement, named)

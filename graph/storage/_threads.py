@@ -1,0 +1,224 @@
+"""Whole threads: deleted, copied, thinned, each held meanwhile (DU-03)."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, LiteralString, NamedTuple, TypeVar
+
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from daruma.graph.storage._fenced_saver import FencedSaver
+from daruma.graph.storage._ledgers import athread_held
+from daruma.graph.storage._maintenance import THREADS_OF, remove_runs, thin
+from daruma.graph.storage._manifest import checked, damage_at, remade
+from daruma.graph.storage._pool import Connection
+from daruma.graph.storage._schema import GOING_WITH_A_THREAD, OF_A_THREAD
+from daruma.graph.storage._sealing import Place, Sealing
+from daruma.state.errors import DarumaError
+
+# --- Copying the rows of a sealed thread: each value is opened, and sealed in its new place.
+#
+# Where values are not hidden they are bound to no thread, and a copy by the database alone will do.
+
+Row = Mapping[str, Any]
+
+_AT_ONCE: Final = 100
+"""Rows that are held in memory."""
+
+
+class _Sealed(NamedTuple):
+    """Where a table has the kind of a value and its bytes, and which place they are sealed in."""
+
+    kind: str
+    payload: str
+    place: Callable[[Row], Place]
+
+
+def _columns(*names: str) -> Callable[[Row], Place]:
+    return lambda row: [str(row[name]) for name in names]
+
+
+_WRITE: Final = ("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel")
+_SEALED: Final = {
+    "checkpoint_blobs": _Sealed("type", "blob", _columns("checkpoint_ns", "channel", "version")),
+    "checkpoint_writes": _Sealed("type", "blob", _columns(*_WRITE)),
+    "daruma_replies": _Sealed("kind", "reply", lambda row: ("reply", row["interrupt_id"])),
+    "daruma_effects": _Sealed("kind", "outcome", lambda row: ("effect", row["key"])),
+    "daruma_outputs": _Sealed("kind", "output", lambda row: ("output", row["id"])),
+}
+"""By table; each place begins with the thread."""
+
+
+async def copy_sealed(
+    connection: Connection, table: str, source: str, target: str, sealing: Sealing
+) -> None:
+    """Copy a thread's rows of one table, within a transaction; those that are there stay.
+
+    Raises :class:`~daruma.state.errors.DamagedState` for what is damaged.
+    """
+    found = sql.SQL("SELECT * FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
+    async with connection.cursor(name="source") as cursor:
+        await cursor.execute(found, [source])
+        while rows := await cursor.fetchmany(_AT_ONCE):
+            copies = [_copy(table, row, target, sealing) for row in rows]
+            async with connection.cursor() as into:
+                await into.executemany(_insertion(table, rows[0]), copies)
+
+
+def _insertion(table: str, row: Row) -> sql.Composed:
+    return sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING").format(
+        sql.Identifier(table),
+        sql.SQL(", ").join(map(sql.Identifier, row)),
+        sql.SQL(", ").join(map(sql.Placeholder, row)),
+    )
+
+
+def _copy(table: str, row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
+    copy = {**row, "thread_id": target}
+    own = _SEALED.get(table)
+    return copy | (_values(own, row, target, sealing) if own else _noted(row, target, sealing))
+
+
+def _values(own: _Sealed, row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
+    if row[own.payload] is None:
+        return {}
+    place = own.place(row)
+    value = sealing.open((row[own.kind], row[own.payload]), (row["thread_id"], *place))
+    kind, payload = sealing.seal(value, (target, *place))
+    return {own.kind: kind, own.payload: payload}
+
+
+def _noted(row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
+    """Return the copy of what a checkpoint's row holds in clear, beneath a mark of its own."""
+    checkpoint, metadata = row["checkpoint"], row["metadata"]
+    within = row["checkpoint_ns"], row["checkpoint_id"]
+    with damage_at(row["thread_id"], *within):
+        checked(checkpoint, metadata, within[1], (row["thread_id"], *within), sealing)
+        copied = remade(checkpoint, metadata, (target, *within), sealing)
+    return {"checkpoint": Jsonb(copied), "metadata": Jsonb(metadata)}
+
+
+# --- The rows of one thread: all of them deleted, or copied to another thread.
+
+TABLES: Final[tuple[LiteralString, ...]] = (
+    "checkpoints",
+    "checkpoint_blobs",
+    "checkpoint_writes",
+    *OF_A_THREAD,
+)
+"""All that is kept of a thread in the database, but for its lease, whose token must only grow."""
+
+_COLUMNS: Final = """
+SELECT column_name AS name FROM information_schema.columns
+WHERE table_schema = ANY(current_schemas(false)) AND table_name = %s AND column_name <> 'thread_id'
+"""
+_QUEUE: Final = """
+SELECT FROM pg_class WHERE relname = 'procrastinate_jobs' AND pg_table_is_visible(oid)
+"""
+_JOBS: Final = """
+DELETE FROM procrastinate_jobs
+WHERE lock = %s AND status = 'todo' AND starts_with(task_name, 'daruma.')
+"""
+_OTHERS: Final = """
+SELECT FROM checkpoints theirs WHERE thread_id = %s AND NOT EXISTS (
+    SELECT FROM checkpoints own
+    WHERE own.thread_id = %s AND own.checkpoint_id = theirs.checkpoint_id
+) LIMIT 1
+"""
+
+
+class ThreadTaken(DarumaError):
+    """Raised when a thread is to be copied to one that has a history of its own."""
+
+
+async def delete_rows(connection: Connection, thread_id: str) -> None:
+    """Delete a thread, with the jobs that wait for it; one that is not there is no error."""
+    for table in (*TABLES, *GOING_WITH_A_THREAD):
+        rows = sql.SQL("DELETE FROM {} WHERE thread_id = %s").format(sql.Identifier(table))
+        await connection.execute(rows, [thread_id])
+    if (await connection.execute(_QUEUE)).rowcount:
+        await connection.execute(_JOBS, [thread_id])
+
+
+async def copy_rows(connection: Connection, source: str, target: str, sealing: Sealing) -> None:
+    """Copy a thread with its whole history; made again, it changes nothing.
+
+    The journal comes along: what was begun in the source and may have happened is as much in doubt
+    in the copy. Raises :class:`ThreadTaken`, and where values are sealed
+    :class:`~daruma.state.errors.DamagedState`.
+    """
+    if (await connection.execute(_OTHERS, [target, source])).rowcount:
+        raise ThreadTaken(f"thread {target!r} has a history of its own: copy to a new name")
+    for table in TABLES:
+        if sealing.hides:
+            await copy_sealed(connection, table, source, target, sealing)
+            continue
+        named = await (await connection.execute(_COLUMNS, [table])).fetchall()
+        columns = sql.SQL(", ").join(sql.Identifier(each["name"]) for each in named)
+        rows = sql.SQL(
+            "INSERT INTO {table} (thread_id, {columns})"
+            " SELECT %s, {columns} FROM {table} WHERE thread_id = %s ON CONFLICT DO NOTHING"
+        ).format(table=sql.Identifier(table), columns=columns)
+        await connection.execute(rows, [target, source])
+
+
+# --- What a checkpointer can do with whole threads, each held meanwhile: nobody runs it (DU-03).
+
+
+Saver = TypeVar("Saver", bound=FencedSaver)
+
+
+@asynccontextmanager
+async def holding(saver: Saver, thread_id: str) -> AsyncIterator[Saver]:
+    """Hold a thread, unless the saver does. Raises :class:`~daruma.state.errors.ThreadBusy`."""
+    if saver.hold and saver.hold.thread_id == thread_id:
+        yield saver
+    else:
+        async with athread_held(saver, thread_id) as own:
+            yield own
+
+
+async def delete_thread(saver: FencedSaver, thread_id: str) -> None:
+    """Delete a thread with all that belongs to it in the database, in one transaction."""
+    async with holding(saver, thread_id) as own:
+        await own.transact(lambda connection: delete_rows(connection, thread_id))
+
+
+async def copy_thread(saver: FencedSaver, source: str, target: str) -> None:
+    """Copy a thread with its whole history to a name that is free.
+
+    Raises :class:`~daruma.graph.storage._threads.ThreadTaken` for one that is not.
+    """
+    if source == target:
+        return
+    async with holding(saver, source), holding(saver, target) as own:
+        await own.transact(lambda connection: copy_rows(connection, source, target, saver.sealing))
+
+
+async def prune_threads(saver: FencedSaver, thread_ids: Sequence[str], strategy: str) -> None:
+    """Delete threads, or keep but their newest checkpoint, one after the other.
+
+    Raises ``TypeError`` and ``ValueError`` as LangGraph's own does.
+    """
+    if isinstance(thread_ids, str):
+        raise TypeError("thread_ids must be a sequence of thread ids, not a text")
+    if strategy not in ("keep_latest", "delete"):
+        raise ValueError(f"the strategy {strategy!r} is neither 'keep_latest' nor 'delete'")
+    for thread_id in map(str, thread_ids):
+        async with holding(saver, thread_id) as own:
+            if strategy == "keep_latest":
+                await thin(own, thread_id)
+            else:
+                await delete_thread(own, thread_id)
+
+
+async def delete_for_runs(saver: FencedSaver, run_ids: Sequence[str]) -> None:
+    """Take runs back, wherever they are: ``run_id`` in the metadata of their config names them."""
+
+    async def find(connection: Connection) -> list[str]:
+        found = await connection.execute(THREADS_OF, [list(map(str, run_ids))])
+        return [row["thread_id"] for row in await found.fetchall()]
+
+    for thread_id in await saver.transact(find):
+        async with holding(saver, thread_id) as own:
+            await remove_runs(own, thread_id, [str(each) for each in run_ids])

@@ -1,0 +1,428 @@
+"""What happened in a run, a moment each: from messages and from the record of steps."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+from html import escape
+from itertools import islice
+from typing import Any, Final, Literal, get_args
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from daruma.state.recovery import Recovered
+from daruma.state.spending import shown, usages_of
+from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
+from daruma.state.task import Measure, Task
+from daruma.state.text import REFERENCE, hiding_places, spelled
+from daruma.tools.text import without_keys
+
+# --- Text of models, tools and people made safe to show: it may hold what a browser obeys.
+
+_MAY_HIDE: Final = re.compile(r"[^\t\n -~]")
+_READ: Final = 4
+"""Times the limit that is looked at: keys are masked before the cut, which could halve one."""
+
+
+def cut_text(text: str, limit: int) -> tuple[str, int]:
+    """Return the beginning of a text without keys and hidden characters, and how much is left out.
+
+    Counts characters. Control characters and marks that turn the direction of writing are spelled,
+    as ``\\x1b`` and ``\\u202e``.
+    """
+    read = without_keys(text[: limit * _READ])
+    return _spelled(read[:limit]), max(len(text) - limit, 0)
+
+
+def _spelled(text: str) -> str:
+    text = text.replace("\r\n", "\n")
+    if not _MAY_HIDE.search(text):
+        return text
+    chars = list(text)
+    for at, char in hiding_places(text):
+        chars[at] = spelled(char)
+    return "".join(chars)
+
+
+def plain_line(text: str, limit: int = 200) -> str:
+    """Return a text on one line of at most ``limit`` characters, and a mark if there are more."""
+    shown, left = cut_text(" ".join(text[: limit * _READ].split()), limit)
+    return shown + ("…" if left else "")
+
+
+def safe_line(text: str, limit: int = 200) -> str:
+    """Return a text as HTML on one line of at most ``limit`` characters."""
+    return escape(plain_line(text, limit))
+
+
+def safe_block(text: str, limit: int, whole: str = "") -> str:
+    """Return a text as HTML, its beginning; ``whole`` says where the rest of it is."""
+    shown, left = cut_text(text, limit)
+    where = f"; the whole is in {whole}" if whole else ""
+    return escape(shown) + (f"\n[… {left:,} more characters{escape(where)}]" if left else "")
+
+
+# --- A tool call on one line, and an edit as the difference that it makes.
+
+MOST_LINES: Final = 400
+"""Lines of a text that are compared; comparing takes time with their square."""
+
+
+def call_title(tool: str, args: Mapping[str, Any]) -> str:
+    """Return ``view bill.py``, ``$ pytest -x`` or a tool's name with its short arguments."""
+    if tool == "run_command":
+        return f"$ {args.get('command', '')}"
+    if tool == "str_replace_editor":
+        return f"{args.get('command', 'edit')} {args.get('path', '')}".strip()
+    values = [_text(value) for value in args.values()]
+    return " ".join([tool, *(text for text in values if len(text) <= 80 and "\n" not in text)])
+
+
+def arguments_text(args: Mapping[str, Any]) -> str:
+    """Return arguments as lines, texts as they are; an editor's own texts stand in its diff."""
+    shown = {name: value for name, value in args.items() if name not in _IN_DIFF}
+    return "\n".join(f"{name}: {_text(value)}" for name, value in shown.items())
+
+
+def edit_diff(args: Mapping[str, Any]) -> str:
+    """Return what an edit takes away and puts there as a unified diff; empty for other calls.
+
+    It is made of the call's own texts: line numbers count within them, not within the file.
+    """
+    old, new = args.get("old_str"), args.get("new_str", args.get("file_text"))
+    if not isinstance(old, str) and not isinstance(new, str):
+        return ""
+    before, after = (_lines(text) if isinstance(text, str) else [] for text in (old, new))
+    path = str(args.get("path") or "file")
+    if max(len(before), len(after)) > MOST_LINES:
+        made = _replaced(path, before, after)
+    else:
+        made = [*unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="")]
+    return "\n".join(made)
+
+
+_IN_DIFF: Final = frozenset({"old_str", "new_str", "file_text"})
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def _replaced(path: str, before: list[str], after: list[str]) -> list[str]:
+    cut = [f"-{line}" for line in islice(before, MOST_LINES)]
+    put = [f"+{line}" for line in islice(after, MOST_LINES)]
+    left = len(before) + len(after) - len(cut) - len(put)
+    more = [f" … {left} more lines"] if left else []
+    sizes = f"@@ -1,{len(before)} +1,{len(after)} @@"
+    return [f"--- a/{path}", f"+++ b/{path}", sizes, *cut, *put, *more]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+# --- One thing that happened in a run.
+
+Kind = Literal[
+    "request",
+    "plan",
+    "review",
+    "phase",
+    "model",
+    "tool",
+    "approval",
+    "question",
+    "check",
+    "reflection",
+    "failure",
+    "recovery",
+    "rollback",
+    "savepoint",
+    "context",
+    "note",
+    "result",
+]
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """What happened, when, and where in the machine.
+
+    ``at`` is Unix time in seconds; ``timed`` is False where the record has none, then it is that of
+    what came before. ``seconds`` is how long it took; for a tool, where its own time is not on
+    record, how long all calls of its answer took together; for a question how long the work
+    stood still.
+    ``title`` is one line, ``detail`` what was asked or said, ``output`` what came of it. ``ok`` is
+    None where nothing could fail, or where it is not known yet. ``phase`` and ``task`` are ids,
+    ``member`` is the phase whose team member it was. ``tokens`` were read and written by ``model``.
+    ``note`` is what else a reader must know, on one line. ``diff`` is a unified diff.
+    """
+
+    kind: Kind
+    title: str
+    at: float = 0.0
+    timed: bool = False
+    seconds: float | None = None
+    detail: str = ""
+    output: str = ""
+    ok: bool | None = None
+    node: str = ""
+    task: str = ""
+    phase: str = ""
+    member: str = ""
+    model: str = ""
+    tokens: int = 0
+    usd: float | None = None
+    note: str = ""
+    diff: str = ""
+
+
+# --- What a history tells: requests, calls with their results, and what was said between them.
+
+Results = Mapping[str, ToolMessage]
+
+
+def results_in(messages: Sequence[AnyMessage]) -> Results:
+    """Return the results of calls by the id of their message."""
+    return {str(m.id): m for m in messages if isinstance(m, ToolMessage)}
+
+
+def request_moment(message: AnyMessage, tasks: Mapping[str, Task]) -> Moment:
+    """Return a request, with the task that was made of it where that is on record."""
+    task = tasks.get(str(message.id))
+    place = f" in {task.workspace}" if task and task.workspace else ""
+    return Moment(
+        kind="request",
+        title=first_line(message.text),
+        detail=message.text,
+        at=task.started_at if task else 0.0,
+        timed=bool(task and task.started_at),
+        node="intake",
+        task=task.id if task else "",
+        note=f"{task.mode}{place}" if task else "",
+    )
+
+
+def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment, str]]:
+    """Yield the calls of an answer, each with its result where there is one, and its tool."""
+    broken = (
+        (call["id"], call["name"], {"arguments": call["args"]})
+        for call in message.invalid_tool_calls
+    )
+    sound = ((call["id"], call["name"], call["args"]) for call in message.tool_calls)
+    for id_, name, args in (*sound, *broken):
+        yield _call(name or "unnamed", args, results.get(f"{message.id}:{id_}")), name or ""
+
+
+def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Moment:
+    whole = result.additional_kwargs.get(REFERENCE) if result else None
+    return Moment(
+        kind="tool",
+        title=call_title(name, args),
+        detail=arguments_text(args),
+        output=result.text if result else "",
+        ok=None if result is None else result.status != "error",
+        node="tool",
+        note="no result yet"
+        if result is None
+        else f"kept whole as output {whole}"
+        if whole
+        else "",
+        diff=edit_diff(args),
+    )
+
+
+def asked_for(message: AIMessage) -> str:
+    """Name the tools that an answer without words asked for; empty for none."""
+    names = (
+        call["name"] or "unnamed" for call in (*message.tool_calls, *message.invalid_tool_calls)
+    )
+    told = ", ".join(dict.fromkeys(names))
+    return f"asked for {told}" if told else "answered"
+
+
+def first_line(text: str) -> str:
+    """Return the first line that is not blank."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+# --- What the record of steps tells: model calls, checks, reflections, recoveries, compactions.
+
+_NODES: dict[StepKind, str] = {
+    "plan": "plan",
+    "think": "main",
+    "repair": "repair",
+    "verify": "verify",
+    "reflect": "reflect",
+    "recover": "recovery",
+    "consult": "consult",
+    "compress": "compress",
+    "summarise": "compress",
+    "intake": "intake",
+    "tool": "tool",
+    "pause": "pause",
+}
+_KINDS: dict[StepKind, Kind] = {
+    "plan": "plan",
+    "verify": "check",
+    "reflect": "reflection",
+    "recover": "recovery",
+    "consult": "recovery",
+    "compress": "context",
+    "summarise": "context",
+    "pause": "note",
+}
+_FAILED: dict[StepKind, str] = {
+    "think": "no usable answer",
+    "plan": "no usable plan",
+    "reflect": "no reflection",
+    "repair": "nothing repaired",
+    "verify": "verification failed",
+}
+_DONE: dict[StepKind, str] = {
+    "repair": "asked to repair calls",
+    "intake": "asked whether the message goes on with what came before",
+    "summarise": "history summarised",
+    "verify": "verification passed",
+    "plan": "a plan was made",
+    "think": "answered",
+}
+
+
+def message_ids(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield for each step the id of the message that it left in the history, if it left one."""
+    of_thread, of_task = Counter[str](), Counter[tuple[str, str]]()
+    for step in steps:
+        number, own = of_thread[step.kind], of_task[step.task_id, step.kind]
+        numbered = {
+            "think": f"answer:{number}",
+            "plan": f"plan:{own + 1}",
+            "verify": f"verification:{number}",
+            "reflect": f"reflection:{number}",
+            "recover": f"recovery:{own}",
+        }
+        ending = numbered.get(step.kind)
+        yield f"{step.task_id}:{ending}" if ending else ""
+        of_thread[step.kind] += 1
+        of_task[step.task_id, step.kind] += 1
+
+
+def step_moment(step: Step, said: str = "") -> Moment:
+    """Return a step; ``said`` is the text of its message."""
+    usage, moment, used = step.usage, _titled(step, said), [*usages_of(step)]
+    prices = [each.usd for each in used if each.usd is not None]
+    asker = " for ".join(each for each in (usage.agent, usage.task) if each) if usage else ""
+    notes = (asker, moment.note, *audit_notes(step.audit))
+    return replace(
+        moment,
+        at=step.at,
+        timed=step.at > 0,
+        seconds=step.seconds,
+        node=_NODES[step.kind],
+        task=step.task_id,
+        phase=step.phase_id or "",
+        model=usage.model if usage else "",
+        tokens=sum(each.input_tokens + each.output_tokens for each in used),
+        usd=sum(prices) if prices else None,
+        note="; ".join(each for each in notes if each),
+    )
+
+
+def _titled(step: Step, said: str) -> Moment:
+    kind = _KINDS.get(step.kind, "model")
+    if step.recovery:
+        return _recovery(step.recovery)
+    if step.context_cost:
+        return _compaction(step.context_cost)
+    if step.grant:
+        return _grant(step.grant)
+    title = first_line(said) or (_DONE if step.ok else _FAILED).get(step.kind, step.kind)
+    return Moment(kind=kind, title=title, detail=said, ok=step.ok)
+
+
+def _recovery(done: Recovered) -> Moment:
+    about = f"{done.code} of {done.tool}" if done.tool else done.code
+    instead = f", {done.instead} instead" if done.instead else ""
+    helped = {None: "", True: "it helped", False: "to no avail"}[done.worked]
+    return Moment(
+        kind="recovery",
+        title=f"{about}: {done.strategy}, {done.carried}{instead}",
+        detail=done.reasoning,
+        ok=done.worked,
+        note="; ".join(filter(None, (helped, f"by {done.by}, confidence {done.confidence:.2f}"))),
+    )
+
+
+def _compaction(cost: ContextCost) -> Moment:
+    saved = ", ".join(f"{measure} {tokens:,}" for measure, tokens in cost.saved.items())
+    return Moment(
+        kind="context",
+        title=f"request of {cost.node} brought from {cost.before:,} to {cost.after:,} tokens",
+        detail=f"budget {cost.budget:,} tokens; saved: {saved or 'nothing'}",
+        ok=cost.after <= cost.budget,
+    )
+
+
+def _grant(grant: Grant) -> Moment:
+    if grant.steps:
+        settled = "the work stops" if grant.stopped else "as many are granted once more"
+        return Moment(kind="note", title=f"the {grant.scope}'s steps are used up: {settled}")
+    if grant.stopped:
+        return Moment(kind="note", title=f"the {grant.scope}'s budget is spent: the work stops")
+    more = ", ".join(
+        shown(measure, amount)
+        for measure in get_args(Measure)
+        if (amount := grant.more.of(measure)) is not None
+    )
+    return Moment(kind="note", title=f"the {grant.scope}'s budget was spent: {more} more granted")
+
+
+def audit_notes(audit: Audit | None) -> Iterator[str]:
+    """Yield what was changed of an answer, and what it took to get it, in words."""
+    if audit is None:
+        return
+    for name in audit.names:
+        yield f"{name.requested_name} is {name.name} ({name.how})"
+    for repair in audit.arguments:
+        yield f"arguments of {repair.name} repaired by {repair.repaired_by}"
+    if audit.left_out:
+        yield f"{audit.left_out.omitted} of {audit.left_out.total} calls left out"
+    if failover := audit.failover:
+        tries = ", ".join(f"{a.model}: {a.error}" for a in failover.attempts)
+        end = f"{failover.used} answered" if failover.used else "no model answered"
+        yield f"{end} after {tries}" if tries else end
+
+
+# --- How long something took, and how long ago it was, in the same words on every face.
+
+_LEAST: Final = 0.05
+"""Seconds that are told at all; less would read as none."""
+
+
+def render_duration(seconds: float, *, whole: bool = False) -> str:
+    """Return a time in the two units that matter: ``0.4 s``, ``2 min 5 s``, ``3 h 2 min``.
+
+    ``whole`` leaves out tenths of seconds, for a time that still runs.
+    """
+    if seconds < 60:
+        return f"{int(seconds)} s" if whole else f"{min(seconds, 59.9):.1f} s"
+    minutes, rest = divmod(int(seconds) if whole else round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def render_duration_if_any(seconds: float | None) -> str:
+    """Return the same, or nothing for what took no time worth telling."""
+    return render_duration(seconds) if seconds and seconds >= _LEAST else ""
+
+
+def render_age(seconds: float) -> str:
+    """Return how long ago something was, in its largest unit: ``3 h ago``."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit} ago"
+    return "just now"

@@ -1,0 +1,363 @@
+"""What is on record of a run, and what only the walk tells: phases, checks, questions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from langgraph.types import Interrupt, StateSnapshot
+
+from daruma.graph.timeline._moments import Kind, Moment, call_title, edit_diff
+from daruma.graph.timeline._walk import Superstep, Walk, Walked, walk_of
+from daruma.state.channels import State
+from daruma.state.failure import Failure
+from daruma.state.outcome import named
+from daruma.state.plan import Phase, Plan
+from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
+from daruma.state.task import Task
+from daruma.state.verification import Check, Verification
+
+# --- What is on record of a run: a state, the walk that led to it, and those of team members.
+
+MEMBER = "member:"
+"""What the namespace of a team member begins with."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A state and the walk to it; ``member`` is the phase of the member whose they are.
+
+    ``opened`` are the ids of the questions that are open.
+    """
+
+    thread: str
+    state: State
+    walk: Walk
+    member: str = ""
+    opened: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """The tasks of the thread by the message that asked for them, as far as they are known."""
+        written = (task for each in self.walk.walked for task in each.values("task"))
+        known = [*written, self.state.task]
+        return {task.request: task for task in known if isinstance(task, Task) and task.request}
+
+
+def record_of(thread: str, snapshot: StateSnapshot, supersteps: Iterable[Superstep]) -> Record:
+    """Return the record of the task itself."""
+    own = [each for each in supersteps if not each.namespace]
+    head = snapshot.config["configurable"]["checkpoint_id"]
+    opened = frozenset(each.id for each in snapshot.interrupts)
+    return Record(thread, State(**snapshot.values), walk_of(own, head), opened=opened)
+
+
+def member_record(
+    task: Record, snapshot: StateSnapshot, supersteps: Sequence[Superstep]
+) -> Record | None:
+    """Return the record of a team member; None for one that has not begun."""
+    state = State(**snapshot.values)
+    if state.plan is None or state.plan.current is None:
+        return None
+    phase = state.plan.current
+    walk = walk_of(supersteps, snapshot.config["configurable"]["checkpoint_id"], phase)
+    return Record(task.thread, state, walk, phase, task.opened)
+
+
+def members_in(supersteps: Iterable[Superstep], walk: Walk) -> dict[str, list[Superstep]]:
+    """Return the supersteps of the members that the task's own walk has sent, by namespace."""
+    on_walk = {each.superstep.id for each in walk.walked}
+    found: dict[str, list[Superstep]] = {}
+    for each in supersteps:
+        if each.namespace.startswith(MEMBER) and each.root in on_walk:
+            found.setdefault(each.namespace, []).append(each)
+    return found
+
+
+# --- What a person was asked on the way, and what they said.
+
+_YES = frozenset({"confirm", "approve", "edit"})
+_SAID = {
+    "confirm": "confirmed",
+    "reject": "rejected",
+    "edit": "edited",
+    "park": "parked",
+    "approve": "approved",
+    "deny": "denied",
+    "instruct": "other instructions given",
+}
+
+
+def question_moments(walked: Walked, opened: frozenset[str], member: str) -> Iterator[Moment]:
+    """Yield the questions that a superstep asked; ``opened`` are the ids of those still open."""
+    replies = _replies(walked)
+    nodes = {visit.node for visit in walked.visits}
+    for each in walked.superstep.written:
+        for asked in each.value if each.channel == "__interrupt__" else ():
+            if nodes == {"member"} or not isinstance(asked, Interrupt):
+                continue  # the member's own record tells it
+            reply = None if asked.id in opened else replies.get(each.task)
+            yield from _asked(asked, reply, walked, member)
+
+
+def _replies(walked: Walked) -> Mapping[str, Any]:
+    """Return the last reply to each task: it is to the last question."""
+    found = [each for each in walked.superstep.written if each.channel == "__resume__"]
+    lists = {
+        each.task: each.value if isinstance(each.value, list) else [each.value] for each in found
+    }
+    return {task: replies[-1] for task, replies in lists.items() if replies}
+
+
+def _asked(asked: Interrupt, reply: Any, walked: Walked, member: str) -> Iterator[Moment]:
+    value: Mapping[str, Any] = (
+        asked.value if isinstance(asked.value, Mapping) else {"question": repr(asked.value)}
+    )
+    until = walked.until if reply is not None else None
+    for moment in _told(value, reply):
+        yield replace(
+            moment,
+            at=walked.superstep.at,
+            timed=True,
+            seconds=None if until is None else until - walked.superstep.at,
+            node=next((visit.node for visit in walked.visits), ""),
+            member=member,
+        )
+
+
+def _told(value: Mapping[str, Any], reply: Any) -> Iterator[Moment]:
+    said: Mapping[str, Any] = reply if isinstance(reply, Mapping) else {}
+    kind = value.get("type")
+    if kind == "approval_request":
+        decisions = {each.get("approval_id"): each for each in said.get("decisions", ())}
+        for each in value.get("approvals", ()):
+            yield _approval(each, decisions.get(each.get("approval_id")), answered=bool(said))
+    elif kind == "spec_review_request":
+        plan = plan_text(value.get("phases", ()))
+        yield _decided("review", "Is this plan right?", plan, said)
+    elif kind == "recovery_request":
+        action: Mapping[str, Any] = value.get("action", {})
+        about = (str(value.get("failure", "")), str(action.get("reasoning", "")))
+        detail = "\n".join(each for each in about if each)
+        yield _decided("approval", f"May this be done: {action.get('strategy')}?", detail, said)
+    else:
+        yield _question(value, said.get("answer") if said else reply)
+
+
+def _question(value: Mapping[str, Any], answer: Any) -> Moment:
+    return Moment(
+        kind="question",
+        title=str(value.get("question", "")),
+        detail=str(value.get("context") or ""),
+        output="" if answer is None else str(answer),
+        note="" if answer is not None else "waits for an answer",
+    )
+
+
+def _approval(
+    asked: Mapping[str, Any], decision: Mapping[str, Any] | None, *, answered: bool
+) -> Moment:
+    """Return the approval of a call; an answer may have left it open, to be asked again."""
+    args = asked.get("args", {})
+    title = f"May this run: {call_title(asked.get('tool', ''), args)}"
+    detail = "\n".join(str(part) for part in (asked.get("shown"), asked.get("reason")) if part)
+    moment = _decided("approval", title, detail, decision or {})
+    if answered and decision is None:
+        moment = replace(moment, title=f"{title} left open")
+    return replace(moment, note="; ".join(asked.get("warnings", ())), diff=edit_diff(args))
+
+
+def _decided(kind: Kind, question: str, detail: str, said: Mapping[str, Any]) -> Moment:
+    decision = said.get("decision")
+    told = _SAID.get(str(decision), str(decision)) if decision else "waits for an answer"
+    return Moment(
+        kind=kind,
+        title=f"{question} {told}",
+        detail=detail,
+        output=str(said.get("feedback") or said.get("reason") or said.get("text") or ""),
+        ok=decision in _YES if decision else None,
+    )
+
+
+def plan_text(phases: Sequence[Mapping[str, Any]]) -> str:
+    """Return the phases of a plan as lines."""
+    lines = []
+    for number, phase in enumerate(phases, 1):
+        after = ", ".join(phase.get("depends_on", ()))
+        who = f" ({phase['expert']})" if phase.get("expert") else ""
+        lines.append(
+            f"{number}. {phase.get('title', '')}{who}" + (f", after {after}" if after else "")
+        )
+        if phase.get("instructions"):
+            lines.append(f"   {phase['instructions']}")
+    return "\n".join(lines)
+
+
+# --- What only the walk tells: phases begun and ended, checks, failures, rollbacks, results.
+
+
+def walk_moments(walk: Walk, member: str) -> Iterator[Moment]:
+    """Yield what happened at each superstep, beside what messages and steps tell."""
+    standing: dict[str, str] = {}
+    for walked in walk.walked:
+        for plan in () if member else walked.values("plan"):
+            yield from _phases(plan, standing, walked)
+        for failure in walked.values("failure"):
+            yield failure_moment(failure, _until(walked), member)
+        yield from _rollbacks(walked, member)
+        yield from _results(walked, member)
+
+
+def _results(walked: Walked, member: str) -> Iterator[Moment]:
+    """Yield the results that a task ended with; a member's end is told with its phase."""
+    results = () if member else walked.values("result")
+    yield from (result_moment(each, _until(walked)) for each in results)
+
+
+def _until(walked: Walked) -> float:
+    return walked.until or walked.superstep.at
+
+
+def _phases(plan: Plan, standing: dict[str, str], walked: Walked) -> Iterator[Moment]:
+    for phase in plan.phases:
+        key = f"{plan.id}:{phase.id}"
+        before, standing[key] = standing.get(key, "pending"), phase.status
+        if phase.status not in ("pending", before):
+            yield phase_moment(plan, phase, _until(walked))
+
+
+def phase_moment(plan: Plan, phase: Phase, at: float) -> Moment:
+    """Return the beginning or the end of a phase, by how it stands."""
+    number = plan.phases.index(phase) + 1
+    begun = phase.status == "running"
+    ended = f"{phase.outcome or phase.status}"
+    return Moment(
+        kind="phase",
+        title=f"Phase {number} of {len(plan.phases)}{'' if begun else f' {ended}'}: {phase.title}",
+        detail=phase.instructions if begun else phase.answer,
+        output="" if begun or phase.failure is None else phase.failure.message,
+        at=at,
+        timed=at > 0,
+        ok=None if begun else phase.status == "completed",
+        node="begin" if begun else "settle",
+        task=plan.id.rpartition("/")[0],
+        phase=phase.id,
+        note=f"expert {phase.expert}" if phase.expert else "",
+    )
+
+
+def plan_title(plan: Plan) -> str:
+    """Say how many phases a plan has, and which."""
+    count = len(plan.phases)
+    titles = ", ".join(phase.title for phase in plan.phases)
+    return f"a plan of {count} phase{'' if count == 1 else 's'}: {titles}"
+
+
+def failure_moment(failure: Failure, at: float, member: str = "") -> Moment:
+    """Return a failure, with its traceback or excerpt."""
+    return Moment(
+        kind="failure",
+        title=f"{failure.code}: {failure.message}",
+        output=failure.detail,
+        at=at,
+        timed=True,
+        ok=False,
+        node=failure.node,
+        member=member,
+    )
+
+
+def _rollbacks(walked: Walked, member: str) -> Iterator[Moment]:
+    """Yield the rollbacks, each after the commands that it ran (VE-10)."""
+    for visit in walked.visits:
+        if visit.node == "rollback":
+            for plan in walked.values("plan"):
+                phase = plan.phase(plan.current)
+                runs = (phase.validation_run, phase.rollback_run) if phase else ()
+                for run in filter(None, runs):
+                    moment = _check(run, visit.at)
+                    yield replace(moment, node="rollback", phase=phase.id, member=member)
+            failed = walked.values("failure")
+            yield Moment(
+                kind="rollback",
+                title="rollback failed" if failed else "rollback",
+                detail=failed[0].message if failed else "",
+                at=visit.at,
+                timed=True,
+                seconds=visit.seconds,
+                ok=None if visit.seconds is None else not failed,
+                node="rollback",
+                member=member,
+            )
+
+
+def result_moment(result: TaskResult, at: float) -> Moment:
+    """Return the end of a task."""
+    return Moment(
+        kind="result",
+        title=result.headline,
+        detail=result.output,
+        output=result.error_message or "",
+        at=at,
+        timed=at > 0,
+        seconds=result.timings.get("total"),
+        ok=result.completed,
+        node="finish",
+        task=result.task_id,
+        note="; ".join(result.notes),
+    )
+
+
+def savepoint_moment(savepoint: Savepoint) -> Moment:
+    """Return a state of the files that can be gone back to."""
+    undone = f"; what was rolled back is kept as {savepoint.undo}" if savepoint.undo else ""
+    return Moment(
+        kind="savepoint",
+        title=f"savepoint {savepoint.id}",
+        at=savepoint.at,
+        timed=True,
+        ok=None if savepoint.snapshot else False,
+        node={"task": "intake", "phase": "begin", "done": "settle"}[savepoint.when],
+        task=savepoint.task_id,
+        phase=savepoint.phase_id or "",
+        note=(savepoint.note or ("" if savepoint.snapshot else "no snapshot")) + undone,
+    )
+
+
+def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
+    """Return the commands of one verification, and the test files that were changed (VE-08).
+
+    What had nothing to run is told in one line.
+    """
+    if not verification.checks:
+        return [
+            Moment(
+                kind="check",
+                title=verification.note or "nothing to check",
+                at=at,
+                timed=True,
+                node="verify",
+            )
+        ]
+    told = f"tests changed: {named(verification.changed_tests)}"
+    changed = Moment(kind="check", title=told, at=at, timed=at > 0, node="verify")
+    checks = [_check(check, at) for check in verification.checks]
+    return [*checks, changed] if verification.changed_tests else checks
+
+
+def _check(check: Check, at: float) -> Moment:
+    ended = "timed out" if check.timed_out else f"exit {check.exit_code}"
+    return Moment(
+        kind="check",
+        title=f"$ {check.command}",
+        detail=check.note,
+        output=check.output,
+        at=at,
+        timed=at > 0,
+        seconds=check.seconds,
+        ok={"passed": True, "failed": False, "none": None}[check.outcome],
+        node="verify",
+        note="; ".join(
+            part for part in (ended, check.stopped_by, f"sandbox {check.sandbox}") if part
+        ),
+    )

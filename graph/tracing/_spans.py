@@ -1,0 +1,344 @@
+"""Spans of runs and of requests to models, by OpenTelemetry's conventions (FA-07)."""
+
+import asyncio
+import json
+import os
+import re
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from langgraph.types import StateSnapshot
+from opentelemetry import metrics, trace
+from opentelemetry.context import Context
+from opentelemetry.metrics import Histogram
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+from daruma.graph.errors import Leaving
+from daruma.graph.models import FailedAttempt, Fault, Pursuit, fault_of
+from daruma.graph.scope import OfARun
+from daruma.state.channels import Update
+from daruma.tools.calls import END_REASON_KEYS, storable_text
+from daruma.tools.text import without_keys
+
+# --- Which texts a span may hold: those of prompts and outputs only where it was asked for.
+
+VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""OpenTelemetry's own switch for the content of messages."""
+_ON: Final = frozenset({"true", "1", "span_only", "span_and_event"})
+
+MOST: Final = 8192
+"""Characters of one text in a span; exporters refuse batches of some megabytes."""
+
+
+def captures() -> bool:
+    """Whether spans are to hold what was said and put out."""
+    return os.environ.get(VARIABLE, "").strip().lower() in _ON
+
+
+def shown(text: str) -> str:
+    """Return a text as a span may hold it: without keys, and not endless."""
+    return storable_text(without_keys(text))[:MOST]
+
+
+# --- How a span ends: an interrupt and a cancellation are no errors, everything else that flies is.
+
+_CANCELLED: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+
+
+def failed(span: Span, kind: str, text: str = "") -> None:
+    """Mark a span as failed; ``kind`` is its ``error.type``, ``text`` may tell of content."""
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, shown(text) if text and captures() else kind))
+
+
+def ended_with(span: Span, error: BaseException | None, kind: str = "") -> None:
+    """Say what a span ended with. ``kind`` goes before the name of the exception's class."""
+    if isinstance(error, Leaving):
+        error = error.error
+    if isinstance(error, GraphInterrupt):
+        span.set_attribute("daruma.interrupted", True)  # noqa: FBT003 - an attribute's value
+    elif isinstance(error, _CANCELLED):
+        span.set_attribute("daruma.cancelled", True)  # noqa: FBT003
+    elif error is not None and not isinstance(error, GraphBubbleUp):
+        failed(span, kind or type(error).__name__, str(error))
+        span.add_event("exception", _told(error))
+
+
+def _told(error: BaseException) -> dict[str, str]:
+    """Tell of an exception: its words only where content is captured, since they may quote it."""
+    told = {
+        "exception.type": f"{type(error).__module__}.{type(error).__qualname__}",
+        "exception.stacktrace": shown("".join(traceback.format_tb(error.__traceback__))[-8192:]),
+    }
+    return {**told, "exception.message": shown(str(error))} if captures() else told
+
+
+# --- Messages as the conventions for generative AI write them into a span: JSON, without keys.
+
+_ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+
+
+def content_of(messages: Iterable[BaseMessage]) -> str:
+    """Return messages as ``[{"role", "parts": [...]}]``; each text is cut where it is too long."""
+    return json.dumps(
+        [{"role": _ROLES.get(m.type, m.type), "parts": _parts(m)} for m in messages],
+        ensure_ascii=False,
+    )
+
+
+def _parts(message: BaseMessage) -> list[dict[str, Any]]:
+    text = shown(message.text)
+    if isinstance(message, ToolMessage):
+        return [{"type": "tool_call_response", "id": message.tool_call_id, "response": text}]
+    parts: list[dict[str, Any]] = [{"type": "text", "content": text}] if text else []
+    if isinstance(message, AIMessage):
+        parts += [
+            {
+                "type": "tool_call",
+                "id": call["id"],
+                "name": call["name"],
+                "arguments": shown(json.dumps(call["args"], ensure_ascii=False, default=str)),
+            }
+            for call in message.tool_calls
+        ]
+    return parts
+
+
+# --- What is counted of requests to models: how long they took, and their tokens.
+
+_SCOPE: Final = "daruma"
+
+
+def counted(asked: dict[str, Any], seconds: float, answer: AIMessage | None, error: str) -> None:
+    """Count a request; ``error`` is its ``error.type``, empty for one that was answered."""
+    durations, tokens = _instruments(metrics.get_meter_provider())
+    durations.record(seconds, {**asked, **({"error.type": error} if error else {})})
+    if answer is not None and (usage := answer.usage_metadata):
+        tokens.record(usage["input_tokens"], {**asked, "gen_ai.token.type": "input"})
+        tokens.record(usage["output_tokens"], {**asked, "gen_ai.token.type": "output"})
+
+
+@cache
+def _instruments(provider: metrics.MeterProvider) -> tuple[Histogram, Histogram]:
+    meter = provider.get_meter(_SCOPE)
+    return (
+        meter.create_histogram(
+            "gen_ai.client.operation.duration", "s", "How long a request to a model took."
+        ),
+        meter.create_histogram(
+            "gen_ai.client.token.usage", "{token}", "Tokens that a request to a model took."
+        ),
+    )
+
+
+# --- The span of one request to a model, by OpenTelemetry's conventions for generative AI.
+
+
+class ModelSpan:
+    """What is told of a request, and of its answer once there is one."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self.message: AIMessage | None = None
+
+    def answered(self, message: AIMessage) -> None:
+        """Take down what the answer says of itself, and what it cost."""
+        self.message = message
+        told = message.response_metadata
+        usage: Any = message.usage_metadata or {}
+        ending = next((told[key] for key in END_REASON_KEYS if told.get(key)), None)
+        cached = usage.get("input_token_details", {}).get("cache_read")
+        attributes = {
+            "gen_ai.response.id": message.id,
+            "gen_ai.response.model": told.get("model_name"),
+            "gen_ai.response.finish_reasons": [str(ending)] if ending else None,
+            "gen_ai.usage.input_tokens": usage.get("input_tokens"),
+            "gen_ai.usage.output_tokens": usage.get("output_tokens"),
+            "gen_ai.usage.cache_read.input_tokens": cached,
+        }
+        self._span.set_attributes({k: v for k, v in attributes.items() if v is not None})
+        if captures():
+            self._span.set_attribute("gen_ai.output.messages", content_of([message]))
+
+
+@contextmanager
+def model_span(this: Pursuit) -> Iterator[ModelSpan]:
+    """Trace a request, and count it; within a run that is not traced it is only counted."""
+    started, kind, asked = time.monotonic(), "", _attributes(this)
+    with _span(this, asked) as span:
+        told = ModelSpan(span)
+        try:
+            yield told
+        except Exception as error:
+            fault = fault_of(error)
+            kind = str(fault.status) if fault.status else type(error).__name__
+            ended_with(span, error, kind)
+            raise
+        except BaseException as error:
+            ended_with(span, error)
+            kind = type(error).__name__
+            raise
+        finally:
+            counted(asked, time.monotonic() - started, told.message, kind)
+
+
+@contextmanager
+def _span(this: Pursuit, asked: dict[str, Any]) -> Iterator[Span]:
+    around = trace.get_current_span()
+    if not around.is_recording():
+        yield around
+        return
+    span = trace.get_tracer(_SCOPE).start_span(
+        f"chat {asked['gen_ai.request.model']}",
+        kind=SpanKind.CLIENT,
+        attributes={**asked, **_details(this)},
+    )
+    try:
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            yield span
+    finally:
+        span.end()
+
+
+def _attributes(this: Pursuit) -> dict[str, Any]:
+    """Return what the conventions ask of every request, for spans and metrics alike."""
+    provider, _, name = this.model.partition(":")
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": name or this.model,
+    }
+
+
+def _details(this: Pursuit) -> dict[str, Any]:
+    options = this.request.options()
+    told = {
+        "daruma.node": this.node,
+        "daruma.role": this.used,
+        "daruma.call": this.call,
+        "daruma.member": this.member or None,
+        "gen_ai.request.temperature": options.get("temperature"),
+        "gen_ai.request.max_tokens": options.get("max_tokens"),
+        "daruma.failover.attempt": this.requests + 1,
+        **(_failover(this, this.tried[-1]) if this.tried else {}),
+    }
+    if captures():
+        told["gen_ai.input.messages"] = content_of(this.request.messages)
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def _failover(this: Pursuit, last: FailedAttempt) -> dict[str, Any]:
+    return {
+        "daruma.failover.from": this.chain[last.place],
+        "daruma.failover.to": this.model,
+        "daruma.failover.why": _why(last.fault),
+    }
+
+
+def _why(fault: Fault) -> str:
+    """Name the fault without its words: they may quote the request."""
+    return str(fault.status) if fault.status else fault.cause or fault.code
+
+
+# --- The span of a run: from its first step to its end, an interrupt, or whatever stops it.
+
+SCOPE: Final = "daruma"
+"""The instrumentation's name; all spans and metrics are under it."""
+
+TRACEPARENT: Final = "daruma_traceparent"
+"""Key of a checkpoint's metadata: the span of the run that wrote it, as W3C writes it."""
+
+_W3C = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+_FAILED: Final = frozenset({"failed", "gave_up_after_reflections", "max_steps_exceeded"})
+
+
+@dataclass
+class RunTrace(OfARun):
+    """The span of one run, for its nodes; it hangs on the run's config, and crosses all threads."""
+
+    span: Span
+    context: Context
+    interrupted: bool = False
+    result: bool = False
+    bug: str = ""
+
+    def noticed(self, update: Update) -> None:
+        """Take down what a node says of the task as a whole."""
+        if task := update.get("task"):
+            self.span.set_attributes({"daruma.task_id": task.id, "daruma.mode": task.mode})
+        if result := update.get("result"):
+            self.result = True
+            checked = result.checked.outcome
+            ended = {"daruma.status": result.status, "daruma.checked": checked}
+            self.span.set_attributes(ended)
+            if result.status in _FAILED:
+                struct = result.error_struct
+                failed(self.span, struct.error_code if struct else result.status)
+
+    def stopped(self, error: BaseException | None) -> None:
+        """Take down what the run ended with, if it did not come to a result of its own."""
+        if error is None and self.bug and not self.result and not self.interrupted:
+            failed(self.span, self.bug)
+        if self.interrupted:
+            self.span.set_attribute("daruma.interrupted", True)  # noqa: FBT003 - a value
+        ended_with(self.span, error)
+
+
+@contextmanager
+def run_span(
+    config: RunnableConfig | None, snapshot: StateSnapshot | None
+) -> Iterator[RunnableConfig | None]:
+    """Trace a run under the caller's current span; a later run of a thread links to the last one.
+
+    Nothing is attached to the caller's context: a stream is read in pieces, between which other
+    work is done.
+    """
+    thread = str((config or {}).get("configurable", {}).get("thread_id", ""))
+    span = trace.get_tracer(SCOPE).start_span(
+        "invoke_agent daruma",
+        links=_links(snapshot),
+        attributes={
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": "daruma",
+            **({"gen_ai.conversation.id": thread, "daruma.thread_id": thread} if thread else {}),
+        },
+    )
+    if not span.is_recording():  # there is no SDK, or this trace was not sampled
+        yield config
+        return
+    run = RunTrace(span, trace.set_span_in_context(span))
+    error: BaseException | None = None
+    try:
+        yield _noted(run, config)
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        run.stopped(error)
+        span.end()
+
+
+def _noted(run: RunTrace, config: RunnableConfig | None) -> RunnableConfig:
+    own = run.span.get_span_context()
+    parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+    noted = run.noted(config)
+    metadata = {**noted.get("metadata", {}), TRACEPARENT: parent}
+    return cast("RunnableConfig", {**noted, "metadata": metadata})
+
+
+def _links(snapshot: StateSnapshot | None) -> list[Link]:
+    """Return a link to the run that wrote the state which is gone on from, in any process."""
+    written = ((snapshot and snapshot.metadata) or {}).get(TRACEPARENT, "")
+    if not (found := _W3C.fullmatch(str(written))):
+        return []
+    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    last = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
+    return [Link(last, {"daruma.link": "previous_run"})]

@@ -1,0 +1,319 @@
+"""Carrying out one job, parking reviews, and telling of both."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+from daruma.graph.answers import PARK, is_review, is_unfinished, overdue, stale_ids
+from daruma.graph.errors import closing
+from daruma.graph.learning import Ended
+from daruma.graph.requests import open_questions
+from daruma.graph.run import Machine
+from daruma.graph.storage import (
+    Connection,
+    Database,
+    EventLog,
+    athread_held,
+    replies_of,
+    workspace_of,
+)
+from daruma.graph.sync import run
+from daruma.graph.workers._submission import SUBMISSION, Submission, shared_database
+from daruma.state.channels import State
+from daruma.state.errors import Busy, DamagedState, DarumaError, StorageUnavailable
+from daruma.state.interrupts import ReplyRefused
+from daruma.tools.text import without_keys
+
+# --- Telling what a job's run tells to those who follow its thread, beside the run: it never waits.
+
+LOG: Final = logging.getLogger("daruma.worker")
+
+_LAST_WORDS: Final = 2.0
+"""Seconds that a job waits, at its end, for what it has told to be kept."""
+
+
+class Announcing:
+    """Keeps the events of one run; what comes while some are written is written next, at once."""
+
+    def __init__(self, log: EventLog, thread_id: str, run: str) -> None:
+        self._log, self._thread_id, self._run = log, thread_id, run
+        self._told: list[Mapping[str, Any]] = []
+        self._news = asyncio.Event()
+        self._over = False
+
+    def tell(self, event: object) -> None:
+        """Tell of an event; what an application's tool streams in a form of its own is left out."""
+        if isinstance(event, Mapping) and _is_json(event):
+            self._told.append(dict(event))
+            self._news.set()
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, log: EventLog, thread_id: str, run: str) -> "AsyncIterator[Announcing]":
+        """Yield it for as long as a run lasts."""
+        announcing = cls(log, thread_id, run)
+        writing = asyncio.create_task(announcing._write())
+        try:
+            yield announcing
+        finally:
+            announcing._over = True
+            announcing._news.set()
+            await asyncio.wait([writing], timeout=_LAST_WORDS)
+            writing.cancel()
+
+    async def _write(self) -> None:
+        while not (self._over and not self._told):
+            await self._news.wait()
+            self._news.clear()
+            told, self._told = self._told, []
+            try:
+                if told:
+                    await self._log.write(self._thread_id, self._run, told)
+            except StorageUnavailable as error:  # who follows sees the end all the same
+                LOG.warning(f"thread {self._thread_id!r}: events are lost: {error}")
+
+
+def _is_json(event: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(event, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+# --- What a worker says of its jobs: a line each.
+
+
+def ended(thread_id: str, snapshot: StateSnapshot) -> str:
+    """Say where a thread stands after its job."""
+    result = snapshot.values.get("result")
+    if result is not None:
+        return f"thread {thread_id!r}: {result.headline}"
+    return f"thread {thread_id!r}: {'waits for an answer' if snapshot.interrupts else 'unfinished'}"
+
+
+def put_off(thread_id: str, error: BaseException) -> str:
+    """Say that a job goes back into the queue."""
+    return f"thread {thread_id!r}: put off: {reason_of(error) or 'this worker is stopped'}"
+
+
+def failed(thread_id: str, error: BaseException) -> str:
+    """Say that a job ended with an error, and how it can be taken up."""
+    return f"thread {thread_id!r}: could not be run: {type(error).__name__}: {reason_of(error)}"
+
+
+def parked(thread_id: str) -> str:
+    """Say that nobody confirmed a plan in time."""
+    return f"thread {thread_id!r}: parked, as nobody confirmed its plan in time"
+
+
+def learned_from(task_id: str) -> str:
+    """Say that an ended task was learned from."""
+    return f"task {task_id!r}: learned from"
+
+
+def not_learned(owner: str, error: BaseException) -> str:
+    """Say that nothing could be learned from a task; it is on record all the same."""
+    reason = f"{type(error).__name__}: {reason_of(error)}"
+    return f"a task of {owner!r} could not be learned from: {reason}"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return an error's text in one line, without any key."""
+    return " ".join(without_keys(str(error)).split())
+
+
+# --- Carrying out one job on a graph: begun where it was not begun yet, gone on with where it was.
+
+DONE: Final = object()
+"""Stands for a submission of which nothing is left to do."""
+
+
+def untold(_: object) -> None:
+    """Tell nobody."""
+
+
+async def carry_out(
+    graph: Machine, submission: Submission, tell: Callable[[object], None] = untold
+) -> StateSnapshot:
+    """Run a thread with what was submitted for it, and return where it stands then.
+
+    ``tell`` is given what the run tells meanwhile. Raises what the run does: a task that fails is
+    no error.
+    """
+    config = _config(submission.thread_id)
+    async with _holding(graph, submission.thread_id) as own:
+        snapshot = await own.aget_state(config)
+        asked = {*submission.replies, *open_questions(snapshot)}
+        known = await replies_of(graph.checkpointer).aaccepted(submission.thread_id, asked)
+        given = rest_of(submission, snapshot, known, time.time())
+        if given is not DONE:
+            config = config | {"metadata": submission.metadata}
+            async with closing(own.astream(given, config, stream_mode="custom")) as told:
+                async for event in told:
+                    tell(event)
+        else:
+            _hand_over(graph, snapshot)
+        return await own.aget_state(config)
+
+
+def _hand_over(graph: Machine, snapshot: StateSnapshot) -> None:
+    """Have an ended task learned from, as nobody can tell whether whoever ended it came to that."""
+    state = State(**snapshot.values)
+    if state.result and state.result.task_id == state.task_id:
+        graph.evolution.hand_over(Ended(state, state.result.status, graph.settings, graph.store))
+
+
+def rest_of(
+    submission: Submission, snapshot: StateSnapshot, known: Mapping[str, Any], now: float
+) -> Any:
+    """Return what the graph is to be invoked with, or ``DONE``.
+
+    ``known`` are the replies on record for the questions that are open, and those that the
+    submission answers. Raises :class:`~daruma.state.interrupts.ReplyRefused` for a reply to what
+    somebody else has answered.
+    """
+    if not _is_begun(submission, snapshot, known):
+        return submission.given
+    answered = known.keys() & open_questions(snapshot).keys()
+    return None if answered or is_unfinished(snapshot, now) else DONE
+
+
+def _is_begun(submission: Submission, snapshot: StateSnapshot, known: Mapping[str, Any]) -> bool:
+    if submission.message_id:
+        ids = {message.id for message in snapshot.values.get("messages", ())}
+        return submission.message_id in ids or _is_newest(submission, snapshot)
+    if not submission.replies:
+        return snapshot.created_at is not None
+    answers = [known[id_] for id_ in submission.replies if id_ in known]
+    if stale_ids(submission.given, snapshot) or not answers:
+        return _is_newest(submission, snapshot)
+    if _differ(submission.replies, known):
+        raise ReplyRefused(
+            f"thread {submission.thread_id!r} was answered already: one reply counts, the first"
+        )
+    return True
+
+
+def _differ(replies: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    return any(known.get(id_) not in (reply, PARK) for id_, reply in replies.items())
+
+
+def _is_newest(submission: Submission, snapshot: StateSnapshot) -> bool:
+    return (snapshot.metadata or {}).get(SUBMISSION) == submission.name
+
+
+async def park(graph: Machine, thread_id: str) -> bool:
+    """Park a thread's review if its deadline has passed; return whether that was done here.
+
+    Raises :class:`~daruma.state.errors.ThreadBusy` where somebody else is about to.
+    """
+    config = _config(thread_id)
+    async with _holding(graph, thread_id) as own:
+        snapshot = await own.aget_state(config)
+        if not overdue(snapshot, time.time()):
+            return False
+        await own.ainvoke(None, config | {"metadata": kept_with(snapshot)})
+        return True
+
+
+def kept_with(snapshot: StateSnapshot) -> dict[str, Any]:
+    """Return what a thread keeps of those who started it, to be kept on."""
+    metadata: Mapping[str, Any] = snapshot.metadata or {}
+    return {key: value for key, value in metadata.items() if key.startswith("daruma_")}
+
+
+@asynccontextmanager
+async def _holding(graph: Machine, thread_id: str) -> AsyncIterator[Machine]:
+    """Hold a thread from before it is looked at: what is decided then still holds."""
+    async with athread_held(graph.checkpointer, thread_id) as saver:
+        yield graph.copy({"checkpointer": saver, "holds": True})
+
+
+def _config(thread_id: str) -> RunnableConfig:
+    return RunnableConfig(configurable={"thread_id": thread_id})
+
+
+# --- Parking the reviews whose deadline has passed, wherever they were begun (PL-03).
+
+GraphFactory = Callable[[Mapping[str, Any], str | None], Awaitable[Machine]]
+"""Makes the graph for a thread, of the metadata that it keeps, and for its workspace."""
+
+_REVIEWS: Final = """
+SELECT DISTINCT thread_id FROM checkpoint_writes AS asked
+WHERE channel = '__interrupt__' AND checkpoint_ns = '' AND task_path LIKE '%%spec_review%%'
+    AND NOT EXISTS (
+        SELECT FROM checkpoints AS newer
+        WHERE newer.thread_id = asked.thread_id AND newer.checkpoint_ns = ''
+            AND newer.checkpoint_id > asked.checkpoint_id
+    )
+ORDER BY thread_id
+"""
+
+
+def sweep(graph: Machine) -> list[str]:
+    """Park all overdue reviews in a graph's database, and return the names of their threads.
+
+    Any number of processes may do so at once: each review is parked by one of them.
+    """
+    return run(asweep(graph))
+
+
+async def asweep(graph: Machine) -> list[str]:
+    """Do the same, asynchronously."""
+
+    return await swept(shared_database(graph), graph, always(graph))
+
+
+def always(graph: Machine) -> GraphFactory:
+    """Have all threads run on one graph."""
+
+    async def same(_kept: Mapping[str, Any], _workspace: str | None) -> Machine:
+        return graph
+
+    return same
+
+
+async def swept(database: Database, reader: Machine, graph_of: GraphFactory) -> list[str]:
+    """Park what is overdue, each thread on a graph of its own; ``reader`` looks at them."""
+    reviewed = await database.transact(_reviewed)
+    return [each for each in reviewed if await park_overdue(each, reader, graph_of)]
+
+
+async def park_overdue(thread_id: str, reader: Machine, graph_of: GraphFactory) -> bool:
+    """Park a thread's review if it is overdue; return whether that was done here."""
+    config = RunnableConfig(configurable={"thread_id": thread_id})
+    with suppress(Busy, DamagedState):  # somebody goes on with it, or nobody can
+        snapshot = await reader.aget_state(config)
+        if overdue(snapshot, time.time()):
+            return await park(await _graph_for(snapshot, reader, graph_of), thread_id)
+    return False
+
+
+async def _graph_for(snapshot: StateSnapshot, reader: Machine, graph_of: GraphFactory) -> Machine:
+    try:
+        return await graph_of(kept_with(snapshot), workspace_of(None, snapshot))
+    except DarumaError:  # parking needs neither the settings nor the model that it can not have
+        return reader
+
+
+async def _reviewed(connection: Connection) -> list[str]:
+    found = await connection.execute(_REVIEWS, {})
+    return [row["thread_id"] for row in await found.fetchall()]
+
+
+def deadline_of(snapshot: StateSnapshot) -> float | None:
+    """Return when the open review of a thread is to be parked, in Unix seconds; None for never."""
+    deadlines = [
+        value["deadline"]
+        for value in open_questions(snapshot).values()
+        if is_review(value) and value["deadline"] is not None
+    ]
+    return min(deadlines, default=None)

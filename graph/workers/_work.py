@@ -1,0 +1,283 @@
+"""Having a thread run by a worker, and working the queue off."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from time import monotonic
+from typing import Any, Final
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, StateSnapshot
+from psycopg import AsyncConnection, OperationalError
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from daruma.graph.answers import aaddressed, answered_already
+from daruma.graph.learning_jobs import adrain_place
+from daruma.graph.requests import admit, refuse_unkept_id, refuse_unkept_metadata, request
+from daruma.graph.run import Machine
+from daruma.graph.standing import CARRY_OUT, EVOLVE, standing_of
+from daruma.graph.storage import Pool, Postgres, error_line
+from daruma.graph.sync import Cancelled, run, run_interruptible
+from daruma.graph.workers._engine import (
+    App,
+    ConnectorException,
+    JobContext,
+    PsycopgConnector,
+    Worker,
+)
+from daruma.graph.workers._execution import always
+from daruma.graph.workers._queue import make_queue, rescue
+from daruma.graph.workers._queue import queue as put
+from daruma.graph.workers._submission import Pace, Submission, reader_on, shared_database
+from daruma.graph.workers._tasks import LOG, Tasks
+from daruma.state.errors import StorageUnavailable
+
+# --- Having a thread run by a worker: checked here and now, carried out there and then.
+
+QUEUE: Final = "daruma"
+"""The queue of applications, whose workers are given the graph."""
+
+
+def submit(
+    postgres: Postgres,
+    given: Any,
+    thread_id: str | None = None,
+    *,
+    queue: str = QUEUE,
+    metadata: Mapping[str, Any] | None = None,
+) -> str:
+    """Queue what a graph could be invoked with, and return the thread's name: a new one for None.
+
+    ``given`` is a request, ``Command(resume={id: reply})``, or None to go on. It is checked before
+    it is queued, and a reply is on record then, the only one that counts; a worker on ``queue``
+    carries it out, whatever becomes of this process. What is submitted for one thread is done in
+    its order. ``metadata`` is kept with its checkpoints.
+
+    Raises :class:`~daruma.graph.requests.RequestRefused`,
+    :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question, or
+    comes second,
+    :class:`~daruma.state.errors.StorageUnavailable` where nothing could be queued.
+    """
+    return run(asubmit(postgres, given, thread_id, queue=queue, metadata=metadata))
+
+
+async def asubmit(
+    postgres: Postgres,
+    given: Any,
+    thread_id: str | None = None,
+    *,
+    queue: str = QUEUE,
+    metadata: Mapping[str, Any] | None = None,
+) -> str:
+    """Do the same, asynchronously."""
+    refuse_unkept_metadata(RunnableConfig(metadata=dict(metadata or {})))
+    thread_id = str(thread_id or uuid4().hex)
+    refuse_unkept_id({"thread_id": thread_id})
+    checked = await _checked(postgres, given, thread_id)
+    submission = Submission(thread_id, checked, metadata or {})
+    await _on_record(postgres, submission)
+    await put(postgres.checkpointer.database, submission, queue)
+    return thread_id
+
+
+async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:
+    snapshot = await reader_on(postgres).aget_state(
+        RunnableConfig(configurable={"thread_id": thread_id})
+    )
+    if isinstance(given, Command):
+        return admit(await aaddressed(postgres.checkpointer, given, snapshot), snapshot)
+    busy = await standing_of(postgres.checkpointer.database, thread_id)
+    return _form_of(given, snapshot) if busy else admit(given, snapshot)
+
+
+async def _on_record(postgres: Postgres, submission: Submission) -> None:
+    """Put replies on record before they are queued: who comes second hears of it at once."""
+    replies, thread = submission.replies, submission.thread_id
+    if replies and not await postgres.checkpointer.replies.aaccept(thread, replies):
+        raise answered_already(replies, thread)
+
+
+def _form_of(given: Any, snapshot: StateSnapshot) -> Any:
+    """Check what waits for a thread's turn: how the thread stands then is not known yet."""
+    return given and request(given, known=snapshot.values.get("messages", ()))
+
+
+# --- Working a queue off: any number of processes and machines may do so over one database.
+
+_CONNECTIONS: Final = 3
+_FIRST_PAUSE: Final = 0.25
+_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 30.0
+
+
+def work(graph: Machine, *, concurrency: int = 1, wait: bool = True, queue: str = QUEUE) -> None:
+    """Carry out what was submitted, with this graph, until Ctrl-C or SIGTERM.
+
+    ``concurrency`` threads are run at once. With ``wait`` off, return once nothing is left that
+    could be done now. Belongs on the main thread, where signals come in; elsewhere, use
+    :func:`awork`.
+    """
+    with suppress(Cancelled):
+        run_interruptible(awork(graph, concurrency=concurrency, wait=wait, queue=queue))
+
+
+async def awork(
+    graph: Machine,
+    *,
+    concurrency: int = 1,
+    wait: bool = True,
+    queue: str = QUEUE,
+    pace: Pace | None = None,
+) -> None:
+    """Do the same on the running event loop, until it is cancelled.
+
+    Then no more is begun; what runs has ``pace.grace`` seconds to end, and goes back into the queue
+    where it has not. A database that is lost is waited for. Raises
+    :class:`~daruma.state.errors.StorageUnavailable` where it is lost and ``wait`` is off.
+    """
+    tasks = Tasks(shared_database(graph), always(graph), graph, queue, pace or Pace())
+    await serve(tasks, concurrency=concurrency, wait=wait)
+
+
+async def serve(tasks: Tasks, *, concurrency: int, wait: bool) -> None:
+    """Carry out what comes on the queue of these tasks."""
+    async with AsyncExitStack() as stack:
+        app = await _begun(tasks, stack, wait=wait)
+        serving = _Serving(app, tasks, concurrency)
+        await (serving.for_ever() if wait else serving.what_is_there())
+
+
+_LOST: Final = (ConnectorException, PoolTimeout, OperationalError, StorageUnavailable)
+
+
+async def _begun(tasks: Tasks, stack: AsyncExitStack, *, wait: bool) -> App:
+    """Open the queue, again while the database is lost: for as long as a run waits, or for ever."""
+    ends, pause = monotonic() + tasks.database.patience.seconds, _FIRST_PAUSE
+    while True:
+        try:
+            async with AsyncExitStack() as own:
+                app = await _opened(tasks, own)
+                stack.push_async_exit(own.pop_all())
+                return app
+        except _LOST as error:
+            why = error_line(error.__cause__ or error)
+            if not wait and (isinstance(error, StorageUnavailable) or monotonic() + pause > ends):
+                raise StorageUnavailable(f"the database is lost ({why})") from error
+        LOG.warning(f"the database is lost ({why}): looking for it again in {pause:g} s")
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _opened(tasks: Tasks, stack: AsyncExitStack) -> App:
+    await make_queue(tasks.database)
+    app = App(connector=PsycopgConnector())
+    tasks.declare(app)
+    pool = await stack.enter_async_context(_shared_pool(tasks))
+    await stack.enter_async_context(app.open_async(pool))
+    await rescue(app.job_manager, tasks.queue, tasks.pace.stalled)
+    await tasks.park_all()
+    return app
+
+
+_Shared = AsyncConnectionPool[AsyncConnection[Any]]
+_pools: WeakKeyDictionary[Pool, dict[asyncio.AbstractEventLoop, tuple[_Shared, list[None]]]]
+_pools = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def _shared_pool(tasks: Tasks) -> AsyncIterator[_Shared]:
+    """Yield the connections for the queue that all workers over one database share (DU-07).
+
+    Each loop has its own: connections live on one.
+    """
+    of_loops = _pools.setdefault(tasks.database.pool, {})
+    loop = asyncio.get_running_loop()
+    pool, users = of_loops.setdefault(loop, (_queue_pool(tasks), []))
+    users.append(None)
+    try:
+        await pool.open(wait=True, timeout=tasks.pace.connect)
+        yield pool
+    finally:
+        users.pop()
+        if not users:
+            of_loops.pop(loop, None)
+            await pool.close()
+
+
+def _queue_pool(tasks: Tasks) -> _Shared:
+    return AsyncConnectionPool(
+        str(tasks.database.pool.conninfo),
+        min_size=1,
+        max_size=_CONNECTIONS,
+        timeout=tasks.pace.connect,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+        name="daruma-queue",
+    )
+
+
+class _Serving:
+    """A worker of procrastinate, and another one wherever the database was lost to it."""
+
+    def __init__(self, app: App, tasks: Tasks, concurrency: int) -> None:
+        self._app = app
+        self._tasks = tasks
+        self._concurrency = concurrency
+        self._carried_out = 0
+        self._left: set[int] = set()
+        """Workers that could not say that they have ended."""
+
+    async def what_is_there(self) -> None:
+        before = -1
+        while before < self._carried_out:  # what waited for its thread's turn can be next
+            before = self._carried_out
+            try:
+                await self._worker(wait=False).run()
+            except ConnectorException as error:
+                raise StorageUnavailable(f"the database was lost ({error.__cause__})") from error
+            await adrain_place(self._tasks.database)  # what has ended becomes a job by that
+
+    async def for_ever(self) -> None:
+        pause = _PAUSE
+        while True:
+            worker, before = self._worker(wait=True), self._carried_out
+            with suppress(ConnectorException):
+                await self._say_ended()
+                await worker.run()  # comes back only where a part of it has failed
+            if worker.worker_id is not None:
+                self._left.add(worker.worker_id)
+            pause = _PAUSE if before < self._carried_out else min(2 * pause, _LONGEST_PAUSE)
+            LOG.warning(f"the database was lost: looking for it again in {pause:.0f} s")
+            await asyncio.sleep(pause)
+
+    async def _say_ended(self) -> None:
+        for worker_id in [*self._left]:  # so that their jobs can be taken up at once
+            await self._app.job_manager.unregister_worker(worker_id)
+            self._left.discard(worker_id)
+        await rescue(self._app.job_manager, self._tasks.queue, self._tasks.pace.stalled)
+
+    def _worker(self, *, wait: bool) -> Any:  # its methods are not annotated
+        pace = self._tasks.pace
+        return Worker(
+            self._app,
+            queues=[self._tasks.queue],
+            concurrency=self._concurrency,
+            wait=wait,
+            fetch_job_polling_interval=pace.poll,
+            abort_job_polling_interval=pace.poll,
+            shutdown_graceful_timeout=pace.grace,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+            update_heartbeat_interval=pace.heartbeat,
+            stalled_worker_timeout=pace.stalled,
+            worker_middleware=[self._counted],
+        )
+
+    async def _counted(
+        self, job: Callable[[], Awaitable[Any]], context: JobContext, _: Worker
+    ) -> Any:
+        result = await job()
+        self._carried_out += context.job.task_name in (CARRY_OUT, EVOLVE)
+        return result

@@ -1,0 +1,327 @@
+"""What a person has agreed to: settings, skills and team templates of folders, by their content.
+
+A record lies in the user's own folder, out of reach of tasks and their commands. It is about one
+path with one content, so whatever is changed there, by whomever, is asked about again (SE-02).
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from daruma.state.data_dir import data_dir
+from daruma.state.settings._errors import SettingsError
+from daruma.state.settings._sources import (
+    SETTINGS_FILE,
+    SettingsFile,
+    merge_settings,
+    read_plain,
+    sources,
+)
+from daruma.state.settings._strictness import Change, loosening_changes, name_changes
+
+MOST_FILES: Final = 2_000
+MOST_BYTES: Final = 32 * 1024 * 1024
+"""Of one skill; one that has more is not trusted."""
+
+
+class UntrustedSettings(SettingsError):
+    """Raised for settings of a folder that nobody has agreed to; ``keys`` are what they change.
+
+    ``path`` is what ``daruma trust`` is to be asked about.
+    """
+
+    def __init__(self, path: Path, changes: Sequence[Change]) -> None:
+        self.path, self.keys = path, tuple(dict.fromkeys(each.key for each in changes))
+        place = path.parent if path.name == SETTINGS_FILE else path
+        super().__init__(
+            f"{path} is not trusted, and would change {name_changes(changes)}: look at it, then "
+            f"`daruma trust {shlex.quote(str(place))}`"
+        )
+
+
+# --- The records: one file each, by the path that it is about.
+
+
+@dataclass(frozen=True)
+class Record:
+    """One agreement: ``content`` is what a settings file says, ``at`` the time, in ISO format."""
+
+    path: str
+    digest: str
+    at: str
+    keys: tuple[str, ...] = ()
+    content: str = ""
+
+
+def trust_records() -> list[Record]:
+    """Return all agreements, by their paths."""
+    found = (_read(file) for file in _folder().glob("*.json"))
+    return sorted((each for each in found if each), key=lambda each: each.path)
+
+
+def withdraw_trust(path: Path) -> bool:
+    """Take back what was agreed to about a path and all below it; return whether there was any."""
+    own = _place(path)
+    gone = [each.path for each in trust_records() if Path(each.path).is_relative_to(own)]
+    for each in gone:
+        _file_of(each).unlink(missing_ok=True)
+    return bool(gone)
+
+
+def is_trusted(path: Path) -> bool:
+    """Whether a person has agreed to what a file or folder holds now. Reads all of it."""
+    record = _record_of(path)
+    return record is not None and record.digest == digest_of(path)
+
+
+def is_trusted_text(path: Path, workspace: str | None) -> bool:
+    """Whether what stands at a path is no task's own words: out of its reach, or agreed to.
+
+    A task reaches its workspace, and what is in it; a folder around that is not taken for safe.
+    """
+    if workspace is None:
+        return True
+    place, root = Path(_place(path)), Path(os.path.realpath(workspace))
+    apart = not (place.is_relative_to(root) or root.is_relative_to(place.parent))
+    real = Path(os.path.realpath(path))
+    return (apart and not real.is_relative_to(root)) or is_trusted(path)
+
+
+def _record_of(path: Path) -> Record | None:
+    return _read(_file_of(_place(path)))
+
+
+def _keep(record: Record) -> None:
+    _folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = _file_of(record.path)
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
+        json.dump(asdict(record), new)
+    Path(new.name).replace(file)
+
+
+def _read(file: Path) -> Record | None:
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        return Record(**{**kept, "keys": tuple(kept["keys"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _folder() -> Path:
+    return data_dir() / "trust"
+
+
+def _file_of(path: str | Path) -> Path:
+    return _folder() / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:40]}.json"
+
+
+def _place(path: Path) -> str:
+    """Return the path by which a thing is known: its folder's real one, a link not followed."""
+    path = _absolute(path)
+    return str(path.parent.resolve() / path.name)
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.normpath(path.absolute()))
+
+
+# --- The digest of what a file or a folder holds.
+
+
+def digest_of(path: Path) -> str | None:
+    """Return the digest of a file, or of a folder with the names of its files.
+
+    None for what can not be read as it is: links, special files, and more than a skill has.
+    """
+    parts, room = hashlib.sha256(), MOST_BYTES
+    try:
+        if not path.is_dir():
+            return hashlib.sha256(read_plain(path, room, os.O_NOFOLLOW)).hexdigest()
+        for file in _files(path):
+            data = read_plain(file, room, os.O_NOFOLLOW)
+            room -= len(data)
+            name = os.fsencode(file.relative_to(path))
+            parts.update(b"%d %d " % (len(name), len(data)) + name + data)
+    except OSError:
+        return None
+    return parts.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    found, waiting = 0, [folder]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in sorted(entries, key=lambda each: each.name):
+                found += 1
+                if found > MOST_FILES:
+                    raise OSError(f"{folder} has more than {MOST_FILES} files")
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                else:
+                    yield Path(entry.path)
+
+
+# --- What a settings file would change, and whether that was agreed to.
+
+
+def refuse_untrusted(
+    settings: BaseModel, file: SettingsFile, environment: Mapping[str, Any]
+) -> None:
+    """Raise :class:`UntrustedSettings` for what a folder's settings may not change by themselves.
+
+    They are held against what holds without the file, or under the content that was agreed to:
+    taking that away may weaken, too. Skills and team templates that the file names are part of it.
+    """
+    record = _record_of(file.path)
+    if record is None and not file.data:
+        return
+    changes: list[Change] = []
+    if record is None or record.digest != file.digest:
+        changes = loosening_changes(_agreed(type(settings), record, environment), settings)
+    changes += [
+        Change(key, str(folder))
+        for key, folder in _folders(file)
+        if any(not is_trusted(each) for each in _parts(folder))
+    ]
+    if changes:
+        raise UntrustedSettings(_absolute(file.path), changes)
+
+
+def _agreed(
+    model: type[BaseModel], record: Record | None, environment: Mapping[str, Any]
+) -> BaseModel:
+    """Return the settings that hold by what was agreed to, or without any file."""
+    try:
+        own = SettingsFile(Path(), record.content.encode()).values if record else {}
+        return model.model_validate(merge_settings(own, environment))
+    except SettingsError:  # the environment needs the file to make sense
+        return model()
+
+
+def _folders(file: SettingsFile, start: Path = Path()) -> Iterator[tuple[str, Path]]:
+    for section in ("skills", "team"):
+        given = file.values.get(section) or {}
+        for folder in (given.get("folders") or ()) if isinstance(given, Mapping) else ():
+            yield f"{section}.folders", start / str(folder)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return what is agreed to in a folder one by one: its skills, and its team templates."""
+    if (folder / "SKILL.md").is_file():
+        return [folder]
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        return []
+    return [each for each in found if each.suffix == ".yaml" or os.path.lexists(each / "SKILL.md")]
+
+
+# --- What a person is asked to agree to.
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What stands at a path now: what it would change, and the records that a yes would keep.
+
+    What is agreed to is what was read here, whatever becomes of the files meanwhile.
+    """
+
+    path: Path
+    changes: tuple[Change, ...]
+    records: tuple[Record, ...]
+    refused: tuple[Path, ...] = ()
+    """What can not be agreed to: links and special files in it, or too much."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether all of it was agreed to already."""
+        kept = [_read(_file_of(each.path)) for each in self.records]
+        return all(
+            old is not None and old.digest == new.digest
+            for old, new in zip(kept, self.records, strict=True)
+        )
+
+    def agree(self) -> None:
+        """Keep it as agreed to."""
+        for each in self.records:
+            _keep(each)
+
+
+def propose_trust(model: type[BaseModel], path: Path | str = ".") -> Proposal:
+    """Read what there is to agree to: a folder with ``daruma.yaml``, skills or team templates.
+
+    Raises :class:`~daruma.state.settings.SettingsError` where there is nothing, or what is
+    there can not be used.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise SettingsError(f"{path} is not there")
+    file = path / SETTINGS_FILE if path.is_dir() else path
+    if path.is_dir() and not file.exists() and _record_of(file) is None:
+        return _proposal(path, (), (), _parts(path))
+    if path.is_file() and _record_of(path) is None and "experts" in SettingsFile.of(path).values:
+        return _proposal(path, (), (), [path])
+    read, environment = sources(model, str(file))
+    settings = _alone(model, read, environment)
+    changes = {each.key: each for each in loosening_changes(model(), settings)}
+    if record := _record_of(file):  # what was agreed to may have been stricter
+        changes |= {
+            each.key: each for each in loosening_changes(_agreed(model, record, {}), settings)
+        }
+    own = Record(_place(file), read.digest, _now(), tuple(changes), _kept_of(read))
+    parts = [part for _, folder in _folders(read, file.parent) for part in _parts(folder)]
+    return _proposal(file, changes.values(), (own,), parts)
+
+
+def _kept_of(file: SettingsFile) -> str:
+    """Return what is kept of a file that is agreed to: no MCP servers, which may hold keys (SE-08).
+
+    So these are asked about again, once the file has another content.
+    """
+    values, tools = file.values, file.values.get("tools")
+    if not isinstance(tools, Mapping) or "mcp_servers" not in tools:
+        return file.text
+    rest = {name: each for name, each in tools.items() if name != "mcp_servers"}
+    return json.dumps({**values, "tools": rest}, default=str)
+
+
+def _alone(model: type[BaseModel], file: SettingsFile, environment: Mapping[str, Any]) -> BaseModel:
+    """Return what a file says by itself, which may make sense with the environment only."""
+    try:
+        return model.model_validate(file.values)
+    except SettingsError:
+        return model.model_validate(merge_settings(file.values, environment))
+
+
+def _proposal(
+    path: Path, changes: Iterable[Change], own: tuple[Record, ...], parts: list[Path]
+) -> Proposal:
+    digests = [(each, digest_of(each)) for each in parts]
+    kept = {each.path: each for each in own}
+    for each, digest in digests:
+        if digest:
+            kept.setdefault(_place(each), Record(_place(each), digest, _now()))
+    if not (own or parts):
+        raise SettingsError(
+            f"{path} has no {SETTINGS_FILE}, no skills and no team templates: "
+            "there is nothing to trust"
+        )
+    return Proposal(
+        _absolute(path),
+        tuple(changes),
+        tuple(kept.values()),
+        tuple(each for each, digest in digests if digest is None),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

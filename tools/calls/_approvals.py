@@ -1,0 +1,403 @@
+"""Approvals: what they rest on, the question, the decision, and the last look before the run."""
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from langgraph.types import interrupt
+
+from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, moved, with_status
+from daruma.state.channels import State
+from daruma.state.errors import DarumaError
+from daruma.state.events import ApprovalCompleted
+from daruma.state.interrupts import (
+    Decision,
+    Decisions,
+    ReplyRefused,
+    approval_request,
+    inbox_of,
+    read_reply,
+    reply_schema,
+)
+from daruma.state.settings import Tools
+from daruma.state.text import digest, revealed_line
+from daruma.tools.calls._mcp_pins import REDEFINED
+from daruma.tools.calls._registry import Registry
+from daruma.tools.calls._resolve import with_arguments
+from daruma.tools.calls._results import Outputs
+from daruma.tools.calls._tool import Surroundings, Tool
+from daruma.tools.calls._visible import VisibleTools
+from daruma.tools.calls.policy._policy import UNCONFINED, decide
+from daruma.tools.commands import command_environment
+from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
+from daruma.tools.files import (
+    MOST_NAMED,
+    Listing,
+    Tree,
+    Workspace,
+    changes_between,
+    list_tree,
+    printable_path,
+    tree_of,
+)
+from daruma.tools.sandbox import Sandbox
+from daruma.tools.threads import in_thread, to_thread
+
+# --- Asking people: the one place where a node stops for an answer.
+
+
+def ask_people(question: Mapping[str, Any], at: float) -> Any:
+    """Ask, and return the reply in its typed form once there is one; a node begins anew with it.
+
+    The graph's own door refuses a reply that does not fit before anything runs. In another graph it
+    comes past no door: the question stays open, and says why as ``refused`` (FA-08).
+    """
+    told = question
+    while True:
+        given = ask_once(told, at)
+        try:
+            return read_reply(question, given, shown=False)
+        except ReplyRefused as refused:
+            told = {**question, "refused": str(refused)}
+
+
+def ask_once(question: Mapping[str, Any], at: float) -> Any:
+    """Ask, and return the reply as it came.
+
+    The schema of a reply goes with the question, for clients that make a form of it, and so do the
+    form of chat clients and when it was ``asked_at`` (Unix seconds): a reply that was sent before
+    can not be meant for it.
+    """
+    told = {**question, "asked_at": at, **inbox_of(question)}
+    return interrupt(told, response_schema=reply_schema(question))
+
+
+# --- What approvals rest on: looked at when a person is asked, and again when the answer is there.
+
+COSMETIC = frozenset({"TERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME"})
+"""Variables that differ from one terminal to the next and choose no program: not part of a yes."""
+
+
+OpenSandbox = Callable[[], Awaitable[Sandbox]]
+
+
+async def grounds_of(
+    call: ToolTask,
+    known: Tool | None,
+    workspace: str | None,
+    open_sandbox: OpenSandbox,
+    *,
+    tree: str = "",
+) -> Grounds:
+    """Return what a call's approval rests on; ``tree`` is the id of the workspace's content.
+
+    ``known`` is the tool of its name, shown or not; None where there is none any more.
+
+    Raises :class:`~daruma.tools.errors.ToolError` for a workspace that is gone, and
+    :class:`~daruma.tools.sandbox.SandboxUnavailable`.
+    """
+    if known is None:
+        return Grounds()
+    rests = Grounds(
+        definition=known.definition,
+        description=known.description if known.definition else "",
+        tree=tree if _works_in(known, workspace) else "",
+    )
+    if call.name != "run_command" or workspace is None or not known.builtin:
+        return rests
+    sandbox = await open_sandbox()
+    return replace(
+        rests,
+        sandbox=sandbox.level,
+        not_covered=sandbox.not_covered,
+        environment=_environment(Path(workspace)),
+    )
+
+
+def _works_in(tool: Tool | None, workspace: str | None) -> bool:
+    """Whether what a tool does depends on a workspace, as far as anybody knows."""
+    here = tool is not None and (tool.builtin or tool.effect == "workspace")
+    return here and workspace is not None
+
+
+async def tree_now(workspace: str, *, named: bool = True) -> Tree:
+    """Look at a workspace's content. Raises ``ToolError`` for one that is gone."""
+    opened = await to_thread(Workspace, Path(workspace))
+    return await in_thread(tree_of, opened.root, named=named)
+
+
+def _environment(root: Path) -> dict[str, str]:
+    every = command_environment(os.environ, root, Path(sys.executable).parent)
+    return {k: v for k, v in every.items() if k not in COSMETIC and not k.startswith("LC_")}
+
+
+# --- What approvals rested on is kept beside the state: what has changed since can be named.
+
+
+def _ids(digest: str) -> str:
+    return f"ground-{digest[:32]}"
+
+
+async def _keep(digest: str, grounds: Grounds, outputs: Outputs) -> None:
+    """Keep the grounds of what is asked; of variables their digests, as the values may be keys."""
+    told = asdict(grounds) | {"environment": _digests(grounds.environment)}
+    await outputs.note(_ids(digest), json.dumps(told))
+
+
+async def _keep_tree(tree: Tree, outputs: Outputs) -> None:
+    if await outputs.read(_ids(tree.id)) is None:
+        await outputs.note(_ids(tree.id), json.dumps(list_tree(tree)))
+
+
+def _digests(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: digest(value) for name, value in environment.items()}
+
+
+async def changes_since(
+    asked: str, now: Grounds, tree: Tree | None, outputs: Outputs
+) -> tuple[str, ...]:
+    """Say in a few lines what differs from what a question, by its digest, rested on (TL-13a)."""
+    kept = await outputs.read(_ids(asked))
+    then = json.loads(kept) if kept else None
+    if then is None:
+        return ("asked again, as what it rests on has changed",)
+    lines = []
+    if tree is not None and then["tree"] not in ("", tree.id):
+        listing = await outputs.read(_ids(then["tree"]))
+        before = Listing(*json.loads(listing)) if listing else None
+        named = changes_between(before, tree) if before else ""
+        lines.append(f"files: {named}" if named else "files of the workspace")
+    if then["sandbox"] != now.sandbox or then["not_covered"] != [*now.not_covered]:
+        lines.append(f"the sandbox: {now.sandbox}, not {then['sandbox']}")
+    if names := _differing(then["environment"], _digests(now.environment)):
+        lines.append(f"variables: {', '.join(names)}")
+    if then["definition"] != now.definition:
+        lines.append(f"{REDEFINED}; it now says: {revealed_line(now.description)[:300]}")
+    said = (f"asked again, since this has changed: {each}" for each in lines)
+    return tuple(said) or ("asked again: it would not run as it was shown",)
+
+
+def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    names = sorted(each for each in {*then, *now} if then.get(each) != now.get(each))
+    return [
+        *map(printable_path, names[:MOST_NAMED]),
+        *(["more"] if len(names) > MOST_NAMED else []),
+    ]
+
+
+def void_approval(call: ToolTask, changes: tuple[str, ...]) -> ToolTask:
+    """Return a call as one that is asked about again, with what has changed."""
+    return replace(call, status="awaiting", approved="", voided=call.voided + 1, changes=changes)
+
+
+MAX_VOIDED: Final = 3
+"""Answers to one call that a changing workspace may void; then it fails, and is not asked again."""
+
+
+def endless_changes(calls: Sequence[ToolTask]) -> dict[str, str]:
+    """Return why calls are not asked about any more, by id: what they rest on never stands still.
+
+    What an approved sibling voided does not count: one of them has run for each time.
+    """
+    ran = sum(bool(call.approved) and call.status not in ("ready", "awaiting") for call in calls)
+    why = "not run: what was approved changed again and again before it could run"
+    waiting = with_status(calls, "awaiting")
+    return {call.id: why for call in waiting if call.voided >= MAX_VOIDED + ran}
+
+
+# --- The calls that a person is asked about, each with what its answer rests on.
+
+UNAVAILABLE: Final = "unavailable"
+"""In the place of a sandbox's level: as things stand the call could not run."""
+
+
+@dataclass(frozen=True)
+class OpenApproval:
+    """One call, and the state of things in which it would run."""
+
+    call: ToolTask
+    workspace: str | None
+    grounds: Grounds
+
+    @property
+    def approval(self) -> Approval:
+        """What the person is shown."""
+        return approval_of(self.call, self.workspace, self.grounds)
+
+    def holds(self, decision: Decision) -> bool:
+        """Whether a decision counts: a yes only for what would run now, a no in any case."""
+        return decision.decision == "deny" or decision.digest == self.approval.digest
+
+    def agreed(self, call: ToolTask) -> ToolTask:
+        """Return the call, which may have been edited, as one that may run."""
+        given = approval_of(call, self.workspace, self.grounds)
+        return replace(call, status="ready", approved=given.digest)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The calls to ask about, why others can not run at all, by id, and the workspace's content."""
+
+    approvals: Sequence[OpenApproval]
+    hopeless: Mapping[str, str]
+    tree: Tree | None
+
+
+async def open_approvals(
+    calls: Iterable[ToolTask],
+    workspace: str | None,
+    tools: Registry,
+    open_sandbox: OpenSandbox,
+    outputs: Outputs,
+) -> Opened:
+    """Look at the calls as things stand, and keep what is seen.
+
+    A required one is asked about even if it can not run: a denial of it counts, whatever else there
+    is.
+    """
+    opened: list[OpenApproval] = []
+    hopeless: dict[str, str] = {}
+    tree: Tree | None = None
+    for call in calls:
+        known = tools.named(call.name)
+        try:
+            # Once for all of them: only now has the workspace to be there.
+            if tree is None and workspace and _works_in(known, workspace):
+                tree = await tree_now(workspace)
+                await _keep_tree(tree, outputs)
+            seen = tree.id if tree else ""
+            grounds = await grounds_of(call, known, workspace, open_sandbox, tree=seen)
+        except (ToolError, DarumaError) as error:
+            if not call.required:
+                hopeless[call.id] = f"not run: {error}"
+                continue
+            grounds = Grounds(sandbox=UNAVAILABLE)
+        opened.append(OpenApproval(call, workspace, grounds))
+        await _keep(opened[-1].approval.digest, grounds, outputs)
+    return Opened(opened, hopeless, tree)
+
+
+# --- What becomes of a call by a person's decision on it. Pure.
+
+
+def after_decision(asked: OpenApproval, decision: Decision, offer: VisibleTools) -> ToolTask:
+    """Return the call as it is after a decision (TL-14).
+
+    An edit that does not fit decides nothing yet.
+    """
+    if decision.decision == "deny":
+        return moved(asked.call, "rejected")
+    if decision.args is None:
+        return asked.agreed(asked.call)
+    edited = with_arguments(asked.call, decision.args, offer)
+    if edited.problem:  # it is the person's mistake, not the model's: nothing is decided yet
+        return replace(asked.call, reason=f"the edit can not be used: {edited.reason}")
+    # What a person wrote needs no other yes, unless it became a call of another tool.
+    own = edited.name == asked.call.name and edited.status != "failed"
+    return asked.agreed(edited) if own else edited
+
+
+def denial_text(decision: Decision) -> str:
+    """Return what the model is told of a call that a person denied."""
+    return f"A person denied this call: {decision.reason or 'no reason given'}"
+
+
+def blocking_denial(denied: Iterable[ToolTask]) -> str | None:
+    """Return why denied calls stop the whole task; None where it goes on without them (TL-15)."""
+    for call in denied:
+        if call.required and call.deny_effect == "block":
+            return f"a required approval was denied: {call.name}"
+    return None
+
+
+# --- Commands that no model called: a check's, a plan's. At level none they are asked about, too.
+
+
+async def commands_refusal(
+    purpose: str, commands: Iterable[str], state: State, at: Surroundings
+) -> str:
+    """Return why commands of the graph's own may not run; empty where they may (SE-04, RO-04).
+
+    Where the sandbox's level is none a person is asked about all of them in one required approval,
+    each time anew: they are part of what has to be agreed to there. It goes by the workspace's
+    content, as that of a call does.
+    """
+    task, shown = state.task, list(commands)
+    if at.settings.sandbox.require != "none" or task is None or not shown:
+        return ""
+    call = ToolTask(
+        id=f"{purpose}:{len(state.steps)}",
+        message_id=task.id,
+        name=purpose,
+        requested_name=purpose,
+        args={"commands": shown},
+        reason=UNCONFINED,
+        required=True,
+    )
+    sandbox, here = await at.open_sandbox(), task.workspace
+    tree = (await tree_now(here, named=False)).id if here else ""
+    grounds = Grounds(sandbox.level, sandbox.not_covered, _environment(Path(here or "")), tree)
+    asked = OpenApproval(call, task.workspace, grounds)
+    question = approval_request((asked.approval,), None)
+    reply: Decisions = ask_people(question, at.now())
+    decision = reply.decisions[0]
+    runs = decision.decision == "approve" and asked.holds(decision)
+    told = decision.decision if runs or decision.decision == "deny" else "void"
+    at.emit(ApprovalCompleted(approval_id=call.id, decision=told))
+    if runs:
+        return ""
+    why = decision.reason or "no reason given"
+    denied = f"a person denied it: {why}" if told == "deny" else "what was approved has changed"
+    return f"the {purpose} was not run: {denied}"
+
+
+# --- The last look before a call runs: it may be resumed under other rules, in another place.
+
+CALL_CHANGED: Final = (
+    "not run: what was approved is not what would run now; call it again to have it asked"
+)
+
+
+async def check_permission(
+    call: ToolTask, tool: Tool, workspace: str | None, at: Surroundings, tools: Registry
+) -> None:
+    """Check that the policy lets a call run, and that it is what was approved, if it was.
+
+    ``at`` is what it would run with; an MCP server's tool is looked up anew in ``tools``.
+
+    Raises :class:`~daruma.tools.errors.NotPermitted`, whose text is for the model, and
+    :class:`~daruma.tools.errors.GroundsChanged` for what a person has to be asked about again
+    (TL-13a, SE-06).
+    """
+    unconfined = at.settings.sandbox.require == "none"
+    if said := policy_refusal(call, tool, at.settings.tools, unconfined=unconfined):
+        raise NotPermitted(said)
+    if call.definition and call.definition != tool.definition and not call.approved:
+        raise GroundsChanged((f"asked, since this has changed: {REDEFINED}",))
+    if not call.approved:
+        return
+    if tool.origin == "mcp":
+        await tools.look_again(call.name)
+    here = workspace if _works_in(tool, workspace) else None
+    tree = await tree_now(here, named=False) if here else None
+    known, seen = tools.named(call.name), tree.id if tree else ""
+    grounds = await grounds_of(call, known, workspace, at.open_sandbox, tree=seen)
+    if approval_of(call, workspace, grounds).digest != call.approved:
+        tree = await tree_now(here) if here else None
+        raise GroundsChanged(await changes_since(call.approved, grounds, tree, at.outputs))
+
+
+def policy_refusal(
+    call: ToolTask, tool: Tool, settings: Tools, *, unconfined: bool = False
+) -> str | None:
+    """Return why the policy does not let a call run as it stands; None where it does."""
+    decision = decide(tool, call.args, settings, unconfined=unconfined).decision
+    if decision == "deny":
+        return "not run: denied by policy"
+    if decision == "confirm" and not call.approved:
+        return "not run: a person has to approve this; call it again to have it asked"
+    return None

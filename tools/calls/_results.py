@@ -1,0 +1,272 @@
+"""The one answer that every tool call gets (TL-03), and large outputs beside the state (DU-08)."""
+
+import hashlib
+import re
+from base64 import b64decode
+from binascii import Error as BadBase64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, runtime_checkable
+from unicodedata import category
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from daruma.state.calls import ToolTask
+from daruma.state.messages import growing
+from daruma.state.progress import UNCHANGED
+from daruma.state.text import REFERENCE, left_out
+
+# --- The one answer that every tool call gets, whatever became of it (TL-03).
+
+LIMIT = 30_000
+"""Characters of a result that the model is shown: about 8,000 tokens."""
+
+IMAGES: Final = 4_000_000
+"""Characters of all images of one result, in base64: a provider takes about so much of one."""
+
+_KINDS: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_DATA: Final = re.compile(r"data:([\w/+.-]+);base64,(.*)", re.DOTALL)
+
+Image = dict[str, Any]
+"""A content block of LangChain's: ``type``, ``mime_type`` and ``base64``."""
+
+
+class TextWithImages(str):
+    """A tool's text, and the images that belong to it."""
+
+    __slots__ = ("images",)
+    images: tuple[Image, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[object]) -> "TextWithImages":
+        """Read a result's parts; what can not be shown is named in the text, at its place."""
+        lines: list[str] = []
+        images: list[Image] = []
+        room = IMAGES
+        for part in parts:
+            if isinstance(part, str) or not isinstance(part, dict):
+                lines.append(str(part))
+            elif part.get("type") == "text":
+                lines.append(str(part.get("text", "")))
+            elif (image := _image(part)) and len(image["base64"]) <= room:
+                room -= len(image["base64"])
+                images.append(image)
+                lines.append(f"[image {len(images)}: {image['mime_type']}]")
+            else:
+                why = "it is too large" if image else "only text and images are shown"
+                lines.append(f"[{part.get('type')} left out: {why}]")
+        read = cls("\n".join(line for line in lines if line))
+        read.images = tuple(images)
+        return read
+
+
+def images_in(message: ToolMessage) -> list[Image]:
+    """Return the images of a result."""
+    parts = message.content if isinstance(message.content, list) else ()
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == "image"]
+
+
+def _image(part: dict[Any, Any]) -> Image | None:
+    """Return an image in LangChain's own form, whichever it came in; one by its address is none.
+
+    Nobody is to fetch what a tool names: neither this process nor a provider.
+    """
+    url = part.get("image_url")
+    address = url.get("url") if isinstance(url, dict) else url
+    source = part["source"] if isinstance(part.get("source"), dict) else part
+    found = _DATA.fullmatch(address) if isinstance(address, str) else None
+    kind = found[1] if found else source.get("mime_type") or source.get("media_type")
+    data = found[2] if found else source.get("base64") or source.get("data")
+    if kind not in _KINDS or not isinstance(data, str):
+        return None
+    try:
+        b64decode(data, validate=True)
+    except (ValueError, BadBase64):
+        return None
+    return {"type": "image", "mime_type": kind, "base64": data} if data else None
+
+
+DEFINITION: Final = "definition"
+"""Where the result of an MCP tool says what the tool was when it ran."""
+
+
+def tool_result(
+    call: ToolTask,
+    text: str,
+    *,
+    ok: bool = True,
+    images: Sequence[Image] = (),
+    reference: str = "",
+    unchanged: bool = False,
+    definition: str = "",
+) -> ToolMessage:
+    """Return the result message of a call, its text safe to store and cut to ``LIMIT``.
+
+    ``images`` stand beside it as LangChain has them (FA-11). ``reference`` is the id that the whole
+    text is kept under, if the text is but its ends; ``unchanged`` marks what is known to have
+    changed nothing in the workspace. ``definition`` is that of an MCP tool which ran.
+    """
+    noted: dict[str, object] = {REFERENCE: reference} if reference else {}
+    noted |= {DEFINITION: definition} if definition else {}
+    said: Any = storable(text)
+    return ToolMessage(
+        [{"type": "text", "text": said}, *images] if images else said,
+        tool_call_id=call.id,
+        name=call.name or call.requested_name or "unknown",
+        id=call.result_id,
+        status="success" if ok else "error",
+        additional_kwargs=noted | ({UNCHANGED: True} if unchanged else {}),
+    )
+
+
+def approved_definitions(messages: Sequence[AnyMessage]) -> Mapping[str, str]:
+    """Return by name what MCP tools were when they ran last: what was approved of them (SE-06)."""
+    return growing(messages).known(_definitions, start={})
+
+
+def _definitions(known: Mapping[str, str], messages: Sequence[AnyMessage]) -> Mapping[str, str]:
+    ran = (each for each in messages if isinstance(each, ToolMessage))
+    new = {str(m.name): str(m.additional_kwargs.get(DEFINITION, "")) for m in ran}
+    return {**known, **{name: each for name, each in new.items() if each}}
+
+
+def has_shortened_results(messages: Sequence[AnyMessage]) -> bool:
+    """Whether one of the messages is a result that was left out in part."""
+    return growing(messages).known(_leave_out, start=False)
+
+
+def _leave_out(known: bool, messages: Sequence[AnyMessage]) -> bool:  # noqa: FBT001 - a fold
+    return known or any(
+        isinstance(message, ToolMessage) and REFERENCE in message.additional_kwargs
+        for message in messages
+    )
+
+
+def storable_text(text: str) -> str:
+    """Return text without NUL and lone surrogates, which no database takes."""
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable(text: str) -> str:
+    """Return a tool's text as it is stored: clean, and its middle cut where it is too long."""
+    text = storable_text(text)
+    if len(text) <= LIMIT:
+        return text
+    half = LIMIT // 2
+    return f"{text[:half]}\n[... {len(text) - LIMIT} characters cut ...]\n{text[-half:]}"
+
+
+END_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason")
+"""Where providers say why an answer ended: OpenAI and Google, Anthropic, Ollama."""
+_NOT_BY_THE_MODEL = frozenset(
+    {"length", "content_filter", "max_tokens", "model_context_window_exceeded", "safety"}
+)
+
+
+def cut_off_reason(message: AIMessage) -> str:
+    """Return why an answer was ended by a limit or a filter; empty if by the model itself."""
+    said = (str(message.response_metadata.get(key)) for key in END_REASON_KEYS)
+    return next((why for why in said if why.lower() in _NOT_BY_THE_MODEL), "")
+
+
+def blank(text: str) -> bool:
+    """Whether a text shows nothing: white space, control and zero-width characters only."""
+    return all(each.isspace() or category(each) in ("Cf", "Cc") for each in text)
+
+
+def results_for_unanswered(messages: Iterable[AnyMessage]) -> list[ToolMessage]:
+    """Return results for the calls that have none, saying that they did not run."""
+    messages = list(messages)
+    last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+    if last is None:
+        return []
+    return [
+        ToolMessage(
+            "Not run: the task ended before.",
+            tool_call_id=str(call["id"]),
+            name=call["name"] or "unknown",
+            id=f"{last.id}:{call['id']}",
+            status="error",
+        )
+        for call in (*last.tool_calls, *last.invalid_tool_calls)
+        if f"{last.id}:{call['id']}" not in {m.id for m in messages}
+    ]
+
+
+# --- Large outputs: kept whole beside the thread's state, which holds their two ends (DU-08).
+
+MOST: Final = 10_000_000
+"""Characters that are kept of one output; what is beyond is as good as endless."""
+
+
+@runtime_checkable
+class OutputStore(Protocol):
+    """Where outputs are kept, by thread and by the digest of what they are."""
+
+    async def keep(self, thread_id: str, id_: str, text: str) -> None:
+        """Keep a text; what is kept already stays as it is."""
+
+    async def read(self, thread_id: str, id_: str) -> str | None:
+        """Return a text of this thread; None for what it has not kept."""
+
+
+class ProcessOutputs:
+    """Outputs in this process, for checkpointers that have no place for them.
+
+    With ``most`` the oldest goes for each that is more.
+    """
+
+    def __init__(self, *, most: int | None = None) -> None:
+        self._kept: dict[tuple[str, str], str] = {}
+        self._most = most
+
+    async def keep(self, thread_id: str, id_: str, text: str) -> None:
+        self._kept[thread_id, id_] = text
+        if self._most is not None and len(self._kept) > self._most:
+            del self._kept[next(iter(self._kept))]
+
+    async def read(self, thread_id: str, id_: str) -> str | None:
+        return self._kept.get((thread_id, id_))
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The outputs of one thread."""
+
+    store: OutputStore
+    thread_id: str = "local"
+
+    async def keep(self, text: str) -> str:
+        """Keep a text that any database takes, and return its id: the same for the same text."""
+        id_ = hashlib.sha256(text.encode()).hexdigest()[:16]
+        await self.store.keep(self.thread_id, id_, text)
+        return id_
+
+    async def note(self, id_: str, text: str) -> None:
+        """Keep a text for ourselves, under an id that says what it is about."""
+        await self.store.keep(self.thread_id, id_, text)
+
+    async def read(self, id_: str) -> str | None:
+        """Return a text by its id; None for one that this thread has not kept."""
+        return await self.store.read(self.thread_id, id_)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A result as the model is shown it; ``reference`` is the id of the whole, if that is more."""
+
+    text: str
+    reference: str = ""
+
+
+async def shorten_output(text: str, limit: int, outputs: Outputs) -> Shown:
+    """Keep a text of more than ``limit`` characters; return its ends and how to read the rest."""
+    text = storable_text(text)
+    if len(text) <= limit:
+        return Shown(text)
+    whole = text[:MOST]
+    id_ = await outputs.keep(whole)
+    room = limit - len(left_out(len(text), id_)) - 2
+    head, tail = text[: room - room // 2], text[len(text) - room // 2 :]
+    return Shown(f"{head}\n{left_out(len(text) - room, id_)}\n{tail}", id_)

@@ -1,0 +1,491 @@
+"""JSON schemas of tools: what one takes, checked, tightened, and in few bytes for a model."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from daruma.tools.threads import to_thread
+
+# --- A JSON schema that many values are checked against: read once, and most values at first sight.
+
+Schema = Mapping[str, Any]
+
+_SAYING_NOTHING: Final = frozenset({"title", "description", "default", "examples"})
+_OF_OBJECTS: Final = frozenset({"type", "properties", "required", "additionalProperties"})
+_TYPES: Final[Mapping[str, frozenset[type]]] = {
+    "string": frozenset({str}),
+    "integer": frozenset({int}),
+    "number": frozenset({int, float}),
+    "boolean": frozenset({bool}),
+    "null": frozenset({type(None)}),
+}
+"""What certainly is of a JSON type; whether 1.0 is an integer is left to who knows."""
+
+
+class _Plain(NamedTuple):
+    """The Python types that certainly fit each key, none where more is said than one JSON type."""
+
+    types: Mapping[str, frozenset[type]]
+    required: frozenset[str]
+
+
+class SchemaUnreadable(Exception):
+    """Raised for a schema that nothing can be checked against."""
+
+
+async def import_checks() -> None:
+    """Import what values are checked with, once a process, in a thread: it reads files."""
+    if "jsonschema" not in sys.modules:
+        await to_thread(import_module, "jsonschema")
+
+
+class SchemaCheck:
+    """What says whether a value fits a schema, which must not change."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+
+    def problem_of(self, value: Any) -> str | None:
+        """Say in one line what does not fit, None if all does.
+
+        Raises :class:`SchemaUnreadable`.
+        """
+        if self._plainly_fits(value):
+            return None
+        from jsonschema.exceptions import relevance
+
+        _followed[0] = 0
+        try:
+            problem = max(self._validator.iter_errors(value), key=relevance, default=None)
+        except Exception as error:
+            # A pattern in JavaScript, an unknown type, a circle: each raises something else.
+            raise SchemaUnreadable from error
+        if problem is None:
+            return None
+        path, message = _cause(problem)
+        return f"{path}: {' '.join(message.split()):.300}"
+
+    def _plainly_fits(self, value: Any) -> bool:
+        """Whether a value is an object that has what is required, all of it of plain types."""
+        plain = self._plain
+        return (
+            plain is not None
+            and isinstance(value, dict)
+            and plain.required <= value.keys()
+            and all(type(each) in plain.types.get(key, ()) for key, each in value.items())
+        )
+
+    @cached_property
+    def _validator(self) -> Any:
+        from referencing.jsonschema import EMPTY_REGISTRY  # 36 ms: not before something runs
+
+        if not all(map(_is_quick, _patterns_of_keys(self._schema))):
+            raise SchemaUnreadable
+        return _bounded_validator()(self._schema, registry=EMPTY_REGISTRY)
+
+    @cached_property
+    def _plain(self) -> "_Plain | None":
+        schema = self._schema
+        if schema.get("type") != "object" or schema.keys() - _OF_OBJECTS - _SAYING_NOTHING:
+            return None
+        known, required = schema.get("properties", {}), schema.get("required", [])
+        if not isinstance(known, Mapping) or not isinstance(required, list):
+            return None
+        return _Plain({key: _types(each) for key, each in known.items()}, frozenset(required))
+
+
+# --- What does not fit where a value may have one of several forms.
+
+
+def _cause(problem: Any) -> tuple[str, str]:
+    """Return where and how a value is wrong in the form that it has, not in one that it has not.
+
+    Which form it has is told by its type, and by what stands in a field that names the form.
+    """
+    from jsonschema.exceptions import relevance
+
+    while problem.context:
+        forms: dict[Any, list[Any]] = {}
+        for each in problem.context:
+            forms.setdefault(each.relative_schema_path[0], []).append(each)
+        fitting = [form for form in forms.values() if not any(map(_tells_forms_apart, form))]
+        if len(fitting) != 1:
+            return _choice(problem, forms.values()) if not fitting else _told(problem)
+        problem = max(fitting[0], key=relevance)
+    return _told(problem)
+
+
+def _told(problem: Any) -> tuple[str, str]:
+    return problem.json_path, problem.message
+
+
+def _tells_forms_apart(problem: Any) -> bool:
+    fields, about = len(problem.relative_path), problem.validator
+    return (fields == 0 and about == "type") or (fields == 1 and about in ("const", "enum"))
+
+
+def _wanted(problem: Any) -> list[Any]:
+    """Return the types or the values that a form has in one place."""
+    wanted = problem.validator_value
+    return wanted if isinstance(wanted, list) and problem.validator != "const" else [wanted]
+
+
+def _choice(problem: Any, forms: Iterable[list[Any]]) -> tuple[str, str]:
+    """Say all that is possible, where each form wants something else in the same place."""
+    apart = [next(filter(_tells_forms_apart, form)) for form in forms]
+    if len({(each.json_path, each.validator == "type") for each in apart}) != 1:
+        return _told(problem)
+    names = " or ".join(dict.fromkeys(repr(w) for each in apart for w in _wanted(each)))
+    of_type = "of type " if apart[0].validator == "type" else ""
+    return apart[0].json_path, f"{apart[0].instance!r} is not {of_type}{names}"
+
+
+# --- Checking in bounded time (SE-07), by what stands in the schema alone: it may be a stranger's.
+
+MOST_REFERENCES: Final = 10_000
+"""References that one check follows: a few that name each other twice would not end."""
+
+MOST_COMPARED: Final = 200
+"""Values of a list that are compared with each other."""
+
+MOST_STEPS: Final = 10_000_000
+"""Steps that a search for a pattern may take; one that may take more is left to the tool."""
+
+_LONGEST_PATTERN: Final = 1_000
+_SINGLE: Final = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
+_followed = [0]
+
+
+@cache
+def _bounded_validator() -> Any:
+    """Return what checks as the standard says, but looks nothing up and takes no endless time."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    usual = Draft202012Validator.VALIDATORS
+
+    def reference(keyword: str) -> Any:
+        def follow(validator: Any, named: Any, value: Any, schema: Any) -> Iterator[Any]:
+            _followed[0] += 1
+            if _followed[0] > MOST_REFERENCES:
+                raise SchemaUnreadable
+            yield from usual[keyword](validator, named, value, schema) or ()
+
+        return follow
+
+    def pattern(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(value, str) and _is_quick(wanted, len(value)):
+            yield from usual["pattern"](validator, wanted, value, schema) or ()
+
+    def unique(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(value, list) and len(value) <= MOST_COMPARED:
+            yield from usual["uniqueItems"](validator, wanted, value, schema) or ()
+
+    references = {keyword: reference(keyword) for keyword in ("$ref", "$dynamicRef")}
+    bounded: Any = extend  # it has no types
+    return bounded(Draft202012Validator, {**references, "pattern": pattern, "uniqueItems": unique})
+
+
+def _is_quick(pattern: str, length: int = 100) -> bool:
+    """Whether to look for a pattern in a text of that length takes few steps at the worst.
+
+    Each part that repeats may try all of the text, each choice two ways; a group that repeats may
+    take for ever.
+
+    >>> _is_quick("^[a-z]+$"), _is_quick("^(a+)+$")
+    (True, False)
+    """
+    if len(pattern) > _LONGEST_PATTERN:
+        return False
+    plain = _SINGLE.sub("x", pattern)
+    repeats = len(re.findall(r"[*+{]", re.sub(r"\{\d+\}", "", plain)))
+    choices = len(re.findall(r"(?<!\()\?|\|", plain))
+    steps = max(length, 2) ** (repeats + 1) * 2**choices
+    return steps <= MOST_STEPS and not re.search(r"\)[*+{]", plain)
+
+
+def _patterns_of_keys(schema: Any) -> Iterator[str]:
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            named = each.get("patternProperties")
+            yield from named if isinstance(named, Mapping) else ()
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+
+
+def _types(schema: Any) -> frozenset[type]:
+    plain = isinstance(schema, Mapping) and not schema.keys() - _SAYING_NOTHING - {"type"}
+    named = schema.get("type") if plain else None
+    return _TYPES.get(named, frozenset()) if isinstance(named, str) else frozenset()
+
+
+# --- What a JSON schema takes: its variants, their types, the keys of an object.
+
+MOST_VARIANTS: Final = 50
+"""Variants of one value that are looked at; also what ends a schema that refers to itself."""
+
+
+def misfit(value: Any, schema: Schema, root: Schema) -> str | None:
+    """Say in one line what does not fit, None if all does. ``root`` holds what ``$ref`` names."""
+    local = {**schema, **{key: root[key] for key in ("$defs", "definitions") if key in root}}
+    try:
+        return SchemaCheck(local).problem_of(value)
+    except SchemaUnreadable:
+        return "the tool's own schema can not be read"
+
+
+def variants(schema: Any, root: Schema) -> list[Schema]:
+    """Return the schemas of which a value may fit any one, references followed."""
+    found: list[Schema] = []
+    waiting = [schema]
+    for _ in range(MOST_VARIANTS):
+        if not waiting:
+            break
+        each = waiting.pop()
+        if not isinstance(each, Mapping):
+            continue
+        choices = list(_choices(each, root))
+        waiting.extend(choices)
+        found.extend([] if choices else [each])
+    return found
+
+
+def _choices(schema: Schema, root: Schema) -> Iterator[Any]:
+    if isinstance(schema.get("$ref"), str):
+        yield _named(schema["$ref"], root)
+    for word in ("anyOf", "oneOf"):
+        yield from schema.get(word) or ()
+    whole: list[Any] = schema.get("allOf") or []
+    if len(whole) == 1:
+        yield whole[0]
+
+
+def _named(reference: str, root: Schema) -> Any:
+    found: Any = root
+    for part in reference.removeprefix("#/").split("/"):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def types(schema: Schema) -> frozenset[str]:
+    """Return the JSON types that one variant takes; those of its fixed values if it names none."""
+    named = schema.get("type")
+    if isinstance(named, str):
+        return frozenset({named})
+    if isinstance(named, list):
+        return frozenset(map(str, named))
+    fixed = fixed_values(schema)
+    if fixed:
+        return frozenset(map(type_of, fixed))
+    return frozenset({"object"} if "properties" in schema else ())
+
+
+def fixed_values(schema: Schema) -> list[Any]:
+    """Return the values of an ``enum`` or a ``const``."""
+    return list(schema.get("enum") or ()) or ([schema["const"]] if "const" in schema else [])
+
+
+def type_of(value: Any) -> str:
+    """Return the JSON type of a value."""
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return "null" if value is None else names.get(type(value), "object")
+
+
+def properties(schema: Schema) -> Mapping[str, Any]:
+    """Return an object's known keys with their schemas."""
+    found = schema.get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def takes_any_key(schema: Schema) -> bool:
+    """Whether keys beside the known ones are wanted, in so many words."""
+    more = schema.get("additionalProperties", False)
+    return more is not False or "patternProperties" in schema
+
+
+def same_word(text: str) -> str:
+    """Return a name without what differs between spellings: case and separators."""
+    return "".join(each for each in text.casefold() if each not in "_-. ")
+
+
+# --- A JSON schema in few bytes, still of use to a model: prose goes first, then all but keys.
+
+PROSE: Final = frozenset(
+    {"description", "title", "examples", "example", "$comment", "default", "$schema", "$id"}
+)
+MARK: Final = " [cut]"
+
+
+def schema_excerpt(schema: Mapping[str, Any], max_bytes: int) -> str:
+    """Return the schema as JSON of at most ``max_bytes`` of UTF-8, cut as little as that allows.
+
+    Whole; else without descriptions; else keys, their types and which are required; else the
+    beginning of that, with a mark that it was cut.
+    """
+    for each in (schema, _without_prose(schema), _outline(schema)):
+        text = json.dumps(each, ensure_ascii=False, separators=(",", ":"), default=str)
+        if len(text.encode(errors="replace")) <= max_bytes:
+            return text
+    return cut(text, max_bytes)
+
+
+def cut(text: str, max_bytes: int) -> str:
+    """Return a text in at most ``max_bytes`` of valid UTF-8, with a mark where it is cut."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= max_bytes:
+        return encoded.decode()
+    return encoded[: max(0, max_bytes - len(MARK))].decode(errors="ignore") + MARK
+
+
+def _without_prose(schema: Any, *, names: bool = False) -> Any:
+    """Return a schema without its prose; ``names`` says that the keys are properties' own names."""
+    if isinstance(schema, list):
+        return [_without_prose(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: _without_prose(each, names=not names and key in ("properties", "$defs"))
+        for key, each in schema.items()
+        if names or key not in PROSE
+    }
+
+
+def _outline(schema: Mapping[str, Any]) -> dict[str, Any]:
+    known = schema.get("properties")
+    keys = {key: _type(each) for key, each in known.items()} if isinstance(known, Mapping) else {}
+    return {"required": schema.get("required", []), "properties": keys}
+
+
+def _type(schema: Any) -> str:
+    if not isinstance(schema, Mapping):
+        return "any"
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices:
+        return "|".join(dict.fromkeys(_type(each) for each in choices))
+    named = schema.get("type", "object" if "$ref" in schema else "any")
+    return "|".join(map(str, named)) if isinstance(named, list) else str(named)
+
+
+# --- Tightening a tool's JSON schema where nothing that was meant is refused by it (TL-07). Pure.
+#
+# An object that lists its ``properties`` and is silent about others is closed. It stays open
+# wherever another part of the schema has a say in the same value: closing one half of an ``allOf``
+# would refuse what the other half asks for.
+
+OwnSchema = dict[str, Any]
+
+_SILENT = {
+    *("$schema", "$comment", "$defs", "definitions", "title", "description", "default", "examples"),
+    *("deprecated", "readOnly", "writeOnly", "type", "required"),
+}
+"""Keywords that say nothing of what else an object may hold."""
+
+_CHOICES = {"anyOf", "oneOf"}
+_SAME_VALUE = {
+    *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then"),
+    *("else", "dependentSchemas", "dependencies", "contains", "patternProperties"),
+    *("unevaluatedProperties", "unevaluatedItems"),
+}
+"""Keywords by which more than one schema, or another one, judges the same value."""
+
+_NAMING = {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+_SHARED = ("#/$defs/", "#/definitions/")
+
+
+def strict(schema: Mapping[str, Any]) -> OwnSchema:
+    """Return a tightened copy. Values with listed keys only fit it as they fit the original.
+
+    ``additionalProperties`` that is set is kept. The whole is said to be an object, which the
+    arguments of a call always are. Tightening twice is tightening once.
+    """
+    copy = _with_properties(deepcopy(dict(schema)))
+    shared = [each for key in ("$defs", "definitions") for each in _values(copy.get(key))]
+    reached = [*_own(copy), *(each for entry in shared for each in _own(entry))]
+    elsewhere = [ref for node in reached for ref in _foreign_refs(node)]
+    named = any(_NAMING & node.keys() for node in reached)
+    if named or not all(ref.startswith(_SHARED) for ref in elsewhere):
+        return copy
+    for node in _own(copy) if elsewhere else reached:
+        _close(node)
+    return copy
+
+
+def _with_properties(schema: OwnSchema) -> OwnSchema:
+    """Add the keyword that providers insist on, without closing an object for it."""
+    if {"properties", "$ref"} & schema.keys():
+        return schema if "$ref" in schema else {"type": "object", **schema}
+    opened: OwnSchema = {} if _SAME_VALUE & schema.keys() else {"additionalProperties": True}
+    return {"type": "object", **opened, **schema, "properties": {}}
+
+
+def _close(node: OwnSchema) -> None:
+    if isinstance(node.get("properties"), dict) and not _SAME_VALUE & node.keys():
+        node.setdefault("additionalProperties", False)
+
+
+def _own(node: object) -> Iterator[OwnSchema]:
+    """Yield the schemas, this one first, that alone judge the values they are about."""
+    if not isinstance(node, dict):
+        return
+    yield node
+    for child in _parts(node):
+        yield from _own(child)
+
+
+def _parts(node: OwnSchema) -> Iterator[object]:
+    """Yield the schemas of a value's parts, or the one real choice beside plain values."""
+    judged = _SAME_VALUE & node.keys()
+    if not judged:
+        yield from _values(node.get("properties"))
+        yield from (node.get("items"), node.get("additionalProperties"))
+        yield from _list(node.get("prefixItems"))
+    elif (choice := _lone_choice(node)) is not None:
+        yield choice
+
+
+def _lone_choice(node: OwnSchema) -> OwnSchema | None:
+    """Return what an "X or null" is about: the one branch that is no plain value."""
+    keys = node.keys() - _SILENT
+    if len(keys) != 1 or not keys <= _CHOICES:
+        return None
+    branches = [each for each in _list(node[keys.pop()]) if not _plain(each)]
+    return branches[0] if len(branches) == 1 and isinstance(branches[0], dict) else None
+
+
+def _plain(branch: object) -> bool:
+    kind = branch.get("type") if isinstance(branch, dict) else None
+    return kind in ("null", "string", "integer", "number", "boolean")
+
+
+def _foreign_refs(node: OwnSchema) -> Iterator[str]:
+    """Yield the references that stand where another schema judges the same value."""
+    alone = node.keys() - _SILENT == {"$ref"} or _lone_choice(node) is not None
+    if _SAME_VALUE & node.keys() and not alone:
+        yield from _refs({key: node[key] for key in node.keys() - _SILENT})
+
+
+def _refs(node: object) -> Iterator[str]:
+    if isinstance(node, list):
+        for each in node:
+            yield from _refs(each)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("$ref", "$dynamicRef", "$recursiveRef"):
+                yield str(value)
+            yield from _refs(value)
+
+
+def _values(section: object) -> list[object]:
+    return list(section.values()) if isinstance(section, dict) else []
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,310 @@
+"""A tool, wherever it comes from: its definition, and the canonical form of its calls."""
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from langgraph.store.base import BaseStore
+from pydantic import BaseModel, ValidationError
+
+from daruma.state.events import Event, unheard
+from daruma.state.settings import Settings
+from daruma.state.text import digest
+from daruma.tools.calls._results import Outputs, ProcessOutputs
+from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, strict
+from daruma.tools.errors import ToolError
+from daruma.tools.files import EditHistory, Workspace
+from daruma.tools.sandbox import Sandbox, SandboxUnavailable, open_best
+
+# --- The one form a call is stored in: declared argument aliases and promotions applied. Pure.
+#
+# It comes before the schema check, approvals and questions, so that whatever stores a call, or goes
+# on with it later, has canonical arguments (TL-19).
+
+DateKind = Literal["date", "time"]
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """What a tool declares: other names of its arguments, and when another tool is meant.
+
+    The call becomes one of ``promote_to`` as soon as one argument of ``promote_when`` is given.
+    ``dates`` are arguments that come in ISO form: a ``date`` names a day, and may have a time, a
+    ``time`` may be either or both. ``ask_for`` holds the question for each argument that the user
+    is asked for where it is missing, or can not be read.
+    """
+
+    argument_aliases: Mapping[str, str] = field(default_factory=dict)
+    promote_to: str | None = None
+    promote_when: tuple[str, ...] = ()
+    dates: Mapping[str, DateKind] = field(default_factory=dict)
+    ask_for: Mapping[str, str] = field(default_factory=dict)
+
+
+class CanonicalCall(NamedTuple):
+    """A call in its canonical form, and one line for every change that led there.
+
+    ``unread`` are the dates among ``args`` that say no day or time beyond doubt.
+    """
+
+    name: str
+    args: dict[str, Any]
+    changes: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+
+
+def canonical_call(
+    name: str, args: Mapping[str, Any], tools: Sequence["Tool"], now: datetime | None = None
+) -> CanonicalCall:
+    """Bring a call into its canonical form; ``tools`` are those that the model is shown.
+
+    A call is promoted to a visible tool only. Its arguments go over as they are, and are then read
+    with the aliases of the tool it has become; last its dates are, from ``now`` on, if it is given.
+    """
+    if not any(tool.canonical for tool in tools):
+        return CanonicalCall(name, dict(args), ())
+    declared = {tool.name: tool.canonical for tool in tools}
+    changes: list[str] = []
+    passed: set[str] = set()
+    args = dict(args)
+    while name not in passed and (canonical := declared.get(name)) is not None:
+        passed.add(name)
+        renamed = _renames(args, canonical.argument_aliases)
+        changes += [f"{name}: {alias} is {key}" for alias, key in renamed.items()]
+        args = {renamed.get(key, key): value for key, value in args.items()}
+        given = [key for key in canonical.promote_when if _given(args.get(key))]
+        if given and canonical.promote_to in declared:
+            changes.append(f"{name} with {given[0]} is {canonical.promote_to}")
+            name = canonical.promote_to
+    read = _moments(declared.get(name), args, now) if now else {}
+    moments = {key: moment for key, moment in read.items() if moment not in (None, args[key])}
+    changes += [f"{name}: {key} {args[key]:.80} is {moment}" for key, moment in moments.items()]
+    unread = tuple(key for key, moment in read.items() if moment is None)
+    return CanonicalCall(name, args | moments, tuple(changes), unread)
+
+
+def _moments(
+    canonical: Canonical | None, args: Mapping[str, Any], now: datetime
+) -> dict[str, str | None]:
+    """Return the dates of a call in ISO form, None for what is in doubt."""
+    dates = canonical.dates if canonical else {}
+    if not dates:
+        return {}
+    from daruma.tools.dates import (
+        has_day,
+        moment_in,  # dates in six languages: rarely
+    )
+
+    found: dict[str, str | None] = {}
+    for key, kind in dates.items():
+        said = args.get(key)
+        if isinstance(said, str) and said.strip():
+            moment = moment_in(said, now)
+            found[key] = moment if moment and (kind == "time" or has_day(moment)) else None
+    return found
+
+
+def _renames(args: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, str]:
+    """Return the aliases to replace: none whose argument would then have two different values."""
+    used = {alias: key for alias, key in aliases.items() if alias in args and alias != key}
+    values: dict[str, set[str]] = {}
+    for name, value in args.items():
+        values.setdefault(used.get(name, name), set()).add(_text(value))
+    return {alias: key for alias, key in used.items() if len(values[key]) == 1}
+
+
+def _text(value: object) -> str:
+    """Return what a value is in JSON, where true is not 1."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def _given(value: object) -> bool:
+    return value is not None and value != ""
+
+
+# --- What a tool is to Daruma, wherever it comes from.
+
+Effect = Literal["none", "workspace", "external"]
+"""What running a tool changes: nothing, files of the workspace, or the world outside."""
+
+Toolset = Literal["workspace", "memory", "skills", "assistant", "knowledge"]
+"""What a tool that ships belongs to; each is shown where it can be used, or is asked for."""
+
+Origin = Literal["builtin", "application", "mcp"]
+"""Where a tool comes from: Daruma, the application that built the graph, or an MCP server."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a tool may use of the run it is called in. ``timeout`` is in seconds, for commands.
+
+    ``store`` is the graph's, None where it has none; ``memory_owner`` says whose memories the task
+    works with; ``call_id`` is the call's; ``expert`` is the team member that calls; ``now`` gives
+    Unix time in seconds.
+    """
+
+    workspace: Workspace | None = None
+    history: EditHistory | None = None
+    timeout: float = 120.0
+    open_sandbox: Callable[[], Awaitable[Sandbox]] = open_best
+    emit: Callable[[Event], None] = unheard
+    outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
+    store: BaseStore | None = None
+    settings: Settings = field(default_factory=Settings)
+    thread_id: str = "local"
+    task_id: str = ""
+    call_id: str = ""
+    expert: str = ""
+    memory_owner: str = "default"
+    now: Callable[[], float] = time.time
+
+    def needs_store(self) -> BaseStore:
+        """Return the store. Raises :class:`ToolError` for a graph that has none."""
+        if self.store is None:
+            raise ToolError("nothing can be kept here: the graph was built without a store")
+        return self.store
+
+    async def sandbox(self) -> Sandbox:
+        """Return what commands run in, opened when first asked for.
+
+        Raises :class:`ToolError` if what the settings require is not to be had.
+        """
+        try:
+            return await self.open_sandbox()
+        except SandboxUnavailable as error:
+            raise ToolError(f"sandbox_violation: {error}") from None
+
+    def needs_workspace(self) -> Workspace:
+        """Return the workspace. Raises :class:`ToolError` for a task that has none."""
+        if self.workspace is None:
+            raise ToolError("this needs a workspace, and the task has none")
+        return self.workspace
+
+    def needs_history(self) -> EditHistory:
+        """Return what remembers edits. Raises :class:`ToolError` for a task without workspace."""
+        if self.history is None:
+            raise ToolError("this needs a workspace, and the task has none")
+        return self.history
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: what the model is shown, and what runs.
+
+    ``parameters`` is a JSON schema, tightened when the tool is made: what the model is shown is
+    what its calls are checked against. ``run`` gets the arguments and returns the text for the
+    model; it raises :class:`daruma.tools.errors.ToolError` for what the model should hear of.
+    ``source`` says in a few words where the tool comes from, for people. An ``idempotent`` tool may
+    be called again with the same arguments: the effect is that of one call. ``idempotency_key`` is
+    the argument by which a service knows a call that is made again; the model is not shown it.
+    ``blocking`` says that ``run`` only waits for a thread, and ends at once when it is cancelled.
+    ``server`` is the command or the address of the MCP server that it comes from, ``server_rest``
+    what else of that is agreed to, without values; ``look_again`` asks that server for the tool as
+    it is now (SE-06).
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    run: Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
+    effect: Effect = "external"
+    origin: Origin = "application"
+    toolset: Toolset | None = None
+    idempotent: bool = False
+    idempotency_key: str = ""
+    canonical: Canonical | None = None
+    source: str = ""
+    blocking: bool = False
+    server: tuple[str, ...] = ()
+    server_rest: tuple[str, ...] = ()
+    look_again: Callable[[], Awaitable["Tool"]] | None = None
+
+    def __post_init__(self) -> None:
+        """Tighten the schema, once."""
+        object.__setattr__(self, "parameters", strict(self.parameters))
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call whose outcome is not known can simply be made again."""
+        return self.idempotent or bool(self.idempotency_key)
+
+    @property
+    def builtin(self) -> bool:
+        """Whether the tool ships with Daruma."""
+        return self.origin == "builtin"
+
+    @cached_property
+    def definition(self) -> str:
+        """The digest of all that an MCP server says of its tool; empty for any other."""
+        told = [self.name, self.description, self.parameters, self.effect, self.idempotent]
+        server = [self.server, self.server_rest]
+        return digest([*told, *server]) if self.origin == "mcp" else ""
+
+    def misfit(self, args: Mapping[str, Any]) -> str | None:
+        """Say what of some arguments does not fit the schema, None if all does."""
+        try:
+            return self._check.problem_of(args)
+        except SchemaUnreadable:
+            return None  # the tool's own fault: it will say itself what it can not take
+
+    @cached_property
+    def _check(self) -> SchemaCheck:
+        return SchemaCheck(self.parameters)
+
+    def as_function(self) -> dict[str, Any]:
+        """Return the tool in the form that chat models are given."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": dict(self.parameters),
+        }
+        return {"type": "function", "function": function}
+
+
+# --- Making a tool that ships with Daruma.
+
+Args = TypeVar("Args", bound=BaseModel)
+
+
+def shipped_tool(
+    name: str,
+    args_type: type[Args],
+    effect: Effect,
+    run: Callable[[Args, Surroundings], Awaitable[str]],
+    *,
+    toolset: Toolset = "workspace",
+    idempotent: bool = False,
+) -> Tool:
+    """Make a tool that ships of a function; its arguments are a model whose docstring tells of it.
+
+    The model is shown the schema of ``args_type``; ``run`` is given one that was validated.
+    """
+
+    async def checked(args: Mapping[str, Any], surroundings: Surroundings) -> str:
+        return await run(_read(args_type, args), surroundings)
+
+    schema = args_type.model_json_schema()
+    return Tool(
+        name=name,
+        description=schema.pop("description", ""),
+        parameters=schema,
+        run=checked,
+        effect=effect,
+        origin="builtin",
+        toolset=toolset,
+        idempotent=idempotent,
+    )
+
+
+def _read(args_type: type[Args], args: Mapping[str, Any]) -> Args:
+    try:
+        return args_type.model_validate(dict(args))
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
+        )
+        raise ToolError(f"invalid arguments: {problems}") from None

@@ -1,0 +1,339 @@
+"""The policy: whether a call runs, is refused or waits for a person; what a profile shows."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from daruma.state.settings import (
+    SHELL_TOOL,
+    PolicyKey,
+    PolicyRule,
+    SettingsError,
+    Tools,
+    policy_key,
+)
+from daruma.tools.calls._names import name_key
+from daruma.tools.calls._tool import Tool
+from daruma.tools.calls.policy._shell import is_one_command, may_run, may_start
+from daruma.tools.files import Glob
+
+# --- Whether an argument of a call fits a pattern of the policy. Pure.
+#
+# Two questions with two answers when in doubt: :func:`surely_fits` says no, :func:`may_fit` says
+# yes. Links are not seen here: what a path leads to is known only when it is opened.
+
+MOST_PARTS: Final = 100
+"""Pieces of a path; one with more is not looked at, but taken for the worse."""
+
+DEEPEST: Final = 20
+"""Lists and objects within each other, likewise."""
+
+_NAMES_OF_PATHS: Final = ("path", "file", "dir", "folder", "cwd", "root", "target", "dest")
+
+NONE: Final = object()
+UNTOLD: Final = object()
+
+
+class _TooDeep(Exception):
+    """Raised for a value that can not be looked at."""
+
+
+def surely_fits(name: str, value: object, glob: str) -> bool:
+    """Whether all that a value holds fits; a path must stay inside the pattern's folder."""
+    try:
+        texts = list(_texts(value))
+    except _TooDeep:
+        return False
+    as_path = "/" in glob or any(part in name.casefold() for part in _NAMES_OF_PATHS)
+    fits = _path_inside if as_path else fnmatchcase
+    return bool(texts) and all(fits(text, glob) for text in texts)
+
+
+def may_fit(value: object, glob: str) -> bool:
+    """Whether anything that a value holds may fit, as text or as a path, in any case of letters.
+
+    As text, ``*`` stands for slashes too. A path that is absolute or leads out of the workspace
+    may lead back in: its end is what counts. ``folder/**`` includes the folder itself.
+    """
+    try:
+        texts = [_folded(text) for text in _texts(value)]
+    except _TooDeep:
+        return True
+    folded = _folded(glob)
+    return any(fnmatchcase(text, folded) or _path_near(text, folded) for text in texts)
+
+
+def argument(args: Mapping[str, Any], parameters: Mapping[str, Any], name: str) -> object:
+    """Return the argument that a tool will get: the given one, its default, ``UNTOLD``, ``NONE``.
+
+    ``UNTOLD`` is one that may be left out, with a default that its schema does not tell.
+    """
+    if name in args:
+        return args[name]
+    properties, required = parameters.get("properties"), parameters.get("required")
+    if not isinstance(properties, Mapping) or name not in properties:
+        return NONE
+    untold = NONE if isinstance(required, list) and name in required else UNTOLD
+    schema = properties[name]
+    return schema.get("default", untold) if isinstance(schema, Mapping) else untold
+
+
+def _texts(value: object, depth: int = DEEPEST) -> Iterator[str]:
+    if depth == 0:
+        raise _TooDeep
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping) and value:
+        yield from (
+            text for pair in value.items() for each in pair for text in _texts(each, depth - 1)
+        )
+    elif isinstance(value, list | tuple) and value:
+        yield from (text for each in value for text in _texts(each, depth - 1))
+    else:
+        yield _scalar(value)
+
+
+def _scalar(value: object) -> str:
+    try:
+        return json.dumps(value, default=str)
+    except ValueError:  # a number of too many digits
+        raise _TooDeep from None
+
+
+def _path_inside(text: str, glob: str) -> bool:
+    path = _normal(text)
+    if len(path) > MOST_PARTS or ".." in path or text.startswith("~"):
+        return False
+    if text.startswith("/") != glob.startswith("/"):
+        return False
+    return Glob(_joined(_normal(glob), glob)).matches("/".join(path) or ".")
+
+
+def _path_near(text: str, glob: str) -> bool:
+    path = _normal(text)
+    if len(path) > MOST_PARTS:
+        return True
+    pattern = _joined(_normal(glob), glob)
+    patterns = [Glob(pattern), *([Glob(base)] if (base := pattern.removesuffix("/**")) else [])]
+    far = text.startswith(("/", "~")) or ".." in path
+    ends = range(len(path)) if far else range(min(1, len(path)))
+    return any(each.matches("/".join(path[at:])) for each in patterns for at in ends)
+
+
+def _normal(text: str) -> tuple[str, ...]:
+    """Return the pieces of a path without empty ones, ``.``, and ``..`` where it can be undone."""
+    pieces: list[str] = []
+    for piece in text.split("/"):
+        if piece == ".." and pieces and pieces[-1] != "..":
+            pieces.pop()
+        elif piece not in {"", "."}:
+            pieces.append(piece)
+    return tuple(pieces)
+
+
+def _joined(pieces: tuple[str, ...], glob: str) -> str:
+    """Return a normal pattern; one with a slash keeps one, so that it is matched from the root."""
+    return ("./" if "/" in glob and len(pieces) == 1 else "") + "/".join(pieces)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+# --- The policy: whether a call may run, may not, or waits for a person. Pure.
+
+_ALLOW = PolicyRule(decision="allow")
+_CONFIRM_COMMAND = PolicyRule(decision="confirm", reason="commands are confirmed unless known safe")
+_CONFIRM_MCP = PolicyRule(
+    decision="confirm", reason="tools of an MCP server are confirmed unless they only look"
+)
+
+_PATHS = r"(?: (?!-|/|~|\S*\.\.)[\w./:-]+)*"
+_SAFE_COMMANDS = re.compile(
+    rf"(?:python3? -m )?pytest(?: -(?:x|q|v|vv|s))*{_PATHS}"
+    rf"|ruff (?:check|format --check){_PATHS}"
+    r"|git (?:status|diff|log --oneline)"
+)
+"""Commands that only look, or run the tests as verification does anyway: whole lines, no shell."""
+
+
+COMMANDS: Final = frozenset({SHELL_TOOL, "run_tests"})
+"""The built-in tools that run commands: what they can reach depends on the sandbox."""
+
+UNCONFINED: Final = "nothing confines commands: sandbox.require is none"
+
+
+def decide(
+    tool: Tool, args: Mapping[str, Any], settings: Tools, *, unconfined: bool = False
+) -> PolicyRule:
+    """Return the rule for a call, whatever its arguments hold.
+
+    ``unconfined`` says that commands run at sandbox level none: there every one that is not denied
+    is asked about, tests too, and only a person can say yes (SE-04).
+    """
+    rule = _by_policy(tool, args, settings)
+    if not unconfined or not tool.builtin or tool.name not in COMMANDS or rule.decision == "deny":
+        return rule
+    asked = {"decision": "confirm", "required": True, "reason": rule.reason or UNCONFINED}
+    return rule.model_copy(update={**asked, "deny_effect": rule.deny_effect or "continue"})
+
+
+def _by_policy(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRule:
+    """Return the rule of the settings.
+
+    Of the rules whose key fits, one that denies wins. Else a key with arguments goes before one
+    without, an exact name before a pattern, and what stands first in the settings before the rest.
+    In doubt whether a key fits, ``deny`` and ``confirm`` hold and ``allow`` does not.
+
+    Without a rule, commands are confirmed unless known safe, and so are tools of an MCP server
+    unless they change nothing. All else is allowed: reading and writing in the workspace, and the
+    tools that the application passed in.
+    """
+    if not settings.policy:
+        return _without_rule(tool, args)
+    fitting = sorted(_fitting(tool, args, settings), key=lambda found: _rank(*found))
+    return fitting[0][1] if fitting else _without_rule(tool, args)
+
+
+def _fitting(
+    tool: Tool, args: Mapping[str, Any], settings: Tools
+) -> Iterator[tuple[PolicyKey, PolicyRule]]:
+    for text, given in settings.policy.items():
+        rule = given if isinstance(given, PolicyRule) else PolicyRule(decision=given)
+        key = policy_key(text)
+        if fnmatchcase(tool.name, key.name) and _fits(key, tool, args, rule):
+            yield key, rule
+
+
+def _rank(key: PolicyKey, rule: PolicyRule) -> tuple[bool, bool, bool]:
+    return rule.decision != "deny", key.bare, not key.exact
+
+
+def _fits(key: PolicyKey, tool: Tool, args: Mapping[str, Any], rule: PolicyRule) -> bool:
+    allows = rule.decision == "allow"
+    if key.words is not None:
+        line = args.get("command")
+        if not isinstance(line, str):
+            return not allows
+        return is_one_command(line, key) if allows else may_run(line, key)
+    return all(_argument_fits(tool, args, name, glob, allows=allows) for name, glob in key.globs)
+
+
+def _argument_fits(
+    tool: Tool, args: Mapping[str, Any], name: str, glob: str, *, allows: bool
+) -> bool:
+    value = argument(args, tool.parameters, name)
+    if value is NONE or value is UNTOLD:
+        return value is UNTOLD and not allows
+    shell = tool.name == SHELL_TOOL and name == "command"
+    if not allows:
+        return may_fit(value, glob) or (shell and may_start(str(value), glob))
+    return surely_fits(name, value, glob) and (
+        not shell or is_one_command(str(value), _ANY_COMMAND)
+    )
+
+
+_ANY_COMMAND = PolicyKey(SHELL_TOOL, words=(), open_end=True)
+
+
+def _without_rule(tool: Tool, args: Mapping[str, Any]) -> PolicyRule:
+    if tool.origin == "mcp":
+        return _ALLOW if tool.effect == "none" else _CONFIRM_MCP
+    if tool.builtin and tool.name == SHELL_TOOL:
+        return _ALLOW if is_known_safe(args) else _CONFIRM_COMMAND
+    return _ALLOW
+
+
+def is_known_safe(args: Mapping[str, Any]) -> bool:
+    """Whether a call of ``run_command`` only looks, or runs the tests as verification does."""
+    line = args.get("command")
+    safe = isinstance(line, str) and _SAFE_COMMANDS.fullmatch(line.strip(" \t\n"))
+    return bool(safe) and not args.get("cwd")
+
+
+# --- Rules of the policy have to be about something: checked when the graph is built. Pure.
+
+
+def check_policy(settings: Tools, tools: Mapping[str, Tool]) -> None:
+    """Raise ``SettingsError`` for a rule whose tool or argument is plainly misspelt.
+
+    A name that resembles none is let be: settings are shared by graphs with other tools.
+    """
+    for text in settings.policy:
+        key = policy_key(text)
+        said = _misspelt(key, tools) if key.exact else None
+        if said:
+            raise SettingsError(f"setting 'tools.policy.{text}': {said}")
+
+
+def _misspelt(key: PolicyKey, tools: Mapping[str, Tool]) -> str | None:
+    tool = tools.get(key.name)
+    if tool is None:
+        meant = _meant(key.name, tools)
+        return f"there is no tool {key.name!r}; did you mean {meant!r}?" if meant else None
+    known = tool.parameters.get("properties", {})
+    if tool.parameters.get("additionalProperties", True) is not False:
+        return None
+    for name, _ in key.globs:
+        if name not in known:
+            return f"{key.name!r} has no argument {name!r}; it has: {', '.join(known)}"
+    return None
+
+
+def _meant(name: str, tools: Mapping[str, Tool]) -> str | None:
+    for each in tools:
+        if name_key(each) == name_key(name):
+            return each
+    builtin = [each for each, tool in tools.items() if tool.builtin]
+    return next(iter(get_close_matches(name, builtin, n=1, cutoff=0.8)), None)
+
+
+# --- Policy profiles: which tools the model is shown at all (TL-06). Pure.
+
+LIBRARIAN_RETRIEVAL = (
+    "search_knowledge",
+    "hybrid_search",
+    "web_search",
+    "get_knowledge_graph_context",
+)
+"""The names of AS-02."""
+
+BUILTIN_PROFILES = ("all", "read_only", "librarian_retrieval")
+
+
+def profile_shows(settings: Tools, tool: Tool) -> bool:
+    """Whether the profile in use shows a tool. One's own profile goes before a built-in one.
+
+    Raises :class:`~daruma.state.settings.SettingsError` for a profile that is not there.
+    """
+    profile = settings.profile or "all"
+    if profile == "all" and not settings.profiles:
+        return True
+    check_profile(settings)
+    if profile in settings.profiles:
+        return any(fnmatchcase(tool.name, pattern) for pattern in settings.profiles[profile])
+    if profile == "read_only":
+        return tool.effect == "none"
+    return profile == "all" or tool.name in LIBRARIAN_RETRIEVAL
+
+
+def check_profile(settings: Tools) -> None:
+    """Raise ``SettingsError`` for a profile that is not there, naming those that are."""
+    try:
+        check_profile_name(settings.profile, settings)
+    except SettingsError as error:
+        raise SettingsError(f"setting 'tools.profile': {error}") from None
+
+
+def check_profile_name(profile: str | None, settings: Tools) -> None:
+    """Raise ``SettingsError`` for the name of a profile that is not there; None is no name."""
+    known = list(dict.fromkeys((*BUILTIN_PROFILES, *settings.profiles)))
+    if profile is None or profile in known:
+        return
+    close = get_close_matches(profile, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    raise SettingsError(f"there is no profile {profile!r}{hint} There are: {', '.join(known)}")

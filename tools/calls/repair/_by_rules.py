@@ -1,0 +1,399 @@
+"""The rules rung: what a call's arguments certainly meant, without asking anyone (TL-09, TL-10)."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from daruma.tools.calls._json_reader import (
+    DEEPEST,
+    DIGITS,
+    CutOff,
+    Reading,
+    Refused,
+    Repaired,
+    Unreadable,
+    read_value,
+    same,
+)
+from daruma.tools.calls._notations import ARGUMENTS, NAMES, OWN
+from daruma.tools.calls._schema import (
+    Schema,
+    fixed_values,
+    misfit,
+    properties,
+    same_word,
+    takes_any_key,
+    type_of,
+    types,
+    variants,
+)
+from daruma.tools.calls._tool import Tool
+from daruma.tools.calls.repair._json_text import json_readings
+
+# --- Whether a text that ends early can have lost anything but its closing brackets.
+
+
+def lost_nothing(value: Any, unclosed: int, schema: Schema) -> bool:
+    """Whether all that could have stood in the containers open at the end is there.
+
+    That holds where each of them is an object with every property of its schema given, and no
+    other key possible. A list could always have gone on. The bracket that lacks may be that of an
+    object within, closed by the bracket of the one around it: that one has to be as full.
+    """
+    at: Any = schema
+    node = value
+    while isinstance(node, dict) and node:
+        key, last = next(reversed(node.items()))
+        known = _keys(at, schema)
+        holds = unclosed > 0 or (isinstance(last, dict) and last)
+        if holds and (known is None or node.keys() != known.keys()):
+            return False
+        unclosed, node, at = unclosed - 1, last, (known or {}).get(key)
+    return unclosed <= 0 and misfit(value, schema, schema) is None
+
+
+def _keys(schema: Any, root: Schema) -> dict[str, Any] | None:
+    objects = [each for each in variants(schema, root) if properties(each)]
+    if len(objects) != 1 or takes_any_key(objects[0]):
+        return None
+    return dict(properties(objects[0]))
+
+
+# --- One value as another JSON type, where nothing of it is lost.
+#
+# What is not here is left out on purpose: an integer for a text (the zeros before it may be gone
+# already), a decimal for a text (1.10 came as 1.1), 1 for true, a text with separators for a list.
+
+Converted = tuple[Any, str]
+
+INTEGER: Final = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
+NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+SEPARATOR: Final = re.compile(r"[\s,;|]")
+BOOLEANS: Final = {"true": True, "True": True, "false": False, "False": False}
+EXACT: Final = 2**53
+"""Up to here every whole float is the number that was written."""
+
+
+def _integer(value: Any) -> Converted | None:
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+        return int(value), "whole number"
+    if isinstance(value, str) and len(value) <= DIGITS and (found := INTEGER.fullmatch(value)):
+        return int(found.group(1)), "number from text"
+    return None
+
+
+def _number(value: Any) -> Converted | None:
+    if not isinstance(value, str) or len(value) > DIGITS or NUMBER.fullmatch(value) is None:
+        return None
+    number = json.loads(value)
+    if isinstance(number, float) and (
+        not math.isfinite(number) or Decimal(repr(number)) != Decimal(value)
+    ):
+        return None
+    return number, "number from text"
+
+
+def _boolean(value: Any) -> Converted | None:
+    known = isinstance(value, str) and value in BOOLEANS
+    return (BOOLEANS[value], "boolean from text") if known else None
+
+
+def _null(value: Any) -> Converted | None:
+    return (None, "null from text") if value in ("null", "None") else None
+
+
+def _array_from_text(value: Any) -> Converted | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return [value], "lone value to list"
+    if value.lstrip().startswith(("[", "{", "(", '"')):
+        return _decoded(value, list, "array from text")
+    return None if SEPARATOR.search(value) else ([value], "lone value to list")
+
+
+def _object_from_text(value: Any) -> Converted | None:
+    return _decoded(value, dict, "object from text") if isinstance(value, str) else None
+
+
+def _decoded(text: str, wanted: type, rung: str) -> Converted | None:
+    try:
+        reading = read_value(text)
+    except Unreadable:
+        return None
+    whole = not reading.unclosed and not text[reading.end :].strip()
+    return (reading.value, rung) if whole and isinstance(reading.value, wanted) else None
+
+
+CONVERSIONS: Final[dict[str, Callable[[Any], Converted | None]]] = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "null": _null,
+    "array": _array_from_text,
+    "object": _object_from_text,
+}
+"""From a value to one of the type named, with the rung's name; None where it would be a guess."""
+
+
+# --- Keys of an object that are spelled in another way than its schema has them.
+
+
+def spelling(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
+    """Return the known key for each unknown one, where there is exactly one and no rival."""
+    free: dict[str, list[str]] = {}
+    for key in known:
+        if key not in value:
+            free.setdefault(same_word(key), []).append(key)
+    meant: dict[str, list[str]] = {}
+    for key in value:
+        if key not in known:
+            meant.setdefault(same_word(key), []).append(key)
+    return {
+        keys[0]: free[word][0]
+        for word, keys in meant.items()
+        if len(keys) == 1 and len(free.get(word, ())) == 1
+    }
+
+
+# --- A value made to fit a JSON schema by steps that lose nothing, or not at all.
+
+SCALARS: Final = frozenset({"string", "integer", "boolean", "null"})
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A value that fits, and the rungs it took; with none it is the value that was given."""
+
+    value: Any
+    rungs: tuple[str, ...] = ()
+
+
+def fitted(value: Any, schema: Any, root: Schema) -> Fitted:
+    """Return the only value that fits. Raises :class:`Unreadable` for none or for several."""
+    choices = variants(schema, root)
+    if not choices:
+        return Fitted(value)
+    found = [each for choice in choices for each in _attempts(value, choice, choices, root)]
+    exact = [each for each in found if not each.rungs]
+    found = exact or found
+    if not found:
+        raise Unreadable("it does not fit")
+    if any(not same(each.value, found[0].value) for each in found[1:]):
+        raise Unreadable("it can be made to fit in more than one way")
+    return found[0]
+
+
+def _attempts(value: Any, choice: Schema, choices: list[Schema], root: Schema) -> Iterator[Fitted]:
+    for candidate in _of_type(value, choice, choices):
+        try:
+            grown = _inside(candidate, choice, root)
+        except Unreadable:
+            continue
+        if misfit(grown.value, choice, root) is None:
+            yield grown
+
+
+def _of_type(value: Any, choice: Schema, choices: list[Schema]) -> Iterator[Fitted]:
+    """Yield the value itself, or if no variant takes its type, its conversions for this one."""
+    if any(_takes_type(value, each) for each in choices):
+        yield Fitted(value)
+        yield from _respelled(value, choice)
+        return
+    for name in sorted(types(choice)):
+        convert = CONVERSIONS.get(name)
+        converted = convert(value) if convert else None
+        if converted is not None:
+            yield Fitted(converted[0], (converted[1],))
+
+
+def _takes_type(value: Any, choice: Schema) -> bool:
+    taken = types(choice)
+    of = type_of(value)
+    return not taken or of in taken or (of == "integer" and "number" in taken)
+
+
+def _respelled(value: Any, choice: Schema) -> Iterator[Fitted]:
+    """Yield the one fixed value that differs from a text only in case and separators."""
+    fixed = fixed_values(choice)
+    if isinstance(value, str) and value not in fixed:
+        alike = [v for v in fixed if isinstance(v, str) and same_word(v) == same_word(value)]
+        if len(alike) == 1:
+            yield Fitted(alike[0], ("value spelling",))
+
+
+def _inside(given: Fitted, choice: Schema, root: Schema) -> Fitted:
+    if isinstance(given.value, dict):
+        grown = _fit_object(given.value, choice, root)
+    elif isinstance(given.value, list):
+        grown = _fit_array(given.value, choice, root)
+    else:
+        return given
+    return Fitted(grown.value, (*given.rungs, *grown.rungs))
+
+
+def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
+    if {type_of(each) for each in value} <= SCALARS and misfit(value, choice, root) is None:
+        return Fitted(value)
+    first = choice.get("prefixItems") or ()
+    rest = choice.get("items", {})
+    items = [
+        fitted(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
+    ]
+    return Fitted([each.value for each in items], _rungs(items))
+
+
+def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
+    known = properties(choice)
+    spelled = {} if takes_any_key(choice) else spelling(value, known)
+    entries: dict[str, Any] = {}
+    rungs: list[str] = ["key spelling"] if spelled else []
+    for given, each in value.items():
+        key = spelled.get(given, given)
+        if each is None and key in known and _left_out(key, choice, root):
+            rungs.append("null left out")
+            continue
+        grown = fitted(each, known.get(key, {}), root)
+        entries[key] = grown.value
+        rungs.extend(grown.rungs)
+    return Fitted(entries, tuple(dict.fromkeys(rungs)))
+
+
+def _left_out(key: str, choice: Schema, root: Schema) -> bool:
+    """Whether null can only mean that an optional property is not given."""
+    if key in (choice.get("required") or ()):
+        return False
+    return not any(_takes_type(None, each) for each in variants(properties(choice)[key], root))
+
+
+def _rungs(items: list[Fitted]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(rung for each in items for rung in each.rungs))
+
+
+# --- A call inside the arguments of a call: its own arguments are what was meant.
+
+
+def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
+    """Return the arguments inside, None where there is no wrapper that the schema rules out.
+
+    Raises :class:`Unreadable` where the call inside names another tool.
+    """
+    inside = [key for key in args if key in ARGUMENTS]
+    names = [key for key in args if key in NAMES]
+    known = properties(tool.parameters)
+    rest = args.keys() - {*ARGUMENTS, *NAMES} - OWN
+    free = not known and tool.parameters.get("additionalProperties") is not False
+    if free or takes_any_key(tool.parameters) or rest or known.keys() & args.keys():
+        return None
+    if len(inside) != 1 or len(names) > 1:
+        return None
+    name = args[names[0]] if names else tool.name
+    if not isinstance(name, str) or same_word(name) != same_word(tool.name):
+        raise Unreadable(f"the arguments hold a call of another tool, {name!r:.60}")
+    return _object_within(args[inside[0]])
+
+
+def _object_within(value: Any) -> dict[str, Any] | None:
+    decoded = CONVERSIONS["object"](value)
+    found = decoded[0] if decoded else value
+    return found if isinstance(found, dict) else None
+
+
+# --- The rules rung (TL-10): what a call's arguments certainly meant, without asking anyone.
+
+NOT_AN_OBJECT: Final = "not an object: "
+NOTHING: Final = "nothing"
+"""How the model client hands on arguments that are JSON and no object, and no text at all."""
+
+
+AGAIN: Final = "give the call again, with less in it"
+
+
+def repaired_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
+    """Return what a text of arguments certainly means, or why that can not be said.
+
+    Every rung is exact: each character of the text is accounted for, and the result fits the
+    tool's schema. A text that ends early is closed only where nothing but brackets of objects can
+    be missing; for a tool with effects nothing else may be wrong with it.
+    """
+    if len(raw.encode(errors="replace")) > max_bytes:
+        reason = f"the arguments are larger than {max_bytes} bytes: {AGAIN}"
+        return Refused("too_large", reason)
+    text = raw.strip().removeprefix(NOT_AN_OBJECT)
+    names = frozenset(key.lower() for key in properties(tool.parameters))
+    try:
+        found = json_readings("" if text == NOTHING else text, names)
+        return _agreed([_fit(reading, tool) for reading in found])
+    except CutOff as error:
+        return Refused("cut_off", f"{error}: the call was cut off: {AGAIN}")
+    except Unreadable as error:
+        return Refused("invalid_json", f"the arguments are not valid JSON: {error}")
+
+
+def repaired_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
+    """Return arguments that fit the tool's schema by steps that lose nothing, or why none do.
+
+    The steps are named in :mod:`daruma.tools.calls.repair._by_rules` and ``fitting``; no key is
+    dropped, but for a null that an optional property does not take.
+    """
+    if _too_deep(args):
+        return Refused("invalid_args", f"$: nested more than {DEEPEST} levels deep")
+    try:
+        inner = unwrapped(args, tool)
+    except Unreadable as error:
+        return Refused("invalid_args", f"$: {error}")
+    if inner is not None and isinstance(found := _fitting(inner, tool), Repaired):
+        return Repaired(found.args, ("wrapper", *found.rungs))
+    return _fitting(dict(args), tool)
+
+
+def _fitting(args: dict[str, Any], tool: Tool) -> Repaired | Refused:
+    schema = tool.parameters
+    try:
+        grown = fitted(args, schema, schema)
+    except Unreadable as error:
+        return Refused("invalid_args", misfit(args, schema, schema) or f"$: {error}")
+    problem = misfit(grown.value, schema, schema)
+    if problem is not None:
+        return Refused("invalid_args", problem)
+    return Repaired(grown.value, grown.rungs)
+
+
+def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:
+    if reading.unclosed:
+        if "comments" in reading.rungs or (tool.effect != "none" and reading.rungs):
+            raise CutOff("the arguments end before their closing bracket")
+        if not lost_nothing(reading.value, reading.unclosed, tool.parameters):
+            raise CutOff("the arguments end where more could follow")
+        return Repaired(reading.value, (*reading.rungs, "missing closing brackets"))
+    found = repaired_args(reading.value, tool)
+    if isinstance(found, Refused):
+        return found
+    schema = tool.parameters
+    strange = found.args.keys() - properties(schema).keys()
+    if reading.rungs and strange and properties(schema) and not takes_any_key(schema):
+        return Refused("invalid_args", f"$: {min(strange)!r:.60} is not an argument of {tool.name}")
+    return Repaired(found.args, (*reading.rungs, *found.rungs))
+
+
+def _agreed(found: list[Repaired | Refused]) -> Repaired | Refused:
+    fits = [each for each in found if isinstance(each, Repaired)]
+    if not fits:
+        return found[0]
+    if any(not same(each.args, fits[0].args) for each in fits[1:]):
+        raise Unreadable("they can be read in more than one way")
+    return fits[0]
+
+
+def _too_deep(args: Mapping[str, Any]) -> bool:
+    level: list[Any] = [args]
+    for _ in range(DEEPEST):
+        below = [list(each.values() if isinstance(each, Mapping) else each) for each in level]
+        level = [each for items in below for each in items if isinstance(each, (Mapping, list))]
+        if not level:
+            return False
+    return True

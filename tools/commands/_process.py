@@ -1,0 +1,387 @@
+"""Starting a command, watching what it uses, and ending it with all its children."""
+
+import os
+import select
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from daruma.tools.commands._host_programs import DEVNULL, PIPE, Started, TakesTooLong, start_program
+from daruma.tools.commands._kernel_memory import NO_GROUP, ControlGroup, held_by_kernel
+from daruma.tools.errors import CommandRefused
+
+# --- How one command is started and ended: what a level of confinement has to say about it.
+
+FILE_BLOCKS: Final = 16 * 1024 * 1024  # of 512 bytes: no file grows beyond 8 GiB
+THREADS_EACH: Final = 16
+"""Threads count as processes for the system's own limit, which is only the second line."""
+
+OPEN_FILES: Final = 4096
+"""Each process may hold so many; the kernel bounds by it, too, what is under way in sockets."""
+
+_LIMITED: Final = "ulimit -c 0; ulimit -f {blocks}; ulimit -n {files}; {processes}"
+_PROCESSES: Final = "ulimit -u {0} || ulimit -p {0};"  # bash and ksh, dash and ash
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a command may use with all its processes: bytes of memory, and their number."""
+
+    memory: int
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """A command as it was asked for; ``stand_in`` is what it sees in the workspace's place."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    stand_in: Path | None = None
+
+
+def _nothing(*_: int) -> None:
+    """Nothing is to be done."""
+
+
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A command as it is started. ``fds`` are inherited; ``started`` is told its id once it runs.
+
+    ``end`` ends what the killing of the process group would miss, and waits for that.
+    ``was_set_up`` tells, once all has ended with exit code 1, whether that was the command's own.
+    ``guarded``: a guard has to end it when this process is killed. ``notes`` are complete once it
+    is left: what there is to tell of what the command left behind.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    fds: tuple[int, ...] = ()
+    started: Callable[[int], None] = _nothing
+    end: Callable[[], None] = _nothing
+    was_set_up: Callable[[], bool] = _always
+    guarded: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def plain(asked: CommandRequest) -> Iterator[Launch]:
+    """Start a command as it is."""
+    yield Launch(asked.argv, asked.env)
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """A level with its name, what it does not cover, its limits, and how it starts commands."""
+
+    level: str = "none"
+    not_covered: tuple[str, ...] = ()
+    limits: Limits | None = None
+    launch: Callable[[CommandRequest], AbstractContextManager[Launch]] = plain
+
+
+UNCONFINED: Final = Confinement()
+
+
+def with_limits(argv: tuple[str, ...], processes: int | None = None) -> tuple[str, ...]:
+    """Return ``argv`` started by a shell that sets limits first: no core files, no endless file.
+
+    ``processes`` only where they are counted for this command alone: else all of the user's are.
+    """
+    own = _PROCESSES.format(processes * THREADS_EACH) if processes else ""
+    script = _LIMITED.format(blocks=FILE_BLOCKS, files=OPEN_FILES, processes=own)
+    return ("/bin/sh", "-c", f'{{ {script} }} 2>/dev/null; exec "$@"', "sh", *argv)
+
+
+# --- Waiting for a descriptor, whatever its number: select(2) takes none above 1023.
+
+
+def wait_readable(fd: int, seconds: float) -> bool:
+    """Wait until there is something to read, or the other end is gone; False after ``seconds``."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+# --- What a command and all its children use at the moment, as the system counts it.
+
+_PROC: Final = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A line of the system's process table."""
+
+    pid: int
+    parent: int
+    session: int
+
+
+def members(leader: int) -> list[int]:
+    """Return the ids of a process, its descendants, and the others of its session.
+
+    Empty where the system has no process table that can be read.
+    """
+    table = [each for each in map(_process, _pids()) if each]
+    children: dict[int, list[int]] = defaultdict(list)
+    for each in table:
+        children[each.parent].append(each.pid)
+    found = {each.pid for each in table if leader in (each.pid, each.session)}
+    todo = list(found)
+    while todo:
+        new = set(children[todo.pop()]) - found
+        found |= new
+        todo.extend(new)
+    return sorted(found)
+
+
+def memory(pids: list[int], limit: int) -> int:
+    """Return the memory of processes in bytes; shared pages count once if it may be above `limit`.
+
+    To tell whose pages are shared is slow, and not done while the sum with all of them is below.
+    """
+    at_most = sum(map(_resident, pids))
+    return at_most if at_most <= limit else sum(map(_proportional, pids))
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(each.name) for each in os.scandir(_PROC) if each.name.isdigit()]
+    except OSError:
+        return []
+
+
+def _process(pid: int) -> Process | None:
+    with suppress(OSError, ValueError, IndexError):
+        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        return Process(pid, int(fields[1]), int(fields[3]))
+    return None
+
+
+def _resident(pid: int) -> int:
+    return _counted(pid, "status", b"VmRSS:") + _page_tables(pid)
+
+
+def _proportional(pid: int) -> int:
+    shared = _counted(pid, "smaps_rollup", b"Pss:")
+    return shared + _page_tables(pid) if shared else _resident(pid)
+
+
+def _page_tables(pid: int) -> int:
+    """Return what maps memory: pages that were only read take none themselves (SE-09)."""
+    return _counted(pid, "status", b"VmPTE:")
+
+
+def _counted(pid: int, file: str, name: bytes) -> int:
+    with suppress(OSError, ValueError, IndexError):
+        lines = (_PROC / str(pid) / file).read_bytes().splitlines()
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+    return 0
+
+
+# --- A command with all its children, to be ended together, also when this process is killed.
+#
+# The leader of the group is not reaped before the group is killed: until then its number can not
+# have been given to another process.
+
+# It is told the group's number; the end of its input then means that this process is gone.
+GUARD: Final = 'read -r group && ! read -r _ && kill -s KILL -- "-$group"'
+REAP_SECONDS: Final = 5.0
+GROUP_SECONDS: Final = 0.1
+
+
+class ProcessGroup:
+    """A started command in a session of its own, and a guard that outlives us.
+
+    The guard is a shell that waits for this process to end, even by SIGKILL, and then kills the
+    group. Not covered: a command that leaves the group (setsid), or that kills its guard; and the
+    instant between the command's start and the guard's knowing of it. A sandbox covers these.
+
+    Raises CommandRefused if it can not be started.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        launch: Launch | None = None,
+    ) -> None:
+        self._launch = launch or Launch(tuple(argv), env)
+        self._guard = _start_guard() if self._launch.guarded else None
+        try:
+            self._leader = start_program(
+                argv,
+                cwd=cwd,
+                env=env,
+                pass_fds=self._launch.fds,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=PIPE,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except (OSError, ValueError) as error:
+            self._dismiss_guard()
+            raise _not_started(error, argv, cwd) from error
+        self._pipes = [pipe for pipe in (self._leader.stdout, self._leader.stderr) if pipe]
+        self.pid = self._leader.pid
+        self.end_signal = _pidfd(self.pid)
+        """A descriptor that turns readable when the leader ends; None where there is no such."""
+        try:
+            self._announce()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    @property
+    def outputs(self) -> list[int]:
+        """Descriptors of standard output and standard error."""
+        return [pipe.fileno() for pipe in self._pipes]
+
+    def has_ended(self) -> bool:
+        """Whether the leader has ended; it is left unreaped where the system can tell."""
+        if hasattr(os, "waitid"):
+            look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self._leader.pid, look) is not None
+        return self._leader.poll() is not None
+
+    def end(self) -> int | None:
+        """Kill all of the group, dismiss the guard and reap both.
+
+        The leader's exit code (negative: the signal that ended it), or None if it can not die.
+        """
+        self._launch.end()
+        self._kill()
+        self._dismiss_guard()
+        code = self._reap()
+        self._await_others()
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what `end` has not ended yet, and let go of the pipes, whoever else holds them."""
+        if self._leader.returncode is None:
+            self.end()
+        for pipe in self._pipes:
+            pipe.close()
+        if self.end_signal is not None:
+            os.close(self.end_signal)
+
+    def _announce(self) -> None:
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.write(b"%d\n" % self.pid)
+        self._launch.started(self.pid)
+
+    def _dismiss_guard(self) -> None:
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._leader.pid, signal.SIGKILL)
+
+    def _await_others(self) -> None:
+        # Their parent reaps them, not we; where nobody does, the wait is bounded.
+        deadline = time.monotonic() + GROUP_SECONDS
+        with suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                with suppress(PermissionError):
+                    os.killpg(self._leader.pid, 0)
+                time.sleep(0.001)
+
+    def _reap(self) -> int | None:
+        with suppress(TakesTooLong):
+            return self._leader.wait(REAP_SECONDS)
+        return None
+
+
+def _start_guard() -> Started:
+    try:
+        return start_program(
+            ["/bin/sh", "-c", GUARD],
+            cwd="/",
+            env={},
+            stdin=PIPE,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except OSError as error:
+        raise CommandRefused(f"no command can be started: {error.strerror}") from error
+
+
+def _pidfd(pid: int) -> int | None:
+    if sys.platform == "linux":
+        with suppress(OSError):
+            return os.pidfd_open(pid)
+    return None
+
+
+def _not_started(error: OSError | ValueError, argv: Sequence[str], cwd: Path) -> CommandRefused:
+    if not isinstance(error, OSError):
+        return CommandRefused("the command holds a character that commands can not hold")
+    if str(error.filename) == str(cwd):
+        return CommandRefused(f"the directory {cwd} can not be entered: {error.strerror}")
+    return CommandRefused(f"{argv[0]} can not be started: {error.strerror}")
+
+
+# --- Limits of memory and processes, held by looking at what a command uses every now and then.
+
+INTERVAL: Final = 0.1
+"""Seconds between two looks, at first and at least."""
+
+SHARE: Final = 0.05
+"""How much of a processor's time the looking may take."""
+
+Excess = Literal["", "memory", "processes"]
+
+
+class Watchdog:
+    """Looks at one command's processes. Without limits it never looks."""
+
+    def __init__(self, leader: int, limits: Limits | None, group: ControlGroup = NO_GROUP) -> None:
+        self._leader = leader
+        self._limits = limits
+        self._group = group
+        self._next = time.monotonic() + INTERVAL
+
+    def wait(self) -> float:
+        """Return for how many seconds there is nothing to do."""
+        return max(0.0, self._next - time.monotonic()) if self._limits else float("inf")
+
+    def excess(self) -> Excess:
+        """Return what is exceeded, if it is time to look."""
+        if self._limits is None or self.wait() > 0:
+            return ""
+        began = time.monotonic()
+        found = _excess(self._leader, self._limits, self._group)
+        now = time.monotonic()
+        self._next = now + max(INTERVAL, (now - began) / SHARE)
+        return found
+
+
+def _excess(leader: int, limits: Limits, group: ControlGroup) -> Excess:
+    pids = members(leader)
+    if len(pids) > limits.processes:
+        return "processes"
+    if group.ran_out():
+        return "memory"
+    # Of memory that a group counts the kernel sees all, and kills before it is too much.
+    held = 0 if group.counts_memory() else held_by_kernel(pids)
+    return "memory" if held + memory(pids, limits.memory - held) > limits.memory else ""

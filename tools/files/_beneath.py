@@ -1,0 +1,406 @@
+"""File operations beneath one root: opened without a race, written whole or not at all."""
+
+import ctypes
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
+from daruma.tools.files._own_files import refuse_own
+from daruma.tools.files._paths import Parts, explained, parts_beneath, printable_path, refuse_git
+from daruma.tools.files._repository import REPOSITORY, is_repository
+
+# --- Two ways to open a path so that it can not leave a directory, also while others rename in it.
+#
+# `KernelOpener` (Linux 5.6 and later) lets the kernel watch over the whole walk, so that links
+# inside the tree work. `WalkingOpener` (macOS, old kernels, filters without openat2) opens piece by
+# piece and follows no link at all.
+
+SYS_OPENAT2: Final = 437  # the same number on every architecture that Python supports
+RESOLVE_NO_MAGICLINKS: Final = 0x02
+RESOLVE_NO_SYMLINKS: Final = 0x04
+RESOLVE_BENEATH: Final = 0x08
+DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
+TRIES: Final = 128  # EAGAIN means that something was renamed during the walk: man openat2
+
+
+class Opener(Protocol):
+    """Opens what lies beneath a directory. Errors are OSError, as from `os.open`."""
+
+    def open(self, root: int, parts: Parts, flags: int, *, links: bool) -> int:
+        """A new descriptor; `links` allows links that stay beneath `root`, where possible."""
+
+    def location(self, root: int, fd: int, parts: Parts) -> Parts:
+        """Where `fd`, opened as `parts`, really is, links resolved."""
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+class KernelOpener:
+    """openat2(2) with RESOLVE_BENEATH; an absolute link is refused even if it leads inside."""
+
+    def __init__(self) -> None:
+        self._syscall = ctypes.CDLL(None, use_errno=True).syscall
+        self._syscall.restype = ctypes.c_long
+
+    def open(self, root: int, parts: Parts, flags: int, *, links: bool) -> int:
+        resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (0 if links else RESOLVE_NO_SYMLINKS)
+        how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
+        name = os.fsencode("/".join(parts) or ".")
+        for _ in range(TRIES):
+            fd = self._openat2(root, name, how)
+            if fd >= 0:
+                return fd
+            code = ctypes.get_errno()
+            if code not in {errno.EAGAIN, errno.EINTR}:
+                break
+        raise OSError(code, os.strerror(code))
+
+    def _openat2(self, root: int, name: bytes, how: _OpenHow) -> int:
+        size = ctypes.c_size_t(ctypes.sizeof(how))
+        number, at = ctypes.c_long(SYS_OPENAT2), ctypes.c_long(root)
+        return int(self._syscall(number, at, ctypes.c_char_p(name), ctypes.byref(how), size))
+
+    def location(self, root: int, fd: int, parts: Parts) -> Parts:
+        home, place = (str(Path(f"/proc/self/fd/{each}").readlink()) for each in (root, fd))
+        if place != home and not place.startswith(home.rstrip("/") + "/"):
+            raise PathRefused(f"{'/'.join(parts)}: was moved out of the workspace while in use")
+        return tuple(piece for piece in place[len(home) :].split("/") if piece)
+
+
+class WalkingOpener:
+    """One `openat` per piece with O_NOFOLLOW: every link is refused with ELOOP."""
+
+    def open(self, root: int, parts: Parts, flags: int, *, links: bool) -> int:  # noqa: ARG002 - the Opener's signature; no link is ever followed
+        if not parts:
+            return os.open(".", flags | os.O_CLOEXEC, dir_fd=root)
+        at = os.dup(root)
+        try:
+            for part in parts[:-1]:
+                below = self._step(at, part, DIRECTORY)
+                os.close(at)
+                at = below
+            return self._step(at, parts[-1], flags)
+        finally:
+            os.close(at)
+
+    def _step(self, at: int, part: str, flags: int) -> int:
+        try:
+            return os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        except NotADirectoryError:
+            if stat.S_ISLNK(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+            raise
+
+    def location(self, root: int, fd: int, parts: Parts) -> Parts:  # noqa: ARG002 - the Opener's signature
+        return parts
+
+
+@cache
+def best_opener() -> Opener:
+    """The kernel's way where it is proved to work in this process, else the walk."""
+    root = os.open("/", DIRECTORY | os.O_CLOEXEC)
+    try:
+        opener = KernelOpener()
+        fd = opener.open(root, (), DIRECTORY, links=True)
+        try:
+            opener.location(root, fd, ())
+        finally:
+            os.close(fd)
+    except (OSError, AttributeError):
+        return WalkingOpener()
+    else:
+        return opener
+    finally:
+        os.close(root)
+
+
+# --- Whole files or none: how a file is put into a directory that is already open.
+
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def replace_entry(directory: int, name: str, data: bytes, like: os.stat_result) -> None:
+    """Put `data` in place of the entry `name`, with the mode and owner of `like` (ED-03).
+
+    The old inode is left alone, so a hard link to it elsewhere keeps its content. Access lists and
+    extended attributes are not carried over.
+    """
+    with _temporary(directory, data, 0o600) as (fd, temporary):
+        _dress(fd, like)
+        os.fsync(fd)
+        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        os.fsync(directory)
+
+
+def put_entry(directory: int, name: str, data: bytes, mode: int) -> None:
+    """Put `data` under `name`, whether or not it exists, with `mode` less the umask."""
+    with _temporary(directory, data, mode) as (fd, temporary):
+        os.fsync(fd)
+        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        os.fsync(directory)
+
+
+def create_entry(directory: int, name: str, data: bytes) -> None:
+    """Put `data` under the new name `name`; FileExistsError if anything bears it already."""
+    with _temporary(directory, data, 0o666) as (fd, temporary):
+        os.fsync(fd)
+        # Unlike a rename, a link never replaces anything.
+        os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        os.fsync(directory)
+
+
+@contextmanager
+def _temporary(directory: int, data: bytes, mode: int) -> Iterator[tuple[int, str]]:
+    name = f".daruma-{secrets.token_hex(8)}.tmp"
+    fd = os.open(name, NEW, mode, dir_fd=directory)
+    try:
+        _write_all(fd, data)
+        yield fd, name
+    finally:
+        os.close(fd)
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=directory)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _dress(fd: int, like: os.stat_result) -> None:
+    own = os.fstat(fd)
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+        with suppress(PermissionError):
+            os.fchown(fd, like.st_uid, like.st_gid)
+    os.fchmod(fd, stat.S_IMODE(like.st_mode))  # after the owner: chown clears set-id bits
+
+
+# --- The blocking file operations beneath one root; nothing is resolved first and opened later.
+
+LARGEST_FILE: Final = 4 * 1024 * 1024
+"""Bytes; larger files are neither read nor written."""
+
+# A FIFO without a writer would hang a plain open; so might a terminal.
+READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+
+
+_REPLACED: Final = " (deleted)"
+"""What the system adds to the name of a file that was replaced between opening and asking."""
+
+_TRIES: Final = 100
+
+
+class FilesBeneath:
+    """Files beneath `root`, by path; each call opens the root anew and leaves nothing open.
+
+    All methods block. All raise PathRefused or FileUnavailable.
+    """
+
+    def __init__(self, root: Path, opener: Opener | None = None) -> None:
+        if not root.is_dir():
+            raise FileUnavailable(
+                f"workspace {printable_path(str(root))}: no such directory: create it"
+            )
+        self.root = root.resolve(strict=True)
+        self._names = (self.root, root.absolute())
+        self._opener = opener or best_opener()
+
+    def parts(self, path: str) -> Parts:
+        """The pieces of `path` relative to the root, by its text alone."""
+        return parts_beneath(path, self._names)
+
+    def locate(self, path: str) -> str:
+        """Where an existing file or directory really is, relative to the root, links resolved."""
+        where = ""
+        for _ in range(_TRIES):
+            with explained(path), self.opened(self.parts(path), READ) as (_, location):
+                where = "/".join(location) or "."
+            if not where.endswith(_REPLACED):
+                break
+        return where
+
+    def is_directory(self, path: str) -> bool:
+        """Whether the existing `path` is a directory."""
+        with explained(path), self.opened(self.parts(path), READ) as (fd, _):
+            return stat.S_ISDIR(os.fstat(fd).st_mode)
+
+    def read(self, path: str) -> bytes:
+        """The content of a regular file of at most `LARGEST_FILE` bytes."""
+        with explained(path), self._regular(path) as (fd, _):
+            _refuse_oversized(path, os.fstat(fd).st_size)
+            with os.fdopen(os.dup(fd), "rb") as file:
+                data = file.read(LARGEST_FILE + 1)  # it may have grown since
+        _refuse_oversized(path, len(data))
+        return data
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put `data` in place of an existing file, atomically; a link's target is what changes."""
+        _refuse_oversized(path, len(data))
+        with explained(path), self._regular(path) as (fd, at), self._parent(at) as parent:
+            self._refuse_kept(at)
+            replace_entry(parent, at[-1], data, like=os.fstat(fd))
+
+    def create(self, path: str, data: bytes) -> None:
+        """Make a new file, and the directories that lead to it; never replaces anything."""
+        _refuse_oversized(path, len(data))
+        parts, made = self._named(path), list[Parts]()
+        try:
+            with explained(path):
+                self._make_directories(parts[:-1], made)
+                with self.opened(parts[:-1], DIRECTORY) as (parent, at):
+                    self._refuse_kept((*at, parts[-1]))
+                    create_entry(parent, parts[-1], data)
+        except BaseException:
+            self._unmake_directories(made)
+            raise
+
+    def delete(self, path: str) -> None:
+        """Remove a regular file."""
+        with explained(path), self._regular(path) as (_, at), self._parent(at) as parent:
+            self._refuse_kept(at)
+            os.unlink(at[-1], dir_fd=parent)
+            os.fsync(parent)
+
+    @contextmanager
+    def opened(
+        self, parts: Parts, flags: int, *, links: bool = True
+    ) -> Iterator[tuple[int, Parts]]:
+        """A descriptor and where it really is. OSErrors pass through for the caller to explain."""
+        root = os.open(self.root, DIRECTORY | os.O_CLOEXEC)
+        try:
+            fd = self._opener.open(root, parts, flags, links=links)
+            try:
+                location = self._opener.location(root, fd, parts)
+                refuse_git(location)  # a link may lead there
+                yield fd, location
+            finally:
+                os.close(fd)
+        finally:
+            os.close(root)
+
+    def _refuse_kept(self, location: Parts) -> None:
+        """Raise PathRefused for what Daruma runs from, and parts of repositories (SE-05)."""
+        refuse_own(self.root, location)
+        for depth in range(len(location)):
+            if _would_be_repository(self.root.joinpath(*location[:depth]), location[depth]):
+                refuse_git((*location, ".git"))
+
+    @contextmanager
+    def _regular(self, path: str) -> Iterator[tuple[int, Parts]]:
+        with self.opened(self.parts(path), READ) as (fd, location):
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode):
+                what = "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
+                raise FileUnavailable(f"{printable_path(path)}: {what}")
+            yield fd, location
+
+    @contextmanager
+    def _parent(self, location: Parts) -> Iterator[int]:
+        with self.opened(location[:-1], DIRECTORY, links=False) as (fd, _):
+            yield fd
+
+    def _named(self, path: str) -> Parts:
+        parts = self.parts(path)
+        if not parts:
+            raise PathRefused(f"{printable_path(path)}: is the workspace itself: name a file in it")
+        return parts
+
+    def _unmake_directories(self, made: list[Parts]) -> None:
+        """Remove those that lead to nothing; what somebody else put there meanwhile stays."""
+        for each in reversed(made):
+            with suppress(OSError, ToolError), self.opened(each[:-1], DIRECTORY) as (parent, _):
+                os.rmdir(each[-1], dir_fd=parent)
+
+    def _make_directories(self, parts: Parts, made: list[Parts]) -> None:
+        for depth in range(1, len(parts) + 1):
+            with self.opened(parts[: depth - 1], DIRECTORY) as (parent, at):
+                self._refuse_kept((*at, parts[depth - 1]))
+                try:
+                    os.mkdir(parts[depth - 1], dir_fd=parent)
+                except FileExistsError:
+                    continue
+                made.append(parts[:depth])
+                os.fsync(parent)
+
+
+def _would_be_repository(folder: Path, name: str) -> bool:
+    return is_repository(
+        {each for each in REPOSITORY if each == name or os.path.lexists(folder / each)}
+    )
+
+
+def _refuse_oversized(path: str, size: int) -> None:
+    if size > LARGEST_FILE:
+        raise FileUnavailable(
+            f"{printable_path(path)}: {size} bytes: files over {LARGEST_FILE} bytes are "
+            "not read or written"
+        )
+
+
+# --- What lies in directories beneath a root, without following links and without end.
+
+Kind = Literal["file", "directory", "link", "special"]
+
+CACHES: Final = frozenset({
+    ".cache", ".eggs", ".hypothesis", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox",
+    ".venv", "__pycache__", "node_modules", "venv",
+})  # fmt: skip
+"""Directories that hold what tools made or fetched, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEntry:
+    """One name in a directory; `path` is relative to the root."""
+
+    path: str
+    kind: Kind
+
+
+def list_entries(files: FilesBeneath, path: str) -> list[DirectoryEntry]:
+    """The entries of a directory by name, `.git` left out. Raises as `FilesBeneath` does."""
+    parts = files.parts(path)
+    with explained(path), files.opened(parts, DIRECTORY) as (fd, location), os.scandir(fd) as found:
+        named = sorted((entry.name, _kind(entry)) for entry in found)
+    return [
+        DirectoryEntry("/".join((*location, name)), kind) for name, kind in named if name != ".git"
+    ]
+
+
+def walk(files: FilesBeneath, path: str, skip: Collection[str] = ()) -> Iterator[DirectoryEntry]:
+    """Everything beneath a directory, parents first, links not followed.
+
+    Directories named in `skip` are reported but not entered. What vanishes or may not be read on
+    the way is passed over; only `path` itself must be a readable directory.
+    """
+    waiting = list_entries(files, path)[::-1]
+    while waiting:
+        entry = waiting.pop()
+        yield entry
+        if entry.kind == "directory" and entry.path.rpartition("/")[2] not in skip:
+            try:
+                waiting += list_entries(files, entry.path)[::-1]
+            except ToolError:
+                continue
+
+
+def _kind(entry: "os.DirEntry[str]") -> Kind:
+    if entry.is_symlink():
+        return "link"
+    if entry.is_dir(follow_symlinks=False):
+        return "directory"
+    return "file" if entry.is_file(follow_symlinks=False) else "special"

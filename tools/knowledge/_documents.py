@@ -1,0 +1,232 @@
+"""What may be taken in as documents: files, folders, HTML, texts, LangChain's documents."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Final
+
+from langchain_core.documents import Document as LangChainDocument
+from typing_extensions import override
+
+from daruma.state.errors import DarumaError
+from daruma.state.text import digest
+from daruma.tools.errors import FileUnavailable
+from daruma.tools.files import TextFile
+
+# --- Where knowledge lies in a store, and the names that things have there. Pure.
+
+KNOWLEDGE_NAMESPACE: Final = ("daruma", "knowledge")
+"""All collections lie beneath it."""
+
+
+class KnowledgeRefused(DarumaError, ValueError):
+    """Raised for documents and collections that can not be taken in."""
+
+
+def collection_namespace(collection: str, kind: str) -> tuple[str, ...]:
+    """Return the namespace of one kind of thing of a collection.
+
+    Raises :class:`KnowledgeRefused` for a name that a namespace can not have.
+    """
+    if not collection or set(collection) & {".", "\0"}:
+        raise KnowledgeRefused(f"a collection is named without dots, and not {collection!r}")
+    return (*KNOWLEDGE_NAMESPACE, collection, kind)
+
+
+def collection_of(namespace: tuple[str, ...]) -> str:
+    """Return the collection that a namespace belongs to."""
+    return namespace[len(KNOWLEDGE_NAMESPACE)]
+
+
+def key_of(*parts: object) -> str:
+    """Return the key of a thing by what it is, so that the same thing is there but once."""
+    return digest([str(part).encode(errors="surrogatepass").hex() for part in parts])
+
+
+# --- The text of an HTML page: headings and paragraphs, without what only a browser is for. Pure.
+
+_UNSEEN: Final = frozenset({"script", "style", "template", "noscript", "svg", "nav"})
+_APART: Final = """
+    address article aside blockquote br dd div dl dt footer form header hr li main ol p pre section
+    table td th title tr ul
+"""
+_BLOCKS: Final = frozenset(_APART.split())
+_HEADINGS: Final = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+
+
+def html_text(page: str) -> str:
+    """Return the text of a page, with its headings as Markdown has them.
+
+    >>> html_text("<h1>A</h1><p>one<br>two<script>x</script></p>")
+    '# A\\n\\none\\ntwo'
+    """
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
+    return reader.text
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._parts: list[str] = []
+        self._unseen = 0
+
+    @property
+    def text(self) -> str:
+        lines = [" ".join(line.split()) for line in "".join(self._parts).split("\n")]
+        kept = [line for n, line in enumerate(lines) if line or (n and lines[n - 1])]
+        return "\n".join(kept).strip()
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._unseen += tag in _UNSEEN
+        if tag in _HEADINGS:
+            self._parts.append(f"\n\n{_HEADINGS[tag]}")
+        elif tag in _BLOCKS:
+            self._parts.append("\n" if tag == "br" else "\n\n")
+
+    @override
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _UNSEEN and self._unseen:
+            self._unseen -= 1
+        if tag in _HEADINGS or tag in _BLOCKS:
+            self._parts.append("\n\n")
+
+    @override
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self._parts.append(" ".join(data.split("\n")))
+
+
+# --- The files of a folder that are documents, and their text.
+
+KINDS: Final = (".md", ".markdown", ".txt", ".rst", ".py", ".html", ".htm")
+"""Suffixes of the files of a folder that are taken in."""
+LARGEST: Final = 4 * 1024 * 1024
+"""Bytes of a file; what is larger is data rather than a document."""
+_OTHERS: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What was not taken in, and why."""
+
+    source: str
+    reason: str
+
+
+def files_in(path: Path) -> Iterator[Path | Skipped]:
+    """Yield a file, or the documents of a folder in their order, by absolute names.
+
+    Hidden folders, packages of others and links out of the folder are left out; a folder that can
+    not be read is named. Raises
+    :class:`~daruma.tools.knowledge.KnowledgeRefused` where there is nothing.
+    """
+    place = absolute(path)
+    if place.is_file():
+        yield place
+    elif place.is_dir():
+        closed: list[OSError] = []
+        for folder, folders, names in os.walk(place, onerror=closed.append):
+            folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in _OTHERS)
+            found = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+            yield from (file for file in found if _is_document(file))
+        yield from (Skipped(str(error.filename), _why(error)) for error in closed)
+    else:
+        raise KnowledgeRefused(f"there is no file or folder {path}")
+
+
+def absolute(path: Path) -> Path:
+    """Return the name that a file is cited by, wherever the program is run."""
+    return Path(os.path.expanduser(path)).absolute()  # noqa: PTH111 - Path.expanduser raises without a home
+
+
+def _is_document(file: Path) -> bool:
+    try:
+        return file.suffix.lower() in KINDS and file.is_file() and not file.is_symlink()
+    except OSError:
+        return True  # reading it says why not
+
+
+def read_file(file: Path) -> str | Skipped:
+    """Return a file's text with plain line ends, of HTML what is read; else why there is none."""
+    try:
+        if file.suffix.lower() == ".pdf":
+            return Skipped(str(file), "PDF is not read: give its text, or LangChain Documents")
+        if file.stat().st_size > LARGEST:
+            return Skipped(str(file), f"larger than {LARGEST // 1024 // 1024} MiB")
+        text = TextFile.of(file.read_bytes(), file.name).text
+    except FileUnavailable as error:
+        return Skipped(str(file), str(error).partition(": ")[2])
+    except OSError as error:
+        return Skipped(str(file), _why(error))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if file.suffix.lower() in (".html", ".htm"):
+        text = html_text(text)
+    return text if text.strip() else Skipped(str(file), "it is empty")
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+# --- What may be taken in, as documents with a text: files, folders, texts, LangChain's documents.
+
+Given = str | Path | LangChainDocument
+"""A path is a file or a folder; a ``str`` is a text itself."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text, and what it is cited as. ``kind`` is the suffix that says how it is written."""
+
+    source: str
+    title: str
+    text: str
+    kind: str = ".md"
+
+
+def documents_of(given: Given | Iterable[Given]) -> Iterator[Document | Skipped]:
+    """Yield documents one by one, and what was left out with the reason.
+
+    Blocks on files. Raises :class:`~daruma.tools.knowledge.KnowledgeRefused` for what is
+    no
+    document, and for a path where there is nothing.
+    """
+    each: Sequence[Given] = [given] if isinstance(given, Given) else list(given)
+    for one in each:
+        if isinstance(one, str):
+            yield Document(f"text:{key_of(one)}", _first_line(one), one)
+        elif isinstance(one, LangChainDocument):
+            yield _from_langchain(one)
+        elif isinstance(one, Path):
+            yield from _from_files(one)
+        else:
+            raise KnowledgeRefused(
+                f"a document is a path, a text or a LangChain Document, and no {type(one).__name__}"
+            )
+
+
+def _from_files(path: Path) -> Iterator[Document | Skipped]:
+    for file in files_in(path):
+        text = file if isinstance(file, Skipped) else read_file(file)
+        if isinstance(text, Skipped):
+            yield text
+        elif isinstance(file, Path):
+            yield Document(str(file), file.name, text, file.suffix.lower())
+
+
+def _from_langchain(given: LangChainDocument) -> Document:
+    text, told = given.page_content, given.metadata
+    source = str(told.get("source") or f"text:{key_of(text)}")
+    if "page" in told:
+        source = f"{source}#page={told['page']}"
+    return Document(source, str(told.get("title") or _first_line(text)), text)
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip("# \t") for line in text.splitlines() if line.strip("# \t")), "")
+    return line[:80]

@@ -1,0 +1,379 @@
+"""What commands leave in repositories that git would run later, outside: told and made harmless.
+
+A command can make a repository, or, where the level can not keep it from that, change one that was
+there. Whoever walks into it afterwards, a person's own ``git status`` among them, would run its
+settings and hooks (SE-05). So after each command the settings of new repositories are reduced to
+those that run nothing, their hooks are no programs any more, and what was there is put back.
+"""
+
+import os
+import re
+import stat
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from daruma.tools.files import (
+    DIRECTORY,
+    Index,
+    best_opener,
+    common_folder,
+    content_of,
+    own_folder,
+    put_entry,
+    read_index,
+    repository_above,
+)
+from daruma.tools.sandbox._git_control import CONTENT, FIRST_LOOK, LOOKED_AT, find_repositories
+
+# --- Settings that run nothing.
+
+_HARMLESS: Final[Mapping[str, frozenset[str]]] = {
+    "core": frozenset({
+        "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase",
+        "precomposeunicode", "symlinks", "autocrlf", "eol", "safecrlf", "worktree", "abbrev",
+        "quotepath", "sharedrepository", "untrackedcache",
+    }),
+    "extensions": frozenset({"objectformat", "refstorage", "compatobjectformat", "noop"}),
+    "remote": frozenset({"url", "pushurl", "fetch", "tagopt"}),
+    "branch": frozenset({"remote", "merge", "rebase", "description"}),
+    "user": frozenset({"name", "email"}),
+    "submodule": frozenset({"url", "active", "branch", "path"}),
+    "init": frozenset({"defaultbranch"}),
+    "pull": frozenset({"rebase", "ff"}),
+    "push": frozenset({"default", "autosetupremote"}),
+    "advice": frozenset({"detachedhead", "defaultbranchname"}),
+}  # fmt: skip
+"""By section. What is not here is taken out: it names a program, or has git read elsewhere."""
+
+_SECTION: Final = re.compile(r'[ \t]*\[([A-Za-z0-9.-]+)(?:[ \t]+"[^"\\\n]*")?\][ \t]*')
+_SETTING: Final = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=([^\\\x00-\x08\x0a-\x1f]*))?")
+
+
+def harmless_settings(text: str) -> tuple[str, list[str]]:
+    """Return settings of git without all that could run something, and the names left out.
+
+    >>> harmless_settings('[core]\\n\\tbare = false\\n\\tfsmonitor = evil\\n')
+    ('[core]\\n\\tbare = false\\n', ['core.fsmonitor'])
+    """
+    kept, left_out = list[str](), list[str]()
+    section, within = "", ""
+    for line in text.split("\n"):
+        plain = line.removesuffix("\r")
+        if not plain.strip() or plain.lstrip()[:1] in "#;":
+            kept += [line] if plain.isprintable() and not plain.endswith("\\") else []
+        elif found := _SECTION.fullmatch(plain):
+            within = found[1].lower()
+            section = within if within in _HARMLESS else ""
+            kept += [line] * bool(section)
+        elif section and _is_harmless(section, plain):
+            kept.append(line)
+        else:
+            left_out.append(_named(within, plain))
+    return "\n".join(kept), list(dict.fromkeys(left_out))
+
+
+def _is_harmless(section: str, line: str) -> bool:
+    found = _SETTING.fullmatch(line)
+    if found is None or found[1].lower() not in _HARMLESS[section]:
+        return False
+    return not (found[1].lower().endswith("url") and "::" in (found[2] or ""))
+
+
+def _named(section: str, line: str) -> str:
+    found = re.match(r"[ \t]*([A-Za-z][A-Za-z0-9-]{0,40})", line)
+    name = found[1] if found else "a line"
+    return f"{section[:40]}.{name}" if section else name
+
+
+# --- The files of a repository that decide what git runs, by a folder that is open.
+
+Entry = tuple[int, int, bytes]
+"""The mode of a file or link, its size, and what it holds or where it leads."""
+
+Control = Mapping[str, Entry]
+
+_FILES: Final = ("config", "config.worktree", "commondir", "info/attributes", "hooks")
+_OF_WORKTREES: Final = ("commondir", "gitdir", "config.worktree")
+_MOST_HOOKS: Final = 200
+_UNREAD: Final[Entry] = (0, 0, b"")
+"""What stands for each hook beyond so many: it is known by its name alone."""
+
+
+@contextmanager
+def _opened(workspace: Path, at: Path) -> Iterator[int | None]:
+    """Open a folder in the workspace, following no link; None for anything else."""
+    root = os.open(workspace, DIRECTORY | os.O_CLOEXEC)
+    try:
+        fd = best_opener().open(root, at.parts, DIRECTORY, links=False)
+    except OSError:
+        fd = None
+    try:
+        yield fd
+    finally:
+        for each in (root, fd):
+            if each is not None:
+                os.close(each)
+
+
+def _entry(folder: int, name: str) -> Entry | None:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        mode, size = status.st_mode, status.st_size
+        if stat.S_ISLNK(mode):
+            return mode, size, os.fsencode(os.readlink(name, dir_fd=folder))
+    except OSError:
+        return None
+    return (mode, size, content_of(Path(name), folder)) if stat.S_ISREG(mode) else None
+
+
+def _names(folder: int, name: str) -> list[str]:
+    try:
+        fd = os.open(name, DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return []
+    try:
+        return sorted(os.listdir(fd))  # noqa: PTH208 - an open folder
+    finally:
+        os.close(fd)
+
+
+def control_of(workspace: Path, at: Path) -> Control:
+    """Return what decides what git runs in a repository; empty for one that is no folder."""
+    with _opened(workspace, at) as git:
+        if git is None:
+            return _pointer(workspace, at)
+        hooks = [f"hooks/{each}" for each in _names(git, "hooks") if not each.endswith(".sample")]
+        worktrees = _names(git, "worktrees")
+        of_worktrees = [f"worktrees/{each}/{name}" for each in worktrees for name in _OF_WORKTREES]
+        names = (*_FILES, *hooks[:_MOST_HOOKS], *of_worktrees)
+        unread = dict.fromkeys(hooks[_MOST_HOOKS:], _UNREAD)
+        found = {**unread, **{name: _entry(git, name) for name in names}}
+    kept = CONTENT.items()
+    return {
+        name: entry
+        for name, entry in found.items()
+        if entry and (name.rpartition("/")[2], entry[2]) not in kept  # one of our placeholders
+    }
+
+
+def _pointer(workspace: Path, at: Path) -> Control:
+    with _opened(workspace, at.parent) as folder:
+        entry = None if folder is None else _entry(folder, at.name)
+    return {"": entry} if entry else {}
+
+
+def put_back(workspace: Path, at: Path, before: Control) -> list[str]:
+    """Give the control files of a repository what they held before; return what had changed."""
+    now = control_of(workspace, at)
+    changed = [
+        name
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+        and not (name.startswith("worktrees/") and name not in before)  # a new one is told apart
+    ]
+    if not now or not changed:
+        return []
+    if "" in changed:  # a file or link now, or before: then a folder loses all that git would run
+        with _opened(workspace, at.parent) as around:
+            if around is not None:
+                _put(around, at.name, before.get(""))
+    with _opened(workspace, at) as git:
+        for name in sorted({*changed} - {""}):
+            if git is not None:
+                _put(git, name, before.get(name))
+    return [name or ".git" for name in changed]
+
+
+def _put(git: int, name: str, entry: Entry | None) -> None:
+    folder, _, last = name.rpartition("/")
+    with suppress(OSError):
+        fd = os.open(folder or ".", DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=git)
+        try:
+            if entry is None or stat.S_ISLNK(entry[0]):
+                os.unlink(last, dir_fd=fd)
+            if entry and stat.S_ISLNK(entry[0]):
+                os.symlink(entry[2], last, dir_fd=fd)
+            elif entry:
+                put_entry(fd, last, entry[2], stat.S_IMODE(entry[0]))
+        finally:
+            os.close(fd)
+
+
+def make_harmless(workspace: Path, at: Path) -> list[str]:
+    """Take out of a repository's folder all that git would run; return the names of that."""
+    with _opened(workspace, at) as git:
+        if git is None:
+            return []
+        left_out: list[str] = []
+        for name in ("config", "config.worktree"):
+            entry = _entry(git, name)
+            if entry is None:
+                continue
+            mode, size, data = entry
+            data = b"" if stat.S_ISLNK(mode) else data
+            text, names = harmless_settings(data.decode("utf-8", "surrogateescape"))
+            kept = text.encode("utf-8", "surrogateescape")
+            if kept != data or len(data) != size:  # what is too large, or a link, was not read
+                put_entry(git, name, kept, 0o644)
+                left_out += names or [name]
+        if (entry := _entry(git, "commondir")) and entry[1] > len(entry[2]):
+            os.unlink("commondir", dir_fd=git)  # too long to be read: who knows where it leads
+            left_out.append("commondir")
+        return left_out + _hooks(git)
+
+
+def _hooks(git: int) -> list[str]:
+    entry = _entry(git, "hooks")
+    if entry and stat.S_ISLNK(entry[0]):
+        os.unlink("hooks", dir_fd=git)
+        return ["hooks"]
+    found = []
+    for name in _names(git, "hooks"):
+        path = f"hooks/{name}"
+        hook = _entry(git, path)
+        if hook is None or name.endswith(".sample"):
+            continue
+        if stat.S_ISLNK(hook[0]):
+            os.unlink(path, dir_fd=git)
+        elif hook[0] & 0o111:
+            _make_no_program(git, path)
+        else:
+            continue
+        found.append(path)
+    return found
+
+
+def _make_no_program(folder: int, path: str) -> None:
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if stat.S_ISREG(mode := os.fstat(fd).st_mode):
+            Path(f"/proc/self/fd/{fd}").chmod(stat.S_IMODE(mode) & ~0o111)
+    finally:
+        os.close(fd)
+
+
+# --- The repositories of a workspace before and after each command.
+
+
+@dataclass
+class Sweep:
+    """What is known of the repositories in workspaces; commands may run side by side in one."""
+
+    _known: dict[Path, dict[Path, Control]] = field(default_factory=dict)
+    _unread: dict[Path, set[Path]] = field(default_factory=dict)
+    _running: dict[Path, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def around(self, workspace: Path, notes: list[str]) -> Iterator[None]:
+        """Look before a command and after it; ``notes`` are given what there is to tell."""
+        with self._lock:
+            if not self._running.get(workspace):
+                first = workspace not in self._known
+                known = self._known.get(workspace, {})
+                found = {*_all(workspace, FIRST_LOOK if first else LOOKED_AT), *known}
+                found |= {place for at in found for place in _places(workspace, at, ())}
+                there = [at for at in found if os.path.lexists(workspace / at)]
+                self._known[workspace] = {at: control_of(workspace, at) for at in there}
+                self._unread[workspace] = {at for at in there if not _index(workspace / at).whole}
+            self._running[workspace] = self._running.get(workspace, 0) + 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running[workspace] -= 1
+                with suppress(OSError):  # the workspace is gone
+                    notes += self._swept(workspace)
+
+    def _swept(self, workspace: Path) -> list[str]:
+        known = self._known[workspace]
+        told, new = [], list[str]()
+        for at in [*known, *_all(workspace, FIRST_LOOK)]:
+            if at in known:
+                if changed := put_back(workspace, at, known[at]):
+                    told.append(f"{at}: put back {', '.join(changed[:5])}")
+                continue
+            for place in _places(workspace, at, known):
+                left_out = make_harmless(workspace, place)
+                known[place] = control_of(workspace, place)
+                out = f" (taken out: {', '.join(left_out[:5])})" if left_out else ""
+                new.append(f"{place}{out}")
+            known.setdefault(at, control_of(workspace, at))
+        odd = [at for at in {**known} if at not in self._unread[workspace]]
+        aside = [str(at) for at in odd if _set_aside(workspace, at)]
+        return [
+            *_lines("git's control files were changed, which commands may not", told),
+            *_lines("the command left repositories behind; look before you run git in them", new),
+            *_lines(f"the command left an index that git never writes: it is now {_ASIDE}", aside),
+        ]
+
+
+_ASIDE: Final = "index.unread"
+
+
+def _set_aside(workspace: Path, at: Path) -> bool:
+    """Rename an index that may name more than what was read of it, so that git reads none of it."""
+    own = Path(os.path.realpath(own_folder(workspace / at)))
+    if not own.is_relative_to(workspace) or _index(workspace / at).whole:
+        return False
+    with _opened(workspace, own.relative_to(workspace)) as git, suppress(OSError):
+        if git is not None:
+            os.rename("index", _ASIDE, src_dir_fd=git, dst_dir_fd=git)
+            return True
+    return False
+
+
+def _lines(what: str, found: list[str]) -> list[str]:
+    more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+    return [f"{what}: {'; '.join(found[:3])}{more}"] if found else []
+
+
+def _places(workspace: Path, at: Path, known: Iterable[Path]) -> list[Path]:
+    """Return the folders in the workspace that git reads for a new repository, but known ones."""
+    git = workspace / at
+    real = {Path(os.path.realpath(each)) for each in (git, own_folder(git), common_folder(git))}
+    ours = {Path(os.path.realpath(workspace / each)) for each in known}
+    return sorted(
+        each.relative_to(workspace)
+        for each in real - ours
+        if each.is_relative_to(workspace) and each.is_dir()
+    )
+
+
+def _all(workspace: Path, most: int) -> list[Path]:
+    """Return all repositories that are found, and those that an index takes for submodules."""
+    found = dict.fromkeys(find_repositories(workspace, most))
+    above = repository_above(workspace)
+    if above and above != workspace:
+        lead = f"{workspace.relative_to(above)}/"
+        inside = (each for each in _index(above / ".git").repositories if each.startswith(lead))
+        found |= dict.fromkeys(Path(each.removeprefix(lead), ".git") for each in inside)
+    waiting = list(found)
+    while waiting:
+        at = waiting.pop()
+        if at.name != ".git":
+            continue
+        for link in _index(workspace / at).repositories:
+            inner = at.parent / link / ".git"
+            if inner not in found and os.path.lexists(workspace / inner):
+                found[inner] = None
+                waiting.append(inner)
+    return [each for each in found if os.path.lexists(workspace / each)]
+
+
+def _index(git: Path) -> Index:
+    try:
+        now = (own_folder(git) / "index").stat()
+    except (OSError, ValueError):
+        return Index()
+    return _read(git, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+
+
+@lru_cache(maxsize=8)
+def _read(git: Path, _changed: tuple[int, ...]) -> Index:
+    return read_index(git)

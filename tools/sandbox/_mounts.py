@@ -1,0 +1,349 @@
+"""Which places of a host commands see, and how bubblewrap is told to hide, show and open them."""
+
+import os
+import pwd
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal
+
+from daruma.state.data_dir import data_dir
+from daruma.tools.errors import CommandRefused
+from daruma.tools.files import own_in
+
+# --- The places of a host that matter to a sandbox: what is secret, and where toolchains live.
+
+SECRET: Final = (
+    "/home", "/root", "/run", "/tmp", "/var/tmp", "/dev/shm", "/mnt", "/media", "/srv",  # noqa: S108
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
+    "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/etc/krb5.keytab", "/var/backups",
+    "/var/mail", "/var/spool", "/var/log",
+)  # fmt: skip
+"""Hidden from every command."""
+
+TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108
+"""Of these, what every command has for itself, empty and writable."""
+
+CREDENTIALS: Final = (
+    ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".config", ".netrc", ".pypirc",
+    ".npmrc", ".yarnrc", ".yarnrc.yml", ".git-credentials", ".gitconfig", ".pgpass", ".my.cnf",
+    ".password-store", ".vault-token", ".terraform.d", ".terraformrc", ".boto", ".s3cfg",
+    ".mozilla", ".thunderbird", ".claude", ".claude.json", ".codex", ".gemini",
+    ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
+    ".m2/settings-security.xml", ".gradle/gradle.properties", ".local/share/keyrings",
+    ".cache/huggingface/token", ".bash_history", ".zsh_history", ".python_history",
+    ".psql_history",
+)  # fmt: skip
+"""Beneath a home folder: hidden even where the folder around them can be seen."""
+
+TOOLCHAINS: Final = (
+    ".pyenv", ".nvm", ".volta", ".fnm", ".asdf", ".rbenv", ".sdkman", ".jenv", ".cargo",
+    ".rustup", "go", ".bun", ".deno", ".dotnet", ".juliaup", ".ghcup", ".opam", ".elan", ".poetry",
+    ".npm-global", "miniconda3", "anaconda3", "miniforge3", "mambaforge", ".local/bin",
+    ".local/lib", ".local/pipx", ".local/share/uv", ".local/share/pipx", ".local/share/pnpm",
+    ".local/share/mise", ".local/share/fnm", ".m2/repository",
+)  # fmt: skip
+"""Beneath a home folder: shown, to be read only."""
+
+POINTERS: Final = (
+    "VIRTUAL_ENV", "CONDA_PREFIX", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR",
+    "PYENV_ROOT", "JAVA_HOME",
+)  # fmt: skip
+"""Variables that name a toolchain's folder."""
+
+SECRET_POINTERS: Final = (
+    "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFIG",
+    "DOCKER_CONFIG", "GNUPGHOME", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG", "NETRC",
+    "NPM_CONFIG_USERCONFIG", "PGPASSFILE", "PIP_CONFIG_FILE", "SSH_AUTH_SOCK", "TMPDIR",
+    "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
+)  # fmt: skip
+"""Variables of Daruma's own environment that name secret places, wherever these are."""
+
+
+# --- Which places commands must not see, and what of them a toolchain needs nevertheless.
+
+_SHARED_PREFIXES: Final = (".local", "")  # beneath a home folder: they hold more than programs
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What lies before a command: places hidden, and places within them shown to be read."""
+
+    hidden: tuple[Path, ...]
+    shown: tuple[Path, ...]
+    home: Path
+
+
+def seen(env: Mapping[str, str]) -> Seen:
+    """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
+    given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
+    own = tuple(place for place in (data_dir(), *_pointed_at()) if _exists(place))
+    return _seen(given, _homes(), own)
+
+
+def folders_shown_by_path(env: Mapping[str, str]) -> list[Path]:
+    """Return the folders that commands can read for no other reason than that ``PATH`` names them.
+
+    Of those that lie in each other it is the outermost.
+    """
+    known = seen({name: value for name, value in env.items() if name != "PATH"}).shown
+    found = [each for each in seen(env).shown if not within(each, known)]
+    return [each for each in found if not within(each, {*found} - {each})]
+
+
+@lru_cache(maxsize=16)  # hundreds of looks at the disk, for an answer that hardly ever changes
+def _seen(
+    given: tuple[tuple[str, str], ...], homes: tuple[Path, ...], own: tuple[Path, ...]
+) -> Seen:
+    credentials = [home / name for home in homes for name in CREDENTIALS]
+    places = [*map(Path, SECRET), *homes, *own]
+    hidden = {Path(os.path.realpath(place)) for place in places if _exists(place)} - {Path("/")}
+    needed = [place for place in _needed(dict(given), homes) if _exists(place)]
+    shown = {place for place in needed if _harmless(place, hidden, credentials)}
+    secret = {place for place in credentials if _exists(place)}
+    return Seen(tuple(sorted(hidden | secret)), tuple(sorted(shown)), homes[0])
+
+
+def within(path: Path, places: Iterable[Path]) -> bool:
+    """Return whether a path is one of these places, or lies in one."""
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _homes() -> tuple[Path, ...]:
+    homes = [os.environ.get("HOME", "")]
+    try:
+        homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        homes.append("/root")
+    real = [Path(os.path.realpath(home)) for home in homes if Path(home).is_absolute()]
+    return tuple(dict.fromkeys(home for home in real if home != Path("/"))) or (Path("/root"),)
+
+
+def _pointed_at() -> Iterator[Path]:
+    for name in SECRET_POINTERS:
+        for place in os.environ.get(name, "").split(os.pathsep):
+            if Path(place).is_absolute():
+                yield Path(place)
+
+
+def _needed(env: Mapping[str, str], homes: tuple[Path, ...]) -> Iterator[Path]:
+    yield from map(Path, (sys.prefix, sys.base_prefix))
+    yield from (Path(env[name]) for name in POINTERS if Path(env.get(name, "")).is_absolute())
+    yield from (home / name for home in homes for name in TOOLCHAINS)
+    shared = {home / name for home in homes for name in _SHARED_PREFIXES}
+    for entry in map(Path, env.get("PATH", "").split(os.pathsep)):
+        yield entry
+        if entry.name in {"bin", "sbin"} and entry.parent not in shared:
+            yield entry.parent
+
+
+def _harmless(place: Path, hidden: set[Path], credentials: list[Path]) -> bool:
+    """Only what would be hidden is shown; a place that leads elsewhere counts for both."""
+    real = Path(os.path.realpath(place))
+    if not within(real, hidden) and not within(place, hidden):
+        return False
+    return not any(
+        within(each, credentials) or any(secret.is_relative_to(each) for secret in hidden)
+        for each in (place, real)
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+# --- The order in which places are hidden, shown and opened: what lies deeper comes later.
+
+Kind = Literal["hidden", "shown", "workspace"]
+
+
+def mounts(seen: Seen, workspace: Path, sockets: tuple[Path, ...] = ()) -> list[tuple[Path, Kind]]:
+    """Return each place once, from the top down. ``sockets`` are hidden where they can be seen.
+
+    In the workspace nothing is shown anew, for that would make it read-only: but what Daruma runs
+    from, outside of the sandbox, is (SE-05).
+    """
+    kinds: dict[Path, Kind] = dict.fromkeys(seen.hidden, "hidden")
+    kinds |= dict.fromkeys(_open_sockets(seen, workspace, sockets), "hidden")
+    kinds |= {path: "shown" for path in seen.shown if not path.is_relative_to(workspace)}
+    kinds |= dict.fromkeys(own_in(workspace), "shown")
+    kinds[workspace] = "workspace"
+    return _without_repetition(kinds, seen.home)
+
+
+def _without_repetition(kinds: dict[Path, Kind], home: Path) -> list[tuple[Path, Kind]]:
+    """Leave out what changes nothing; the home folder is kept, for it is one of its own."""
+    kept: dict[Path, Kind] = {}
+    for path in sorted(kinds, key=lambda each: (len(each.parts), str(each))):
+        around = next((kept[each] for each in path.parents if each in kept), None)
+        if path == home or kinds[path] != around:
+            kept[path] = kinds[path]
+    return list(kept.items())
+
+
+def _open_sockets(seen: Seen, workspace: Path, sockets: tuple[Path, ...]) -> Iterator[Path]:
+    for path in sockets:
+        covered = within(path, seen.hidden) and not within(path, seen.shown)
+        if not covered and not path.is_relative_to(workspace):
+            yield path
+
+
+def listening_sockets() -> tuple[Path, ...]:
+    """Return the unix sockets of this host that have a name in the file system."""
+    try:
+        lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ()
+    names = (line.split(maxsplit=7)[-1] for line in lines.splitlines()[1:] if " /" in line)
+    found = {Path(os.path.realpath(name)) for name in names}
+    return tuple(sorted(path for path in found if _is_socket(path)))
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return path.is_socket()
+    except OSError:  # it may not be looked at, and so not be connected to either
+        return False
+
+
+# --- Open places in a workspace, to be mounted where they are: what is mounted can not be renamed.
+#
+# They are opened step by step without following links, so that nothing that a command swaps
+# meanwhile is taken for them.
+
+_PINNED: Final = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """An open place in the workspace, and whether commands may write to it."""
+
+    fd: int
+    path: Path
+    writable: bool
+
+
+class Pins:
+    """Places by their path relative to ``workspace``. ``stack`` closes their descriptors.
+
+    Raises :class:`~daruma.tools.errors.CommandRefused` when one that is there can not be opened:
+    without it the command would not be confined as promised.
+    """
+
+    def __init__(self, workspace: Path, stack: ExitStack) -> None:
+        self._workspace, self._stack = workspace, stack
+        self._root = self._open(None, workspace)
+        self._found: dict[Path, Pinned] = {}
+
+    def pin(self, inside: Path, *, writable: bool) -> int | None:
+        """Pin a place and, writable, all folders on the way; None if it is not there or a link.
+
+        What is pinned once to be read only stays so. The workspace itself is mounted by others.
+        """
+        if not inside.parts:
+            return self._root
+        fd = self.around(inside)
+        return None if fd is None else self._pin(fd, inside, writable=writable)
+
+    def around(self, inside: Path) -> int | None:
+        """Pin the folders on the way to a place, and return the last of them."""
+        fd = self._root
+        for folder in [*inside.parents][-2::-1]:
+            fd = None if fd is None else self._pin(fd, folder, writable=True)
+        return fd
+
+    def all(self) -> list[Pinned]:
+        """Return all of them, those that hold others first."""
+        return sorted(self._found.values(), key=lambda each: len(each.path.parts))
+
+    def _pin(self, folder: int, inside: Path, *, writable: bool) -> int | None:
+        known = self._found.get(inside)
+        fd = known.fd if known else self._open(folder, inside)
+        if fd is not None:
+            pinned = known or Pinned(fd, self._workspace / inside, writable)
+            self._found[inside] = replace(pinned, writable=pinned.writable and writable)
+        return fd
+
+    def _open(self, folder: int | None, path: Path) -> int | None:
+        try:
+            fd = os.open(path if folder is None else path.name, _PINNED, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise CommandRefused(f"{path} can not be protected: {error.strerror}") from error
+        self._stack.callback(os.close, fd)
+        status = os.fstat(fd)
+        return None if stat.S_ISLNK(status.st_mode) or _is_closed(status) else fd
+
+
+def _is_closed(status: os.stat_result) -> bool:
+    """Return whether commands, which have no rights beyond the user's, can not enter a folder."""
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid == os.geteuid():
+        return False
+    of_group = status.st_gid in {os.getegid(), *os.getgroups()}
+    return not status.st_mode & (stat.S_IXGRP if of_group else stat.S_IXOTH)
+
+
+# --- How bubblewrap is told what to hide, to show and to open, and in which order.
+
+CLOSED_SIZE: Final = 16 * 1024 * 1024
+"""Bytes that a place which is merely hidden may hold: folders on the way to what lies deeper."""
+
+
+BESIDE: Final = Path("/dev/shm/workspace")  # noqa: S108
+"""Where a workspace is seen while another folder stands in its place."""
+
+
+class Places:
+    """What is mounted for a command in ``workspace``, which may use ``memory`` bytes.
+
+    A ``stand_in`` is mounted in the workspace's place; then that is seen at ``BESIDE``, to be read.
+    """
+
+    def __init__(
+        self, view: Seen, workspace: Path, memory: int, stand_in: Path | None = None
+    ) -> None:
+        self._stand_in = stand_in
+        found = mounts(view, workspace, listening_sockets())
+        self._kinds = {path: kind for path, kind in found if not path.is_relative_to("/dev")}
+        self._writable = {Path(os.path.realpath(place)) for place in TEMPORARY}
+        self._roomy = {view.home, *self._writable}
+        self._size = max(memory // 4, CLOSED_SIZE)
+        self.inside = [
+            path for path in self._kinds if path != workspace and path.is_relative_to(workspace)
+        ]
+
+    def arguments(self, pinned: Iterable[Pinned]) -> Iterator[str]:
+        """Yield all of them; ``pinned`` come first in the workspace, for they open again."""
+        yield from ("--size", str(self._size), "--tmpfs", "/dev/shm")  # noqa: S108
+        yield from self._mounts(path for path in self._kinds if path not in self.inside)
+        for each in pinned:
+            kind = "--bind-fd" if each.writable else "--ro-bind-fd"
+            yield from (kind, str(each.fd), str(each.path))
+        yield from self._mounts(self.inside)
+
+    def _mounts(self, paths: Iterable[Path]) -> Iterator[str]:
+        for path in paths:
+            yield from self._mount(path, self._kinds[path])
+
+    def _mount(self, path: Path, kind: Kind) -> Iterator[str]:
+        if kind == "workspace" and self._stand_in:
+            yield from ("--bind", str(self._stand_in), str(path))
+            yield from ("--ro-bind", str(path), str(BESIDE))
+        elif kind == "workspace":
+            yield from ("--bind", str(path), str(path))
+        elif kind == "shown":
+            yield from ("--ro-bind-try", str(path), str(path))
+        elif path.is_dir():
+            mode = "1777" if path in self._writable else "0755"
+            size = self._size if path in self._roomy else CLOSED_SIZE
+            yield from ("--perms", mode, "--size", str(size), "--tmpfs", str(path))
+        elif path.exists():  # it was, when this host was looked at
+            yield from ("--ro-bind", os.devnull, str(path))

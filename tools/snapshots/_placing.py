@@ -1,0 +1,342 @@
+"""Bringing a workspace to a goal, entry by entry, from any half-way state."""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from daruma.tools.files import Parts, file_status
+from daruma.tools.snapshots._ignore_patterns import Rules
+from daruma.tools.snapshots._outcome import GONE, ROOT_NAME, Entry, directory_opened
+from daruma.tools.snapshots._restore_plan import State
+from daruma.tools.snapshots._states import is_directory
+from daruma.tools.snapshots._walk import Reader
+
+# --- Single entries of an open directory: looked at, made, removed, given a mode.
+#
+# No link is followed, and nothing that came up meanwhile is replaced where the system can prevent
+# it.
+
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY: Final[int] = getattr(os, "O_PATH", 0)
+_NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+"""What a file system says that knows none."""
+
+
+def no_step() -> None:
+    """Do nothing between two operations."""
+
+
+def status_of(folder: int, name: str) -> os.stat_result | None:
+    """Return what the system says of a name, None if it is not there."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except GONE:
+        return None
+
+
+def entry_of(folder: int, name: str) -> Entry | None:
+    """Return what a name stands for now, None for nothing; of a directory its mode only."""
+    status = status_of(folder, name)
+    if status is None:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        return Entry("directory", stat.S_IMODE(status.st_mode), "")
+    return Reader(lambda data: hashlib.sha256(data).hexdigest()).entry(folder, name, status)
+
+
+def set_mode(folder: int, name: str, mode: int) -> None:
+    """Give a file or directory a mode, also one that may not be opened. Raises OSError."""
+    flags = _PATH_ONLY or (os.O_RDONLY | os.O_NONBLOCK)
+    fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        os.chmod(f"/proc/self/fd/{fd}" if _PATH_ONLY else fd, mode)  # noqa: PTH101 - a descriptor
+    finally:
+        os.close(fd)
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Single operations in open directories. All raise OSError.
+
+    ``temporary`` is the name of the one file that is there only meanwhile; ``step`` is called
+    before and after every operation.
+    """
+
+    temporary: str
+    step: Callable[[], None]
+
+    def sweep(self, folder: int) -> None:
+        """Remove a temporary file that a crash has left."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.temporary, dir_fd=folder)
+
+    def mode(self, folder: int, name: str, mode: int) -> None:
+        """Give a file or directory a mode."""
+        self.step()
+        set_mode(folder, name, mode)
+        self.step()
+
+    def remove(self, folder: int, name: str, *, directory: bool) -> None:
+        """Remove a name, or an empty directory."""
+        self.step()
+        (os.rmdir if directory else os.unlink)(name, dir_fd=folder)
+        self.step()
+
+    def directory(self, folder: int, name: str) -> None:
+        """Make a directory, for its owner alone at first."""
+        self.step()
+        os.mkdir(name, 0o700, dir_fd=folder)
+        self.step()
+
+    def link(self, folder: int, name: str, target: str, like: os.stat_result | None) -> None:
+        """Put a symbolic link in place of what was ``like`` that, and still is, or of nothing."""
+        self.step()
+        if like is None:
+            os.symlink(target, name, dir_fd=folder)
+        else:
+            self._replace_by_link(folder, name, target, like)
+        self.step()
+
+    def file(
+        self, folder: int, name: str, data: bytes, mode: int, like: os.stat_result | None
+    ) -> None:
+        """Put a file in place of what was ``like`` that, and still is, or of nothing.
+
+        It is whole, has its mode, and takes the owner of what it replaces, where that is allowed.
+        """
+        try:
+            self._write(folder, data, mode, like)
+            if like is None:
+                self._link(folder, name)
+            else:
+                self._rename(folder, name, like)
+            self.step()
+        finally:
+            self.sweep(folder)
+
+    def _rename(self, folder: int, name: str, like: os.stat_result) -> None:
+        """Replace a name, unless somebody wrote to it while the temporary file was written."""
+        now = status_of(folder, name)
+        if now and file_status(now) == file_status(like):
+            os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def _replace_by_link(self, folder: int, name: str, target: str, like: os.stat_result) -> None:
+        try:
+            os.symlink(target, self.temporary, dir_fd=folder)
+            self.step()
+            self._rename(folder, name, like)
+        finally:
+            self.sweep(folder)
+
+    def _write(self, folder: int, data: bytes, mode: int, like: os.stat_result | None) -> None:
+        self.step()
+        fd = os.open(self.temporary, _NEW, 0o600, dir_fd=folder)
+        try:
+            self.step()
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            self.step()
+            if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+                with suppress(PermissionError):
+                    os.fchown(fd, like.st_uid, like.st_gid)
+            os.fchmod(fd, mode)  # after the owner: chown clears set-id bits
+        finally:
+            os.close(fd)
+        self.step()
+
+    def _link(self, folder: int, name: str) -> None:
+        here = self.temporary
+        try:  # unlike a rename, a link never replaces anything
+            os.link(here, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            os.rename(here, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+# --- Bringing a workspace to a goal, one operation after the other, from any half-way state.
+
+MEANWHILE: Final = "somebody else changed it meanwhile"
+IGNORED: Final = "an ignored file is in the way"
+HOLDS: Final = "holds files that are ignored, or that somebody else made"
+UNREADABLE: Final = "its content may not be read, and would be lost"
+NOWHERE: Final = "the directory that it belongs in is not there"
+
+_ALL: Final = 0o700
+"""What a directory needs so that its owner may change what lies in it."""
+
+_MADE: Final = {0o700, 0o2700}
+"""The modes of a directory that was just made; the second one inside of a set-group-id one."""
+
+_AWAY: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+
+
+@dataclass
+class Applying:
+    """One way to a goal, path by path: ``was`` is how things stood before the first operation.
+
+    What is neither as it was nor as the goal has it was changed by somebody else, and is left; so
+    is what the system does not allow. ``left`` says why.
+    """
+
+    top: int
+    rules: Rules
+    goal: Mapping[Parts, Entry | None]
+    was: State
+    blob: Callable[[str], bytes]
+    placing: Placing
+    left: dict[Parts, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Go the way: removals deepest first, then what is put, then the modes of directories."""
+        folders = {path[:-1] or (ROOT_NAME,) for path in self.goal}
+        down = sorted(self.goal, key=depth)
+        self._each(self.open_up, sorted(folders, key=depth))
+        self._each(self._sweep, folders)
+        self._each(self.remove, reversed(down))
+        self._each(self.put, down)
+        self._each(self.close, sorted({*down, *folders}, key=depth, reverse=True))
+
+    def open_up(self, folder: int, path: Parts) -> None:
+        """Make a directory writable for a while; `close` gives it its mode."""
+        now = entry_of(folder, path[-1])
+        if now and is_directory(now) and now.mode & _ALL != _ALL:
+            self.placing.mode(folder, path[-1], now.mode | _ALL)
+
+    def remove(self, folder: int, path: Parts) -> None:
+        """Remove what the goal does not have, or has as a directory where none is, or reversed."""
+        goal, was = self.goal[path], self.was(path)
+        if was is None or (goal and is_directory(goal) == is_directory(was)):
+            return
+        now = entry_of(folder, path[-1])
+        if now is None or now == goal or (is_directory(now) and is_directory(goal)):
+            return
+        if now.kind == "unread":
+            self.left[path] = UNREADABLE
+        elif self.rules.repository(path) or not _equal(now, was):
+            self.left[path] = MEANWHILE
+        else:
+            self._remove(folder, path, now)
+
+    def put(self, folder: int, path: Parts) -> None:
+        """Put what the goal has; of directories only that they are there."""
+        goal, seen = self.goal[path], status_of(folder, path[-1])
+        now = entry_of(folder, path[-1])
+        if goal is None or _equal(now, goal):
+            return
+        if not _ours(now, self.was(path), goal):
+            ignored = self.rules.outside(path, directory=is_directory(now))
+            self.left.setdefault(path, IGNORED if ignored else MEANWHILE)
+        elif now and now.kind == "unread":
+            self._reveal(folder, path, goal, now)
+        elif now and _only_mode(goal, now, status_of(folder, path[-1])):
+            self.placing.mode(folder, path[-1], goal.mode)
+        else:
+            self._put(folder, path[-1], goal, seen)
+
+    def close(self, folder: int, path: Parts) -> None:
+        """Give a directory the mode that it has in the goal, or had before."""
+        was = self.was(path)
+        goal = self.goal.get(path)
+        final = goal if is_directory(goal) else was  # what could not be removed is as it was
+        now = entry_of(folder, path[-1])
+        if not (final and is_directory(final) and now and is_directory(now)):
+            return
+        if now.mode == final.mode:
+            return
+        if now.mode in {*_modes(final), *_modes(was), *_MADE}:
+            self.placing.mode(folder, path[-1], final.mode)
+        else:
+            self.left.setdefault(path, MEANWHILE)
+
+    def _each(self, do: Callable[[int, Parts], None], paths: Iterable[Parts]) -> None:
+        for path in paths:
+            try:
+                with self._folder(path) as folder:
+                    if folder is not None:
+                        do(folder, path)
+                    elif self.goal.get(path):
+                        self.left.setdefault(path, NOWHERE)
+            except OSError as error:
+                self.left[path] = os.strerror(error.errno or 0)
+
+    @contextmanager
+    def _folder(self, path: Parts) -> Iterator[int | None]:
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(directory_opened(self.top, path[:-1]))
+            except OSError as error:
+                if error.errno not in _AWAY:
+                    raise
+                folder = None
+            yield folder
+
+    def _sweep(self, folder: int, path: Parts) -> None:
+        if is_directory(entry_of(folder, path[-1])):
+            with directory_opened(folder, path[-1:]) as inside:
+                self.placing.sweep(inside)
+
+    def _remove(self, folder: int, path: Parts, now: Entry) -> None:
+        try:
+            self.placing.remove(folder, path[-1], directory=is_directory(now))
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
+            self.left[path] = HOLDS
+
+    def _put(self, folder: int, name: str, goal: Entry, seen: os.stat_result | None) -> None:
+        if goal.kind == "directory":
+            self.placing.directory(folder, name)
+        elif goal.kind == "link":
+            self.placing.link(folder, name, goal.content, seen)
+        else:
+            self.placing.file(folder, name, self.blob(goal.content), goal.mode, seen)
+
+    def _reveal(self, folder: int, path: Parts, goal: Entry, now: Entry) -> None:
+        """A file that may not be read may still have the content that it should have."""
+        status = status_of(folder, path[-1])
+        if status and status.st_nlink == 1:
+            self.placing.mode(folder, path[-1], goal.mode)
+            if entry_of(folder, path[-1]) != goal:
+                set_mode(folder, path[-1], now.mode)
+                self.left[path] = UNREADABLE
+        else:
+            self.left[path] = UNREADABLE
+
+
+def depth(path: Parts) -> int:
+    """Return how deep a path lies; 0 for the workspace itself."""
+    return 0 if path == (ROOT_NAME,) else len(path)
+
+
+def _equal(now: Entry | None, other: Entry) -> bool:
+    return now == other or (is_directory(now) and is_directory(other))
+
+
+def _ours(now: Entry | None, was: Entry | None, goal: Entry) -> bool:
+    """Say whether a path is as it was, or between that and the goal."""
+    if now is None:
+        return was is None or is_directory(was) != is_directory(goal)
+    if is_directory(now):
+        return False  # it was to be removed, and could not be
+    if now.kind == "unread":
+        return was is not None and was.kind == "unread"
+    return now == was
+
+
+def _only_mode(goal: Entry, now: Entry, status: os.stat_result | None) -> bool:
+    """Say whether only the mode differs, of a file that has no other name (maybe outside)."""
+    same = (goal.kind, goal.content) == (now.kind, now.content)
+    return same and goal.kind == "file" and status is not None and status.st_nlink == 1
+
+
+def _modes(entry: Entry | None) -> tuple[int, ...]:
+    return (entry.mode, entry.mode | _ALL) if entry else ()

@@ -1,0 +1,323 @@
+"""Where snapshots are kept: one database file for each workspace, outside of it."""
+
+import ctypes
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from daruma.state.data_dir import data_dir
+from daruma.tools.snapshots._outcome import Entry, SnapshotUnavailable, Tree
+
+# --- Waiting until what was written is on the disk.
+
+
+def sync_file_system(fd: int) -> None:
+    """Wait until all that was written to the file system of an open file is on its disk."""
+    syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
+    if syncfs is None or syncfs(ctypes.c_int(fd)) != 0:
+        os.sync()
+
+
+# --- What an open store holds: contents and directories, each under a digest of what it is.
+
+_WORTH_PACKING: Final = 256
+"""Bytes; less is not made smaller."""
+
+_SAMPLE: Final = 64 * 1024
+"""Bytes of a large content that are tried first."""
+
+
+class Contents:
+    """What an open store holds."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self.database = database
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keep all that the block writes, or nothing where it raises."""
+        self.database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self.database.in_transaction:  # a full disk has ended it already
+                self.database.execute("ROLLBACK")
+            raise
+        self.database.execute("COMMIT")
+
+    def commit(self) -> None:
+        """Make durable what was written so far, and go on."""
+        self.database.execute("COMMIT")
+        self.database.execute("BEGIN IMMEDIATE")
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep a content and return its SHA-256."""
+        digest = hashlib.sha256(data).hexdigest()
+        self.put_packed([(digest, *packed(data))])
+        return digest
+
+    def put_packed(self, rows: Iterable[tuple[str, bool, bytes]]) -> None:
+        """Keep contents that are packed already."""
+        # One that is kept already is in use again: it must not be deleted as forgotten meanwhile.
+        self.database.executemany(
+            "INSERT INTO blobs (hash, packed, data) VALUES (?, ?, ?)"
+            " ON CONFLICT (hash) DO UPDATE SET put_at = excluded.put_at",
+            rows,
+        )
+
+    def has_blob(self, digest: str) -> bool:
+        """Say whether a content is kept."""
+        found = self.database.execute("SELECT 1 FROM blobs WHERE hash = ?", (digest,))
+        return found.fetchone() is not None
+
+    def blob(self, digest: str) -> bytes:
+        """Return a content. Raises KeyError for one that is not kept."""
+        row = self.database.execute(
+            "SELECT packed, data FROM blobs WHERE hash = ?", (digest,)
+        ).fetchone()
+        if row is None:
+            raise KeyError(digest)
+        data = zlib.decompress(row[1]) if row[0] else bytes(row[1])
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise zlib.error
+        return data
+
+    def put_tree(self, tree: Tree) -> str:
+        """Keep a directory and return its id, which is equal for equal directories only."""
+        plain = [[name, e.kind, e.mode, e.content] for name, e in sorted(tree.items())]
+        data = json.dumps(plain, separators=(",", ":")).encode()
+        id_ = hashlib.sha256(data).hexdigest()
+        self.database.execute("INSERT OR IGNORE INTO trees (id, data) VALUES (?, ?)", (id_, data))
+        return id_
+
+    def tree(self, id_: str) -> Tree:
+        """Return a directory. Raises KeyError for one that is not kept."""
+        row = self.database.execute("SELECT data FROM trees WHERE id = ?", (id_,)).fetchone()
+        if row is None:
+            raise KeyError(id_)
+        return {
+            name: Entry(kind, mode, content) for name, kind, mode, content in json.loads(row[0])
+        }
+
+
+def packed(data: bytes) -> tuple[bool, bytes]:
+    """Return a content as it is kept: whether it was made smaller, and what is written."""
+    if len(data) < _WORTH_PACKING:
+        return False, data
+    if len(data) > _SAMPLE and len(zlib.compress(data[:_SAMPLE], 1)) >= _SAMPLE:
+        return False, data  # made small already, as pictures and archives are
+    small = zlib.compress(data, 1)
+    return (True, small) if len(small) < len(data) else (False, data)
+
+
+# --- The tables of a store, and which version of them a file has.
+
+VERSION: Final = 1
+"""Grows whenever an older Daruma could not read the file any more."""
+
+_TABLES: Final = f"""
+PRAGMA auto_vacuum = INCREMENTAL;
+BEGIN IMMEDIATE;
+CREATE TABLE blobs (
+    hash TEXT PRIMARY KEY,
+    packed INTEGER NOT NULL,
+    put_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER)),
+    data BLOB NOT NULL
+);
+CREATE TABLE trees (
+    id TEXT PRIMARY KEY,
+    put_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER)),
+    data BLOB NOT NULL
+);
+CREATE TABLE snapshots (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, thread TEXT NOT NULL,
+    workspace BLOB NOT NULL, made_by TEXT NOT NULL, label TEXT NOT NULL, root TEXT NOT NULL,
+    rules TEXT NOT NULL, at REAL NOT NULL, unkept TEXT NOT NULL,
+    open INTEGER NOT NULL
+);
+CREATE INDEX snapshots_of_thread ON snapshots (workspace, thread, number);
+CREATE TABLE statuses (
+    workspace BLOB NOT NULL, path BLOB NOT NULL, status TEXT NOT NULL, hash TEXT NOT NULL,
+    PRIMARY KEY (workspace, path)
+) WITHOUT ROWID;
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+
+
+def prepare(database: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new file. Raises SnapshotUnavailable for one of another version."""
+    # The lock of the store lets in one at a time; a rollback journal writes new pages once, a
+    # write-ahead log twice.
+    database.execute("PRAGMA journal_mode = TRUNCATE")
+    database.execute("PRAGMA synchronous = FULL")
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        database.executescript(_TABLES)
+    elif version != VERSION:
+        raise SnapshotUnavailable(
+            f"the snapshots in {path} have format {version}, and this Daruma knows {VERSION}:"
+            " use the Daruma that wrote them, or move the file away to begin anew"
+        )
+
+
+# --- The store's errors in one line that says what to do.
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+@contextmanager
+def explained_opening(path: Path) -> Iterator[None]:
+    """Turn an OSError about the store's files into a SnapshotUnavailable."""
+    try:
+        yield
+    except OSError as error:
+        raise SnapshotUnavailable(_about_system(error, path)) from error
+
+
+@contextmanager
+def explained_use(path: Path) -> Iterator[None]:
+    """Turn an error of the database into a SnapshotUnavailable."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise SnapshotUnavailable(_about_database(error, path)) from error
+    except zlib.error as error:
+        raise damaged(path, "a content is not what was kept") from error
+
+
+def damaged(path: Path, why: str) -> SnapshotUnavailable:
+    """Return the error of a store that can not be relied on."""
+    return SnapshotUnavailable(
+        f"the snapshots in {path} are damaged ({why}): move the file away to begin anew"
+    )
+
+
+def in_use(path: Path, seconds: float) -> SnapshotUnavailable:
+    """Return the error of a store that somebody else has held all the time."""
+    return SnapshotUnavailable(
+        f"the snapshots in {path} have been in use by another process for {seconds:g} s: let it go"
+        " on or end it, and try again"
+    )
+
+
+def _about_system(error: OSError, path: Path) -> str:
+    if error.errno in _NO_ROOM:
+        return _no_room(path)
+    why = os.strerror(error.errno or 0)
+    return f"snapshots in {path}: {why}: make the folder writable, or set DARUMA_DATA_DIR"
+
+
+def _about_database(error: sqlite3.Error, path: Path) -> str:
+    text = str(error)
+    if "full" in text:
+        return _no_room(path)
+    if isinstance(error, sqlite3.OperationalError):
+        return f"the snapshots in {path} can not be used: {text}"
+    return str(damaged(path, text))
+
+
+def _no_room(path: Path) -> str:
+    return f"no room on the disk for snapshots in {path}: free some, or set DARUMA_DATA_DIR"
+
+
+# --- In which file the snapshots of a workspace are kept.
+
+
+def store_of(workspace: Path) -> Path:
+    """Return where the snapshots of a workspace are kept.
+
+    A team member's worktree shares the store of the workspace that it was made from.
+    """
+    home, place = data_dir(), Path(os.path.realpath(workspace))
+    worktrees = Path(os.path.realpath(home / "worktrees"))
+    if place.is_relative_to(worktrees) and place != worktrees:
+        key = place.relative_to(worktrees).parts[0]
+    else:
+        key = hashlib.sha256(os.fsencode(place)).hexdigest()[:32]
+    return home / "snapshots" / key / "store.sqlite3"
+
+
+# --- Where snapshots are kept: one database file for each workspace, outside of it.
+#
+# Contents and directories are kept once, under a digest of what they are, so that a snapshot costs
+# what is new. Nothing of the user's git takes part.
+
+PATIENCE: Final = 120.0
+"""Seconds to wait for whoever uses the store: a restore of a very large tree takes less, and a
+process that was stopped in the middle must not stop all others for ever."""
+
+_AGAIN: Final = 0.02
+
+
+class Store:
+    """The contents, directories and notes of snapshots in one database file. All methods block."""
+
+    def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
+        self.path = path
+        self.patience = patience
+
+    @contextmanager
+    def locked(self) -> Iterator[Contents]:
+        """Open the store for this thread alone, among all threads and processes of the host.
+
+        What is written is kept when the block ends, all of it or, where it raises, nothing (but
+        what `Contents.commit` kept before). Raises SnapshotUnavailable: no room, no permission, a
+        damaged store, one of a newer version, one that another process does not let go of.
+        """
+        with self._alone(), explained_use(self.path):
+            try:
+                with closing(self._open()) as database:
+                    prepare(database, self.path)
+                    contents = Contents(database)
+                    with contents.transaction():
+                        yield contents
+            except sqlite3.Error:
+                self._take_back()
+                raise
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with explained_opening(self.path):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            lock = os.open(self.path.with_suffix(".lock"), flags, 0o600)
+        try:
+            self._wait_for(lock)
+            yield
+        finally:
+            os.close(lock)
+
+    def _wait_for(self, lock: int) -> None:
+        end = time.monotonic() + self.patience
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise in_use(self.path, self.patience) from None
+                time.sleep(_AGAIN)
+            else:
+                return
+
+    def _take_back(self) -> None:
+        """Have what a full disk has cut short taken back: SQLite leaves that to who opens it next.
+
+        The room that it took would be missed until then.
+        """
+        with suppress(sqlite3.Error, SnapshotUnavailable), closing(self._open()) as database:
+            database.execute("PRAGMA user_version").fetchone()
+
+    def _open(self) -> sqlite3.Connection:
+        with explained_opening(self.path):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return sqlite3.connect(self.path, timeout=30, isolation_level=None)

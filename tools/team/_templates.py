@@ -1,0 +1,232 @@
+"""Teams: their experts, the files they are read from, and the settings of an expert."""
+
+import shlex
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from daruma.state.errors import DarumaError
+from daruma.state.settings import (
+    ModelOptions,
+    Settings,
+    SettingsError,
+    Team,
+    Tools,
+    is_trusted_text,
+)
+from daruma.state.task import Task
+from daruma.state.text import read_yaml
+from daruma.tools.calls.policy import check_profile_name
+from daruma.tools.threads import in_thread
+
+# --- What a team is: its experts, and what each is there for.
+
+
+class Expert(BaseModel):
+    """One member of a team.
+
+    ``prompt`` is what the member is told of its part; ``model`` a model's name or alias, None for
+    the main one; ``profile`` one of the tool profiles, None for that of the settings.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
+    about: str = Field(min_length=1, description="What it is for, in a line: planning reads it.")
+    prompt: str = ""
+    model: str | None = None
+    profile: str | None = None
+
+
+class Template(BaseModel):
+    """A team that a task can be given to, as ``@team:NAME``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str = ""
+    experts: tuple[Expert, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        names = [each.name for each in self.experts]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"experts there are twice: {', '.join(twice)}")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its experts."""
+        return tuple(each.name for each in self.experts)
+
+    def expert(self, name: str | None) -> Expert | None:
+        """Return the expert of a name."""
+        return next((each for each in self.experts if each.name == name), None)
+
+
+# --- Reading a team template from its file; what is wrong with one is said in a line.
+
+LARGEST: Final = 256 * 1024
+"""Bytes; a template of some experts and their prompts has a few thousand."""
+
+
+class TemplateRefused(DarumaError):
+    """Raised for a team template that is not there, or whose file can not be used; says why."""
+
+
+def read_template(file: Path) -> Template:
+    """Read a template, which has the name of its file.
+
+    Raises :class:`TemplateRefused`, naming the file and the first key that is wrong.
+    """
+    try:
+        content = read_yaml(_text(file))
+    except (OSError, ValueError) as error:
+        raise TemplateRefused(f"{file} can not be read: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise TemplateRefused(f"{file} has to hold keys and values: about, experts")
+    if "name" in content:
+        raise TemplateRefused(f"{file}: key 'name': leave it out, the file's name is the team's")
+    try:
+        return Template.model_validate({"name": file.stem, **content})
+    except ValidationError as error:
+        raise TemplateRefused(f"{file}: {_explained(error.errors(include_url=False))}") from None
+
+
+def _text(file: Path) -> str:
+    """Return what a file holds. Raises OSError, TemplateRefused, and UnicodeDecodeError."""
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise TemplateRefused(f"{file} can not be read: it is no plain file")
+    if status.st_size > LARGEST:
+        raise TemplateRefused(f"{file} can not be read: it is larger than {LARGEST} bytes")
+    return file.read_text(encoding="utf-8")
+
+
+def _explained(problems: Sequence[ErrorDetails]) -> str:
+    unknown = [each for each in problems if each["type"] == "extra_forbidden"]
+    first = (unknown or problems)[0]
+    key = ".".join(map(str, first["loc"])) or "experts"
+    if unknown:
+        return f"unknown key {key!r}{_nearest(first['loc'])}"
+    if first["type"] == "missing":
+        return f"key {key!r} is missing"
+    return f"key {key!r}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def _nearest(path: tuple[int | str, ...]) -> str:
+    fields = {*(Expert if len(path) > 1 else Template).model_fields}
+    known = sorted(fields - {"name"} if len(path) == 1 else fields)
+    close = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(known)}"
+
+
+# --- The teams there are: those that come with Daruma, and files of one's own.
+
+BUILT_IN: Final = Path(__file__).with_name("templates")
+
+
+class Templates(Mapping[str, Template]):
+    """Templates by name (PL-07). A file is read when its template is asked for, not before.
+
+    Folders are looked through in their order, the built-in ones last. Raises
+    :class:`TemplateRefused` for one whose file can not be used, ``KeyError`` for one that is none.
+    """
+
+    def __init__(self, folders: tuple[Path, ...]) -> None:
+        self._files: dict[str, Path] = {}
+        for folder in folders:
+            for file in sorted(folder.glob("*.yaml")):
+                self._files.setdefault(file.stem, file)
+
+    def file_of(self, name: str) -> Path:
+        """Return the file of a template."""
+        return self._files[name]
+
+    def __getitem__(self, name: str) -> Template:
+        return read_template(self._files[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._files))
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def templates(team: Team) -> Templates:
+    """Return the templates that there are; a folder that is not there holds none."""
+    return Templates((*map(Path, team.folders), BUILT_IN))
+
+
+def template_named(
+    name: str | None, team: Team, tools: Tools | None = None, workspace: str | None = None
+) -> Template:
+    """Return a template; None stands for that of the settings.
+
+    Raises :class:`TemplateRefused` if it is not there, if its file can not be used, if an expert
+    has a profile that ``tools`` do not have, or if it lies in a task's ``workspace`` and nobody has
+    agreed to it: it gives instructions, and chooses models (SE-02).
+    """
+    name, known = name or team.template, templates(team)
+    if name not in known:
+        raise TemplateRefused(f"there is no team template {name!r}{_instead(name, [*known])}")
+    file = known.file_of(name)
+    if file.parent != BUILT_IN and not is_trusted_text(file, workspace):
+        raise TemplateRefused(
+            f"{file} is not trusted: look at it, then `daruma trust {shlex.quote(str(file))}`"
+        )
+    template = known[name]
+    if tools is not None:
+        _check_profiles(template, file, tools)
+    return template
+
+
+def _instead(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return f"{hint} There are: {', '.join(known)}"
+
+
+def _check_profiles(template: Template, file: Path, tools: Tools) -> None:
+    for number, expert in enumerate(template.experts):
+        try:
+            check_profile_name(expert.profile, tools)
+        except SettingsError as error:
+            key = f"experts.{number}.profile"
+            raise TemplateRefused(f"{file}: key {key!r}: {error}") from None
+
+
+# --- The team that a task was given to.
+
+
+async def team_of(task: Task | None, settings: Settings) -> Template | None:
+    """Return the team of a task in ``team_collab``, None in other modes.
+
+    Raises :class:`~daruma.tools.team.TemplateRefused`: files may have changed.
+    """
+    if task is None or task.mode != "team_collab":
+        return None
+    named = partial(template_named, workspace=task.workspace)
+    return await in_thread(named, task.template, settings.team, settings.tools)
+
+
+# --- What an expert changes of the settings that a task runs under.
+
+
+def settings_of(expert: Expert | None, settings: Settings) -> Settings:
+    """Return the settings that a member runs under: with its own model and tool profile."""
+    if expert is None:
+        return settings
+    llm, tools = settings.llm, settings.tools
+    if expert.model:
+        options = llm.options.model_copy(update={"main": ModelOptions()})  # those of another model
+        llm = llm.model_copy(update={"model": expert.model, "options": options})
+    if expert.profile:
+        tools = tools.model_copy(update={"profile": expert.profile})
+    return settings.model_copy(update={"llm": llm, "tools": tools})
