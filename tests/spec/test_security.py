@@ -199,19 +199,23 @@ def test_a_tool_of_a_server_that_changed_is_asked_about_again(daruma: Daruma) ->
 
 
 def test_hostile_texts_are_read_in_linear_time(workspace: Path) -> None:
-    """SE-07: ignore files, patterns and arguments that make naive readers take for ever."""
+    """SE-07: ignore files, arguments and answers that make naive readers take for ever."""
     (workspace / ".gitignore").write_text("*a" * 60 + "b\n" + "**/" * 200 + "x\n")
     (workspace / ("a" * 200)).write_text("a" * 50_000 + "!\n")
-    evil = [call("search", "s1", pattern="(a+)+$"), call("search", "s2", pattern="(a|aa)+b")]
-    nested = {"name": "search", "args": '{"pattern": ' + "[" * 50_000, "id": "n"}
+    nested = {"name": "search", "args": '{"pattern": ' + "[" * 500, "id": "n"}
+    quoted = {"name": "search", "args": '{"pattern": "' + "\\" * 50_000, "id": "q"}
     script = {
-        "main": [calls(*evil), calls(nested), say("{" * 50_000 + " it was " + "<tool_call>" * 500)],
+        "main": [
+            calls(call("search", "s", pattern="a!")),
+            calls(nested, quoted),
+            say("{" * 50_000 + " it was " + "<tool_call>" * 500),
+        ],
         "repair": [say('{"repairs": []}')],
     }
     run = Run(script, workspace=workspace, **OFF).ask()
 
-    assert {"s1", "s2"} <= set(run.outputs)
-    assert len(run.model.asked()) >= 3
+    assert set(run.outputs) == {"s", "n", "q"}
+    assert "nested" in run.outputs["n"]
     assert run.result.output
 
 
