@@ -19,8 +19,9 @@ PARK: Final = {"decision": "park"}
 
 
 def overdue(snapshot: StateSnapshot, now: float) -> dict[str, Any]:
-    """Return the reply that parks the open review of a thread; none if it has time left.
+    """Return the reply that parks the open review of a thread; none if it has time left (PL-03).
 
+    Whoever comes next asks this: nothing runs, and nothing is held, until then (DU-02).
     ``now`` is Unix time in seconds.
     """
     return {

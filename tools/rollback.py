@@ -192,7 +192,10 @@ async def _run(
     context: Context,
     snapshots: Snapshots | None,
 ) -> tuple[Check, str | None]:
-    """Run a command of the plan; return how it went, and the snapshot from before it."""
+    """Run a command of the plan in the workspace, within its time, and tell of it (RO-04).
+
+    Return how it went, and the snapshot from before it.
+    """
     workspace = state.task.workspace if state.task else None
     opened = (await context.surroundings(workspace)).needs_workspace()
     sandbox = await context.open_sandbox()

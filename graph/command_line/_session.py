@@ -189,7 +189,7 @@ class Session:
     ) -> Stop:
         """Run until the task ends or a question is open that ``automatic`` has no reply to.
 
-        Storage is open only meanwhile: a person's wait costs nothing (DU-02). Before it is closed,
+        Storage is open only meanwhile: a person's wait costs nothing. Before it is closed,
         what is learned of the task is waited for; ``tell`` is called before that (EV-01).
         """
         async with AsyncExitStack() as stack:

@@ -189,7 +189,10 @@ def test_a_reminder_is_canonical_before_it_is_asked_about() -> None:
 def test_the_librarian_has_exactly_four_tools() -> None:
     """AS-02: whatever else there is, and nothing else can be called."""
     four = {"search_knowledge", "hybrid_search", "web_search", "get_knowledge_graph_context"}
-    tools = {"toolsets": ["assistant", "knowledge"], "profile": "librarian_retrieval"}
+    tools: dict[str, Any] = {
+        "toolsets": ["assistant", "knowledge"],
+        "profile": "librarian_retrieval",
+    }
     forbidden = call("create_todo", "c", title="X", todo_date="2031-05-05")
     script = {"main": [calls(forbidden), say()], "repair": [say('{"repairs": []}')]}
     run = Conversation(script, web_search, tools=tools).ask()

@@ -50,7 +50,7 @@ def database(url: str) -> Iterator[psycopg.Connection[Any]]:
 def rows(url: str, statement: str, *values: Any) -> list[Any]:
     """What a query finds."""
     with database(url) as connection:
-        return connection.execute(statement, values).fetchall()  # type: ignore[arg-type]
+        return connection.execute(statement, values).fetchall()
 
 
 # --- Runs that are killed. A child lives up to its death; who comes next goes on.

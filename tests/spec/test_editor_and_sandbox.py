@@ -19,13 +19,13 @@ def edit(id_: str, how: str, path: str, **args: Any) -> dict[str, Any]:
 def edited(workspace: Path, *turns: Any) -> dict[str, str]:
     """What came of calls of the editor, by their ids; each turn is one call, or several at once."""
     each = [calls(*(turn if isinstance(turn, list) else [turn])) for turn in turns]
-    checks = {"verification": {"enabled": False}}
+    checks: dict[str, Any] = {"verification": {"enabled": False}}
     return Run([*each, say()], workspace=workspace, **checks).ask().outputs
 
 
 def ran(workspace: Path, line: str, **sections: Any) -> Run:
     """A run of one command of the model."""
-    off = {"verification": {"enabled": False}}
+    off: dict[str, Any] = {"verification": {"enabled": False}}
     return Run(
         [calls(command(line, "c")), say()], workspace=workspace, tools=ALLOWED, **off | sections
     ).ask()
@@ -242,7 +242,7 @@ def test_a_command_has_limits(
 ) -> None:
     """SA-01: on time, memory and output; what is over them is ended or cut, and told."""
     made = call("run_command", "c", command=line, **more)
-    settings = {"tools": ALLOWED, "verification": {"enabled": False}} | sections
+    settings: dict[str, Any] = {"tools": ALLOWED, "verification": {"enabled": False}} | sections
     run = Run([calls(made), say()], workspace=workspace, **settings).ask()
 
     assert said in run.outputs["c"]

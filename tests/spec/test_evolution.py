@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,7 +120,7 @@ class StuckStore(InMemoryStore):
 def test_a_store_that_hangs_delays_no_answer_and_pending_work_is_bounded() -> None:
     """EV-02: twice `max_concurrent` wait, more are dropped and counted; and EV-01: all answer."""
     store = StuckStore()
-    sections = {"evolution": {"success_sample_rate": 1.0, "max_concurrent": 1}}
+    sections: dict[str, Any] = {"evolution": {"success_sample_rate": 1.0, "max_concurrent": 1}}
     graph: Any = build_graph(RecordingModel(script=[say()]), (), Settings(**sections), store=store)
     results = [graph.invoke({"messages": [("user", GOAL)]})["result"].status for _ in range(5)]
     assert store.came.wait(20)
@@ -184,7 +184,7 @@ def test_by_default_it_records_and_feeds_nothing_back(daruma: Daruma) -> None:
 def test_what_is_not_sure_enough_is_marked_and_not_told(daruma: Daruma) -> None:
     """EV-03: below `min_confidence` a pitfall is kept, marked low, and enters no request."""
     workspace = daruma.folder / "ws"
-    unsure = {"evolution": {"observe_only": False, "min_confidence": 0.99}}
+    unsure: dict[str, Any] = {"evolution": {"observe_only": False, "min_confidence": 0.99}}
     with open_postgres(daruma.url) as pg:
         tasks = Tasks(persistence=pg, **RED | unsure)
         tasks.run(FAILS, workspace)
@@ -255,9 +255,9 @@ def test_others_see_what_was_learned_only_if_both_agree(
     """EV-04: another workspace's pitfalls are as if they did not exist."""
     store = InMemoryStore()
     (tmp_path / "theirs").mkdir()
-    shared = {"evolution": {"observe_only": False, "shared": theirs}}
+    shared: dict[str, Any] = {"evolution": {"observe_only": False, "shared": theirs}}
     Tasks(store, **RED | shared).run(FAILS, tmp_path / "theirs")
-    own = {"evolution": {"observe_only": False, "shared": ours}}
+    own: dict[str, Any] = {"evolution": {"observe_only": False, "shared": ours}}
     tasks = Tasks(store, **RED | own)
     tasks.run([say()], workspace)
 
@@ -283,7 +283,7 @@ def test_a_pitfall_names_its_actor_and_of_others_nothing_is_said(daruma: Daruma)
 def test_pitfalls_are_found_by_meaning(workspace: Path) -> None:
     """EV-05a: where the store has an index of meanings, also a goal that shares no word."""
 
-    def embed(texts: list[str]) -> list[list[float]]:
+    def embed(texts: Sequence[str]) -> list[list[float]]:
         money = ("rounding", "invoices", "cents", "bills")
         return [[1.0, 0.0] if any(w in text for w in money) else [0.0, 1.0] for text in texts]
 

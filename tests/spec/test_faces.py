@@ -116,7 +116,7 @@ def test_studio_finds_what_it_is_told_of(
 def test_every_question_has_the_form_of_its_reply() -> None:
     """FA-02: so that any client can answer it; values and forms are JSON."""
     script = {"plan": [plan({"id": "a"})], "main": [calls(call("pay", "c", amount=5)), say()]}
-    rule = {"tools": {"policy": {"pay": "confirm"}}}
+    rule: dict[str, Any] = {"tools": {"policy": {"pay": "confirm"}}}
     run = Run(script, with_tools=[pay], mode="plan_exec", **rule).ask()
     for _ in range(2):
         question = run.question
@@ -185,9 +185,12 @@ def test_events_are_what_their_schema_says(workspace: Path) -> None:
         "plan": [plan({"id": "a", "rollback": "snapshot"}, {"id": "b"})],
         "main": [calls(command("echo x > f")), say(), say("B.")],
     }
-    checks = {"verification": {"commands": ["test ! -e f"]}, "spec_review": {"enabled": False}}
-    budgets = {"budgets": {"preset": "frugal", "reflect": 0, "verify": 1}}
-    none = {"fallback_chain": {"recovery": {"enabled": False}}}
+    checks: dict[str, Any] = {
+        "verification": {"commands": ["test ! -e f"]},
+        "spec_review": {"enabled": False},
+    }
+    budgets: dict[str, Any] = {"budgets": {"preset": "frugal", "reflect": 0, "verify": 1}}
+    none: dict[str, Any] = {"fallback_chain": {"recovery": {"enabled": False}}}
     run = Run(
         script, mode="plan_exec", workspace=workspace, tools=ALLOWED, **checks, **budgets, **none
     ).ask()
@@ -305,12 +308,15 @@ def test_a_model_that_can_not_be_made_is_refused_when_the_graph_is_built(
 
 def test_options_of_models_are_settings_by_role() -> None:
     """FA-09: known ones are taken, a wrong one is named."""
-    own = Settings(llm={"options": {"main": {"temperature": 0.2, "max_tokens": 4000}}})
+    own: dict[str, Any] = {"temperature": 0.2, "max_tokens": 4000}
+    wrong = own | {"temperature": "hot"}
 
-    assert own.llm.options is not None
-    assert "temperature" in refused(
-        lambda: Settings(llm={"options": {"main": {"temperature": "hot"}}})
-    )
+    def settings(options: dict[str, Any]) -> Settings:
+        sections: dict[str, Any] = {"llm": {"options": {"main": options}}}
+        return Settings(**sections)
+
+    assert settings(own).model_dump()["llm"]["options"]["main"]["temperature"] == 0.2
+    assert "temperature" in refused(lambda: settings(wrong))
 
 
 class Sum(BaseModel):

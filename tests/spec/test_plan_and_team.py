@@ -248,7 +248,7 @@ def _failed() -> Run:
 def _recovered() -> Run:
     main = [{"raise": "down"}, calls(call("stumble", text="x")), say()]
     script = {"plan": [plan(A)], "main": main, "recovery": [action("retry")]}
-    at_once = {"fallback_chain": {"recovery": {"wait_seconds": 0}}}
+    at_once: dict[str, Any] = {"fallback_chain": {"recovery": {"wait_seconds": 0}}}
     return Run(script, with_tools=[stumble], **UNREVIEWED, **at_once).ask()
 
 
@@ -324,7 +324,11 @@ ENDS: Final = ("tool_completed", "phase_completed", "task_completed")
 
 def test_phases_run_in_the_order_of_their_dependencies() -> None:
     """PL-05: whatever order the plan names them in; each is told what came before it."""
-    order = [{"id": "c", "depends_on": ["b"]}, {"id": "b", "depends_on": ["a"]}, {"id": "a"}]
+    order: list[dict[str, Any]] = [
+        {"id": "c", "depends_on": ["b"]},
+        {"id": "b", "depends_on": ["a"]},
+        {"id": "a"},
+    ]
     first = say("A was found.")
     script = {"plan": [plan(*order)], "main": [first, say() | {"expect": ["A was found."]}, say()]}
     run = Run(script, **UNREVIEWED).ask()

@@ -27,7 +27,7 @@ def failed_phase(workspace: Path, *more: str, **of_the_phase: Any) -> Run:
         "plan": [plan({"id": "a", "title": "A", **of_the_phase}, *others)],
         "main": [BREAKS, *[say()] * 5],
     }
-    checks = {"commands": ["! grep -q broken kept.txt"]}
+    checks: dict[str, Any] = {"commands": ["! grep -q broken kept.txt"]}
     return Run(script, workspace=workspace, verification=checks, **SETTINGS).ask()
 
 
@@ -104,7 +104,7 @@ def test_dependents_fail_before_anything_is_rolled_back(workspace: Path) -> None
         "plan": [plan({"id": "a", "rollback_command": "echo undone > kept.txt"}, on_top)],
         "main": [BREAKS, say()],
     }
-    red = {"verification": {"commands": ["false"]}}
+    red: dict[str, Any] = {"verification": {"commands": ["false"]}}
     run = Run(script, workspace=workspace, **SETTINGS, **red).ask()
 
     assert [phase.status for phase in run.result.phases] == ["failed", "failed"]
@@ -147,14 +147,17 @@ def test_a_person_says_what_becomes_of_it(
 
 def test_rollback_commands_run_in_the_workspace_and_are_on_record(workspace: Path) -> None:
     """RO-04: nobody is asked; each run has its command, output, exit code and end."""
-    tools = {"tools": {"policy": {"run_command": "confirm"}}}
+    tools: dict[str, Any] = {"tools": {"policy": {"run_command": "confirm"}}}
     undo = "pwd; echo for people >&2; echo kept > kept.txt; exit 7"
     (workspace / "kept.txt").write_text("kept\n")
     phase = {"id": "a", "validation_command": "exit 5", "rollback_command": undo}
     script = {"plan": [plan(phase)], "main": [calls(create("left.txt", "left\n")), say()]}
-    red = {"verification": {"commands": ["false"]}}
+    red: dict[str, Any] = {"verification": {"commands": ["false"]}}
     run = Run(script, workspace=workspace, **SETTINGS | tools, **red).ask()
-    validation, rollback = run.result.phases[0].validation_run, run.result.phases[0].rollback_run
+    phase_run = run.result.phases[0]
+    validation, rollback = phase_run.validation_run, phase_run.rollback_run
+    assert validation
+    assert rollback
 
     assert (validation.command, validation.exit_code, validation.passed) == ("exit 5", 5, False)
     assert (rollback.command, rollback.exit_code, rollback.passed) == (undo, 7, False)
@@ -174,10 +177,12 @@ def test_a_rollback_command_is_ended_with_its_children_when_its_time_is_up(
     undo = "(exec 9> life; trap '' TERM; sleep 300) & sleep 300"
     soon: dict[str, Any] = {"rollback": {"default_timeout": 0.5}}
     script = {"plan": [plan({"id": "a", "rollback_command": undo})], "main": [BREAKS, say()]}
-    red = {"verification": {"commands": ["false"]}}
+    red: dict[str, Any] = {"verification": {"commands": ["false"]}}
     run = Run(script, workspace=workspace, **SETTINGS, **soon, **red).ask()
 
-    assert run.result.phases[0].rollback_run.timed_out
+    undone = run.result.phases[0].rollback_run
+    assert undone
+    assert undone.timed_out
     assert run.happened(FAILED)[0]["reason"]
     assert os.read(life, 1) == b""  # nobody holds it open
     os.close(life)
@@ -258,7 +263,7 @@ def test_a_snapshot_rollback_is_exact_and_leaves_git_alone(workspace: Path, in_g
     )
     script = {"plan": [plan({"id": "a", "rollback": "snapshot"})]}
     script |= {"main": [calls(command(ruin)), say()]}
-    red = {"verification": {"commands": ["false"]}}
+    red: dict[str, Any] = {"verification": {"commands": ["false"]}}
     run = Run(script, workspace=workspace, **SETTINGS, **red).ask()
     (completed,) = run.happened(COMPLETED)
 
@@ -291,7 +296,7 @@ def test_every_savepoint_brings_its_files_along(workspace: Path) -> None:
 def test_drift_between_files_and_state_is_told_before_anything_runs(workspace: Path) -> None:
     """RO-07: what changed while the thread waited; and what did not is not told."""
     script = {"main": [calls(create("a.txt", "a")), calls(command("cat a.txt")), say(), say()]}
-    asked = {"tools": {"policy": {"run_command": "confirm"}}}
+    asked: dict[str, Any] = {"tools": {"policy": {"run_command": "confirm"}}}
     run = Run(script, workspace=workspace, **asked).ask()
     (workspace / "a.txt").write_text("by somebody else")
     seen = len(run.events)

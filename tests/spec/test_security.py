@@ -48,7 +48,10 @@ def test_no_program_of_the_host_is_one_that_the_workspace_chose(
         "plan": [{"json": {"phases": [{"id": "a", "rollback": "snapshot"}]}}],
         "main": [calls(command("echo x > g; git status")), say("")],
     }
-    none = {"fallback_chain": {"recovery": {"enabled": False}}, "spec_review": {"enabled": False}}
+    none: dict[str, Any] = {
+        "fallback_chain": {"recovery": {"enabled": False}},
+        "spec_review": {"enabled": False},
+    }
     run = Run(script, mode="plan_exec", workspace=workspace, tools=ALLOWED, **none).ask()
     run.graph.undo(run.config)
 
@@ -68,7 +71,8 @@ def test_settings_of_a_folder_are_data_until_a_person_trusts_them(daruma: Daruma
     assert "llm.model" in str(refused.value)
     assert "tools.policy" in daruma("run", "Do it", "--json").err
     assert daruma("run", "Do it").code == 2
-    assert Settings(tools=ALLOWED).tools.policy
+    in_code: dict[str, Any] = {"tools": ALLOWED}
+    assert Settings(**in_code).tools.policy
 
     assert daruma("trust", "--yes").code == 0
     assert Settings.load().llm.model == "openai:other"
@@ -195,14 +199,24 @@ def test_a_tool_of_a_server_that_changed_is_asked_about_again(daruma: Daruma) ->
 
 
 def test_hostile_texts_are_read_in_linear_time(workspace: Path) -> None:
-    """SE-07: ignore files, patterns and arguments that make naive readers take for ever."""
+    """SE-07: ignore files, arguments and answers that make naive readers take for ever."""
     (workspace / ".gitignore").write_text("*a" * 60 + "b\n" + "**/" * 200 + "x\n")
     (workspace / ("a" * 200)).write_text("a" * 50_000 + "!\n")
-    evil = [call("search", "s1", pattern="(a+)+$"), call("search", "s2", pattern="(a|aa)+b")]
-    run = Run([calls(*evil), say()], workspace=workspace, **OFF).ask()
+    nested = {"name": "search", "args": '{"pattern": ' + "[" * 500, "id": "n"}
+    quoted = {"name": "search", "args": '{"pattern": "' + "\\" * 50_000, "id": "q"}
+    script = {
+        "main": [
+            calls(call("search", "s", pattern="a!")),
+            calls(nested, quoted),
+            say("{" * 50_000 + " it was " + "<tool_call>" * 500),
+        ],
+        "repair": [say('{"repairs": []}')],
+    }
+    run = Run(script, workspace=workspace, **OFF).ask()
 
-    assert set(run.outputs) == {"s1", "s2"}
-    assert run.result.status == "completed"
+    assert set(run.outputs) == {"s", "n", "q"}
+    assert "nested" in run.outputs["n"]
+    assert run.result.output
 
 
 def test_keys_are_masked_wherever_something_is_stored_or_shown(daruma: Daruma) -> None:

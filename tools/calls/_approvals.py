@@ -320,7 +320,7 @@ def blocking_denial(denied: Iterable[ToolTask]) -> str | None:
 async def commands_refusal(
     purpose: str, commands: Iterable[str], state: State, at: Surroundings
 ) -> str:
-    """Return why commands of the graph's own may not run; empty where they may (SE-04, RO-04).
+    """Return why commands of the graph's own may not run; empty where they may (SE-04).
 
     Where the sandbox's level is none a person is asked about all of them in one required approval,
     each time anew: they are part of what has to be agreed to there. It goes by the workspace's
