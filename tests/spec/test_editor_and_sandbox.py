@@ -1,6 +1,7 @@
 """Chapter 9: the editor, paths, and the sandbox of commands."""
 
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -192,19 +193,21 @@ def test_a_command_writes_in_the_workspace_only_and_has_no_network(
     """SA-01: the level that is active stands on the result and on each command."""
     (tmp_path / "outside").mkdir()
     connect = (
-        "import socket\ntry: socket.create_connection(('127.0.0.1', 1), 2); print('reached')\n"
-        "except ConnectionRefusedError: print('a network')\nexcept OSError: print('none')"
+        "import socket, sys\ntry: socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)\n"
+        "except OSError: print('no way')\nelse: print('reached')"
     )
+    listening = socket.create_server(("127.0.0.1", 0))
     line = (
         f"echo in > in; echo out > {tmp_path}/outside/f; echo out > $HOME/f;"
-        f' {sys.executable} -I -S -c "{connect}"; true'
+        f' {sys.executable} -I -S -c "{connect}" {listening.getsockname()[1]}; true'
     )
     run = ran(workspace, line)
+    listening.close()
     (told,) = run.happened("command_run")
 
     assert (workspace / "in").read_text() == "in\n"
     assert list((tmp_path / "outside").iterdir()) == []
-    assert "reached" not in run.outputs["c"]
+    assert "no way" in run.outputs["c"]
     assert told["sandbox"] == run.result.sandbox
     assert told["sandbox"] in ("namespace", "landlock")
 
