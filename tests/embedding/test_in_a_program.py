@@ -38,7 +38,7 @@ def test_the_program_of_the_docs_runs(
 ) -> None:
     """As pasted, but for the model's name and the path of the repository; on any loop."""
     (tmp_path / "script.yaml").write_text("main: [{say: Looked.}]\n")
-    block = block_with('stream_mode="custom"').replace(
+    block = block_with("asyncio.run(main())").replace(
         "openai:NAME", f"scripted:{tmp_path / 'script.yaml'}"
     )
     block = block.replace("path/to/repo", str(tmp_path)).replace("asyncio.run(main())\n", "")
