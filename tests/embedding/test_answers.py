@@ -147,9 +147,13 @@ async def test_who_goes_away_does_not_end_the_run_and_can_come_back(
 
 
 async def test_a_server_that_is_asked_to_end_is_not_held_up_by_a_stream(
-    tmp_path: Path, postgres_url: str
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stream is closed after its grace; what runs has the worker's, and ends by itself here."""
+    """The stream is closed after its grace; what runs has the worker's, and then is queued again.
+
+    Here it ends by itself, unless the machine is so busy that a test takes longer than ten seconds.
+    """
+    monkeypatch.setenv("DARUMA_VERIFICATION__ENABLED", "false")
     app_of_the_docs(tmp_path, SLOW)
     (work := tmp_path / "work").mkdir()
     (work / "test_it.py").write_text(SLEEPS)
@@ -177,4 +181,5 @@ async def test_a_server_that_is_asked_to_end_is_not_held_up_by_a_stream(
     assert "tool_started" in heard
     assert "tool_completed" not in heard
     assert code == -signal.SIGTERM
-    assert (look.status, look.result and look.result["output"]) == ("completed", "Looked.")
+    ended = (look.status, look.result and look.result["output"])
+    assert ended in {("completed", "Looked."), ("queued", None)}

@@ -171,14 +171,12 @@ def test_openai_is_sent_images_of_tools_as_the_users(
 
 KILLED = """
 import asyncio, json, sys
-from daruma.tools.calls._application_tool import from_application
-from daruma.tools.calls import open_mcp_tools
-from daruma.tools.calls import Surroundings
+from daruma.tools.calls import Surroundings, open_mcp_tools, wrap_tool
 
 async def main():
     async with open_mcp_tools({"s": json.loads(sys.argv[1])}) as tools:
         (hang,) = (each for each in tools if each.name == "mcp__s__hang")
-        await from_application(hang).run({"seconds": 600}, Surroundings())
+        await wrap_tool(hang).run({"seconds": 600}, Surroundings())
 
 asyncio.run(main())
 """
