@@ -36,12 +36,8 @@ if TYPE_CHECKING:
         Team,
     )
     from daruma.state.settings._settings import (
-        PRESETS,
-        RollbackSettings,
         Sandbox,
         Settings,
-        SpecReview,
-        VerificationSettings,
     )
     from daruma.state.settings._sources import SETTINGS_FILE, SettingsFile, merge_settings
     from daruma.state.settings._strictness import loosening_changes, name_changes
@@ -71,9 +67,7 @@ else:
                 "EmergencyRule Evolution FallbackChain LLM Memory ModelOptions ModelPrice "
                 "PromptPiece Recovery Requests RoleOptions Skills Spendable Team"
             ),
-            "_settings": (
-                "PRESETS RollbackSettings Sandbox Settings SpecReview VerificationSettings"
-            ),
+            "_settings": ("Sandbox Settings"),
             "_sources": "SETTINGS_FILE SettingsFile merge_settings",
             "_strictness": "loosening_changes name_changes",
             "_tools": "McpServer PolicyKey PolicyRule SHELL_TOOL Tools policy_key",
@@ -86,7 +80,6 @@ else:
 __all__ = [
     "LLM",
     "PAGE",
-    "PRESETS",
     "SCHEMA",
     "SETTINGS_FILE",
     "SHELL_TOOL",
@@ -103,19 +96,16 @@ __all__ = [
     "Recovery",
     "Requests",
     "RoleOptions",
-    "RollbackSettings",
     "Sandbox",
     "Settings",
     "SettingsError",
     "SettingsFile",
     "SettingsKey",
     "Skills",
-    "SpecReview",
     "Spendable",
     "Team",
     "Tools",
     "UntrustedSettings",
-    "VerificationSettings",
     "is_trusted_text",
     "loosening_changes",
     "merge_settings",

@@ -35,6 +35,12 @@ from daruma import open_postgres, status_of, submit, work
 OFF: Final[dict[str, Any]] = {"verification": {"enabled": False}}
 
 
+class Lived(Run):
+    """A run, and the state that it left: its database is closed by then."""
+
+    kept: Any = None
+
+
 def tool(made: Callable[..., Any], **metadata: Any) -> StructuredTool:
     """A tool with what it declares of itself."""
     return StructuredTool.from_function(made, metadata={"daruma": metadata} if metadata else None)
@@ -68,7 +74,7 @@ SCENES: Final[dict[str, Any]] = {
 }
 
 
-def life(url: str, folder: str, scene: str, deaths: int = 0, *, queue: bool = False) -> Run:
+def life(url: str, folder: str, scene: str, deaths: int = 0, *, queue: bool = False) -> Lived:
     """Have the scene's thread run; the first call of its own tool ends this process, if it may."""
     ledger = Path(folder) / "ledger"
 
@@ -99,7 +105,7 @@ def life(url: str, folder: str, scene: str, deaths: int = 0, *, queue: bool = Fa
     workspace = Path(folder) / "ws"
     workspace.mkdir(exist_ok=True)
     with open_postgres(url) as pg:
-        run = Run(
+        run = Lived(
             SCENES[scene], workspace=workspace, with_tools=own, persistence=pg, tools=ALLOWED, **OFF
         )
         if queue:
@@ -108,7 +114,7 @@ def life(url: str, folder: str, scene: str, deaths: int = 0, *, queue: bool = Fa
             run.ask()
         else:
             run.send(None)
-        run.kept = run.snapshot  # type: ignore[attr-defined]
+        run.kept = run.snapshot
     return run
 
 
@@ -122,9 +128,9 @@ def killed(url: str, folder: Path, scene: str, **options: Any) -> None:
     assert child.returncode == -signal.SIGKILL
 
 
-def ended(run: Run) -> dict[str, Any]:
+def ended(run: Lived) -> dict[str, Any]:
     """What has to be the same whether a run was killed or not."""
-    values = run.kept.values  # type: ignore[attr-defined]
+    values = run.kept.values
     result = values["result"]
     spoken = [(each.type, each.text) for each in values["messages"]]
     return {
@@ -159,7 +165,7 @@ def test_an_effect_in_doubt_is_asked_about_and_never_made_twice(
     """DU-06: intent without outcome; a person's word is what the model is told."""
     killed(postgres_url, tmp_path, "paid")
     run = life(postgres_url, str(tmp_path), "paid")
-    (asked,) = run.kept.interrupts  # type: ignore[attr-defined]
+    (asked,) = run.kept.interrupts
 
     assert asked.value["type"] == "question"
     assert "outcome_unknown" in asked.value["question"]
@@ -188,11 +194,11 @@ def test_a_tool_with_a_key_is_made_again_with_the_same_key(
         submit(pg, request, "t")
     killed(postgres_url, tmp_path, "keyed", queue=True)
     run = life(postgres_url, str(tmp_path), "keyed", queue=True)
-    if run.kept.next:  # type: ignore[attr-defined]
+    if run.kept.next:
         run = life(postgres_url, str(tmp_path), "keyed")
     first, second = (tmp_path / "ledger").read_text().splitlines()
 
-    assert run.kept.values["result"].status == "completed"  # type: ignore[attr-defined]
+    assert run.kept.values["result"].status == "completed"
     assert first == second
     assert not first.endswith("as ")
 
