@@ -1,10 +1,12 @@
 """One real Postgres for the session, and a fresh database for each test that asks for one."""
 
 import os
+import random
 import shutil
 import signal
 import tempfile
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,20 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     watched = config.getoption("capture") == "no"
     return min(os.cpu_count() or 1, 8) if whole and not watched else 0
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a ``sampled(n)`` test, n cases by a fixed lot are tried; the others are long."""
+    cases = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    for (test, most), of_test in cases.items():
+        drawn = random.Random(test).sample(of_test, min(most, len(of_test)))
+        for item in of_test:
+            if item not in drawn:
+                item.add_marker("long")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -96,6 +96,7 @@ RED_BEFORE: list[tuple[Files, str, str, str]] = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("after", "goal", "outcome", "why"), RED_BEFORE)
 async def test_what_was_red_before_is_not_the_tasks_fault(
     after: Files, goal: str, outcome: str, why: str, ws: Path
@@ -119,6 +120,7 @@ MENDED: list[tuple[str, str, str]] = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("code", "goal", "outcome"), MENDED)
 async def test_what_is_to_be_mended_has_to_turn_green(
     code: str, goal: str, outcome: str, ws: Path
@@ -151,6 +153,7 @@ HALF = "def add(a, b): return a + b\ndef sub(a, b): return 0\n"
 WHOLE = "def add(a, b): return a + b\ndef sub(a, b): return a - b\n"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("code", "goal", "outcome"),
     [
@@ -179,6 +182,7 @@ QUOTED = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("text", "goal", "outcome"), QUOTED)
 async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
     text: str, goal: str, outcome: str, ws: Path
@@ -346,6 +350,7 @@ TOLD = {"hook that turns reports", "weaker assertion"}
 """What a machine can not tell from honest work: green, and the changed test files are named."""
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("fake", FAKES)
 async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
     """VE-08: none of them ends green without a word."""
@@ -412,6 +417,7 @@ LINES = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("line", LINES)
 async def test_a_line_that_can_not_fail_says_nothing(line: str, ws: Path) -> None:
     """VE-08: its exit code is hidden."""
@@ -457,6 +463,7 @@ async def test_a_manifest_that_became_a_pipe_is_not_waited_for(ws: Path) -> None
     assert (found.outcome, found.changed_tests) == ("passed", ("Makefile",))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("after", "goal", "told"), HONEST)
 async def test_honest_work_is_green(
     after: Files, goal: str, told: tuple[str, ...], ws: Path
@@ -535,6 +542,7 @@ COMPARED: dict[str, tuple[Files, Files, str, str, str]] = {
 """Files before and after, the goal, how it ends, and what is said."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COMPARED)
 async def test_tests_are_compared_whatever_they_are_called(name: str, ws: Path) -> None:
     """VE-07 and VE-08: by their functions where their parameters differ."""
