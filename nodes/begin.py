@@ -25,7 +25,7 @@ async def begin(state: State, context: Context) -> Update:
     chosen = now or phases.ready(state.plan)[:1]
     plan, written = state.plan, Written([])
     for phase in chosen:
-        _tell(state, phase, context, shared=shared)
+        _emit_started(state, phase, context, shared=shared)
         one = await write_savepoint(state.task, "phase", context, phase_id=phase.id)
         written = Written([*written.savepoints, *one.savepoints])
         plan = phases.start(plan, phase.id)
@@ -38,7 +38,9 @@ async def begin(state: State, context: Context) -> Update:
         "origin": None,
         "reports": (),
     }
-    return update if shared else {**update, "messages": [_instructed(state.plan, chosen[0])]}
+    return (
+        update if shared else {**update, "messages": [_instruction_message(state.plan, chosen[0])]}
+    )
 
 
 def refusal(phase: Phase, written: Written) -> Failure | None:
@@ -55,12 +57,12 @@ def instructions(plan: Plan, phase: Phase, number: int) -> str:
     return f"{head}\n\n{phase.instructions}" if phase.instructions else head
 
 
-def _instructed(plan: Plan, phase: Phase) -> HumanMessage:
+def _instruction_message(plan: Plan, phase: Phase) -> HumanMessage:
     text = instructions(plan, phase, plan.phases.index(phase) + 1)
     return HumanMessage(text, id=phases.message_id(plan.id, phase.id))
 
 
-def _tell(state: State, phase: Phase, context: Context, *, shared: bool) -> None:
+def _emit_started(state: State, phase: Phase, context: Context, *, shared: bool) -> None:
     every = state.plan.phases if state.plan else ()
     number = every.index(phase) + 1
     context.emit(PhaseStarted(phase_id=phase.id, title=phase.title, number=number, of=len(every)))

@@ -5,7 +5,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
 from daruma.state.steps import Step
 from daruma.tools.calls import call_audit
-from daruma.tools.context import Context
+from daruma.tools.context import Context, begin_step
 from daruma.tools.window import CompactionResult, compact_history
 
 
@@ -16,18 +16,11 @@ async def compress(state: State, context: Context) -> Update:
     """
     if state.crowded is None:
         raise LookupError("there is no request that is too large")
-    at = context.now()
+    record = begin_step(state, "compress", context)
     done = await compact_history(state, state.crowded, context)
     context.emit(ContextCompacted(node=done.cost.node, cost=done.cost.to_dict()))
-    step = record_step(
-        state,
-        "compress",
-        at=at,
-        seconds=context.now() - at,
-        ok=done.failure is None,
-        audit=call_audit(state.crowded.failover),
-        context_cost=done.cost,
-    )
+    audit = call_audit(state.crowded.failover)
+    step = record(ok=done.failure is None, audit=audit, context_cost=done.cost)
     steps = [*_calls(state, done), *step]
     update: Update = {"compaction": done.compaction, "crowded": None, "steps": steps}
     return {**update, "failure": done.failure} if done.failure else update

@@ -27,7 +27,7 @@ async def finish(state: State, context: Context) -> Update:
     """End the task: every call has its result, every ending says what it is."""
     status = task_status(state)
     output = output_text(state, status, words_of(context.settings.fallback_chain))
-    confined = await _confined(state, context)
+    confined = await _weakest_confinement(state, context)
     level = confined.level if confined else None
     notes = _notes(state, confined)
     if folders := context.settings.skills.folders:
@@ -80,7 +80,7 @@ def _status_of_plan(state: State) -> Status:
 
 
 @dataclass(frozen=True)
-class _Confined:
+class _Confinement:
     """How a command of the task was confined."""
 
     level: str
@@ -93,18 +93,18 @@ class _Confined:
         return f"commands ran at sandbox level {self.level}, not covered: {left}" if left else ""
 
 
-async def _confined(state: State, context: Context) -> _Confined | None:
+async def _weakest_confinement(state: State, context: Context) -> _Confinement | None:
     """Return the weakest that commands ran in; None for a task that ran none."""
-    ran = [_Confined(c.sandbox, c.not_covered) for v in _all_checked(state) for c in v.checks]
-    if state.task and state.task.workspace and _called_a_command(state):
+    ran = [_Confinement(c.sandbox, c.not_covered) for v in _verifications(state) for c in v.checks]
+    if state.task and state.task.workspace and _ran_commands(state):
         with suppress(SandboxUnavailable):  # then no call has run any
             opened = await context.open_sandbox()
-            ran.append(_Confined(opened.level, opened.not_covered))
+            ran.append(_Confinement(opened.level, opened.not_covered))
     strength = {str(level): number for level, number in STRENGTH.items()}
     return min(ran, key=lambda each: strength.get(each.level, 0), default=None)
 
 
-def _called_a_command(state: State) -> bool:
+def _ran_commands(state: State) -> bool:
     of_task = (m for m in state.messages if str(m.id).startswith(f"{state.task_id}:"))
     return any(
         isinstance(m, ToolMessage) and m.name in _COMMANDS and m.status == "success"
@@ -112,15 +112,15 @@ def _called_a_command(state: State) -> bool:
     )
 
 
-def _all_checked(state: State) -> list[Verification]:
+def _verifications(state: State) -> list[Verification]:
     parts = state.plan.phases if state.plan else ()
     checked = [*(phase.verification for phase in parts), state.verification]
     return [each for each in checked if each]
 
 
-def _notes(state: State, confined: _Confined | None) -> tuple[str, ...]:
+def _notes(state: State, confined: _Confinement | None) -> tuple[str, ...]:
     notes: list[str] = []
-    for each in _all_checked(state):
+    for each in _verifications(state):
         notes += [each.note, *(f"{c.command}: {c.note}" for c in each.checks if c.note)]
     notes += [confined.note] if confined else []
     return tuple(dict.fromkeys(note for note in notes if note))

@@ -44,7 +44,7 @@ async def gate(state: State, context: Context) -> Update:
     hopeless = {**over, **opened.hopeless}
     after = [failed_task(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
     asked = opened.approvals
-    decisions = _asked(asked, context.now(), changed_tests_note(state)) if asked else {}
+    decisions = _ask_people(asked, context.now(), changed_tests_note(state)) if asked else {}
     offer = offer_of(state.task, context, messages=state.messages)
     for each in (each for each in asked if each.call.id in decisions):
         decision = decisions[each.call.id]
@@ -58,16 +58,18 @@ async def gate(state: State, context: Context) -> Update:
         told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(decided)
-    return _noted(state, after, decisions)
+    return _decision_update(state, after, decisions)
 
 
-def _asked(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
+def _ask_people(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
     question = approval_request(tuple(each.approval for each in opened), None, told)
     reply: Decisions = ask_people(question, at)
     return {decision.approval_id: decision for decision in reply.decisions}
 
 
-def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]) -> Update:
+def _decision_update(
+    state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]
+) -> Update:
     by_id = {call.id: call for call in after}
     denied = with_status(after, "rejected")
     told = [(call, call.reason) for call in with_status(after, "failed")]
@@ -75,10 +77,10 @@ def _noted(state: State, after: Sequence[ToolTask], decisions: Mapping[str, Deci
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
         "messages": [tool_result(call, text, ok=False) for call, text in told],
-        "failure": _block(denied),
+        "failure": _blocking_failure(denied),
     }
 
 
-def _block(denied: Sequence[ToolTask]) -> Failure | None:
+def _blocking_failure(denied: Sequence[ToolTask]) -> Failure | None:
     message = blocking_denial(denied)
     return Failure(code="approval_denied", node="gate", message=message) if message else None

@@ -28,7 +28,7 @@ WAYS: Final = {
 
 async def _apply_decision(state: State, way: str, context: Context) -> Update:
     """Take up the task again, in one of the ``WAYS``."""
-    plan, phase = _held(state)
+    plan, phase = _plan_and_phase(state)
     if state.task:
         context.emit(task_started(state.task))
     context.emit(RollbackDecided(phase_id=phase.id, decision=way))
@@ -37,7 +37,9 @@ async def _apply_decision(state: State, way: str, context: Context) -> Update:
         "steps": record_step(state, "consult", at=context.now(), signature=f"hold:{way}"),
     }
     if way == RESTORE:
-        update["plan"] = _with(plan, replace(phase, rollback="snapshot", rollback_command=None))
+        update["plan"] = _with_phase(
+            plan, replace(phase, rollback="snapshot", rollback_command=None)
+        )
     elif way == KEEP:
         note = f"a person kept the files as the failed rollback of {phase.id!r} had left them"
         written = await write_savepoint(state.task, "done", context, phase_id=phase.id, note=note)
@@ -47,7 +49,7 @@ async def _apply_decision(state: State, way: str, context: Context) -> Update:
 
 def question_of(state: State) -> Question:
     """Build the question: what failed, and the ways to go on."""
-    _, phase = _held(state)
+    _, phase = _plan_and_phase(state)
     start = start_of(state, phase.id)
     ways = [way for way in WAYS if way != RESTORE or (start and start.snapshot)]
     failure = state.failure.message if state.failure else ""
@@ -61,14 +63,14 @@ def question_of(state: State) -> Question:
     )
 
 
-def _held(state: State) -> tuple[Plan, Phase]:
+def _plan_and_phase(state: State) -> tuple[Plan, Phase]:
     phase = state.plan.phase(state.plan.current) if state.plan else None
     if state.plan is None or phase is None:
         raise LookupError("there is no phase whose rollback failed")
     return state.plan, phase
 
 
-def _with(plan: Plan, phase: Phase) -> Plan:
+def _with_phase(plan: Plan, phase: Phase) -> Plan:
     phases = tuple(phase if each.id == phase.id else each for each in plan.phases)
     return replace(plan, phases=phases)
 

@@ -40,7 +40,7 @@ async def intake(state: State, context: Context) -> Update:
     named = template or context.settings.team.template
     template = named if mode == "team_collab" else None
     workspace = state.workspace or (state.task.workspace if state.task else None)
-    unknown = await _unknown(template, context.settings, workspace) if template else None
+    unknown = await _unknown_team(template, context.settings, workspace) if template else None
     if_changed = only_if_changed(context.settings, mode)
     task = Task(
         id=task_id,
@@ -55,10 +55,10 @@ async def intake(state: State, context: Context) -> Update:
         started_at=context.now(),
         request=(asked.id or "") if asked else "",
     )
-    task = await _with_what_helps(task, context.settings)
+    task = await _with_owners_and_skills(task, context.settings)
     context.emit(task_started(task))
     refusal = _refusal(task, asked) or unknown
-    helped = await _helped(task, context) if refusal is None else _Helped()
+    helped = await _prepare(task, context) if refusal is None else _Preparation()
     return {
         "task": task,
         "recalled": helped.recalled,
@@ -81,7 +81,7 @@ async def intake(state: State, context: Context) -> Update:
     }
 
 
-async def _with_what_helps(task: Task, settings: Settings) -> Task:
+async def _with_owners_and_skills(task: Task, settings: Settings) -> Task:
     """Settle whose memories and experience the task works with, and whether there are skills."""
     named, folders = settings.memory.namespace, settings.skills.folders
     learning = settings.evolution.namespace
@@ -95,7 +95,7 @@ async def _with_what_helps(task: Task, settings: Settings) -> Task:
 
 
 @dataclass(frozen=True)
-class _Helped:
+class _Preparation:
     """What is there of a task before its work begins: a savepoint, memories, lessons."""
 
     written: Written = field(default_factory=lambda: Written([]))
@@ -103,17 +103,17 @@ class _Helped:
     lessons: Lessons | None = None
 
 
-async def _helped(task: Task, context: Context) -> _Helped:
+async def _prepare(task: Task, context: Context) -> _Preparation:
     """Look the lessons up while the rest is done; they are told of last, whenever they came."""
     lessons = (
         asyncio.ensure_future(lessons_for(task, context)) if feeds_back(task, context) else None
     )
     try:
-        written = await _kept(task, context)
+        written = await _write_first_savepoint(task, context)
         recalled = await recall(
             task, task.goal, context.store, context.settings.memory, context.emit
         )
-        return _Helped(
+        return _Preparation(
             written, recalled, report_lessons(await lessons, context) if lessons else None
         )
     finally:
@@ -121,7 +121,7 @@ async def _helped(task: Task, context: Context) -> _Helped:
             lessons.cancel()
 
 
-async def _kept(task: Task, context: Context) -> Written:
+async def _write_first_savepoint(task: Task, context: Context) -> Written:
     """Keep the workspace as it is before the task; who only chats changes nothing in it."""
     if task.mode == "direct_chat":
         return Written([])
@@ -153,25 +153,25 @@ def _next_task_id(state: State, context: Context) -> str:
 
 
 def _refusal(task: Task, asked: AnyMessage | None) -> Failure | None:
-    if not task.goal and not _shows_something(asked):
-        return _bad("the message is empty: say what is to be done")
+    if not task.goal and not _has_other_parts(asked):
+        return _bad_request("the message is empty: say what is to be done")
     return None
 
 
-async def _unknown(template: str, settings: Settings, workspace: str | None) -> Failure | None:
+async def _unknown_team(template: str, settings: Settings, workspace: str | None) -> Failure | None:
     """Say why a team can not be had (MO-06), if it can not."""
     try:
         await in_thread(template_named, template, settings.team, settings.tools, workspace)
     except TemplateRefused as error:
-        return _bad(str(error))
+        return _bad_request(str(error))
     return None
 
 
-def _shows_something(asked: AnyMessage | None) -> bool:
+def _has_other_parts(asked: AnyMessage | None) -> bool:
     """Whether the request has parts that are not text, such as an image."""
     content = asked.content if asked else ""
     return any(isinstance(part, dict) and part.get("type") != "text" for part in content)
 
 
-def _bad(message: str) -> Failure:
+def _bad_request(message: str) -> Failure:
     return Failure(code="bad_request", node="intake", message=message)

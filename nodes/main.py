@@ -8,7 +8,7 @@ from itertools import takewhile
 from langchain_core.messages import AIMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.budget import hidden_tools, record_step
+from daruma.state.budget import hidden_tools
 from daruma.state.calls import ToolTask, is_open, with_status
 from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
@@ -31,7 +31,15 @@ from daruma.tools.calls import (
     with_own_ids,
     with_text_calls,
 )
-from daruma.tools.context import Answer, Context, offer_of, out_of_steps, unpaid
+from daruma.tools.context import (
+    Answer,
+    Context,
+    RecordStep,
+    begin_step,
+    offer_of,
+    out_of_steps,
+    unpaid,
+)
 from daruma.tools.continuity import (
     advance,
     ask_for_missing,
@@ -79,13 +87,13 @@ async def main(state: State, context: Context) -> Update:
     changed = clarification_update(state) if state.clarification != before else Update()
     if asked_now := ask_for_missing(state, context):
         return changed | asked_now
-    thought = await _thought(state, context)
+    thought = await _think(state, context)
     if "overrun" in thought:
         return changed | thought
     return changed | note_question(state, thought, context)
 
 
-async def _thought(state: State, context: Context) -> Update:
+async def _think(state: State, context: Context) -> Update:
     if not budget.can_think(state):
         return out_of_steps(state, "main", context) or {"calls": ()}
     if spent := unpaid(state, "main", context):
@@ -98,11 +106,11 @@ async def _thought(state: State, context: Context) -> Update:
         messages=state.messages,
     )
     offer = offer_leaving_out(offer, state)
-    draft = _drafted(state, context, offer)
+    draft = _draft_request(state, context, offer)
     counted, crowded = check_size(draft, state, context)
     if crowded:
         return too_large_update(crowded)
-    at = context.now()
+    record = begin_step(state, "think", context)
     try:
         answer = await context.ask(
             "main",
@@ -114,26 +122,19 @@ async def _thought(state: State, context: Context) -> Update:
     except ModelFailed as error:
         if crowded := after_provider_refusal(draft, state, context, error):
             return too_large_update(crowded)
-        step = record_step(
-            state,
-            "think",
-            at=at,
-            seconds=context.now() - at,
-            ok=False,
-            audit=call_audit(error.failover),
-            **observed(state)._asdict(),
-        )
+        audit = call_audit(error.failover)
+        step = record(ok=False, audit=audit, **observed(state)._asdict())
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
     answer = copied(answer, counted=counted) if counted else answer
-    return _read(state, context, answer, offer, at)
+    return _read_answer(state, context, answer, offer, record)
 
 
-def _drafted(state: State, context: Context, offer: VisibleTools) -> Draft:
+def _draft_request(state: State, context: Context, offer: VisibleTools) -> Draft:
     prompts = context.settings.prompts
     system = prompt(state, prompts, skills=offer.find(SKILLS_LIST) is not None)
     return Draft(
         "main",
-        [_said(system), *said_before(state, prompts)],
+        [_system_message(system), *said_before(state, prompts)],
         sent_history(state),
         recalled=[*remembered(state), *warned(state, "main")],
         tail=[*drift_note(state), *clarification_note(state)],
@@ -142,7 +143,7 @@ def _drafted(state: State, context: Context, offer: VisibleTools) -> Draft:
 
 
 @lru_cache(maxsize=64)
-def _said(system: str) -> SystemMessage:
+def _system_message(system: str) -> SystemMessage:
     """Return the prompt as a message: the same one for each request of a task."""
     return SystemMessage(system)
 
@@ -164,7 +165,9 @@ def prompt(
     return "\n\n".join(part for part in parts if part)
 
 
-def _read(state: State, context: Context, answer: Answer, offer: VisibleTools, at: float) -> Update:
+def _read_answer(
+    state: State, context: Context, answer: Answer, offer: VisibleTools, record: RecordStep
+) -> Update:
     number = budget.on_thread(state, "think")
     message = with_text_calls(answer.message, offer.names)
     message = with_own_ids(message, f"{state.task_id}:answer:{number}")
@@ -173,23 +176,18 @@ def _read(state: State, context: Context, answer: Answer, offer: VisibleTools, a
     audit = changes_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
-    useless = None if calls else unusable_answer(message, "main", _asked_in_vain(state))
-    (step,) = record_step(
-        state,
-        "think",
-        at=at,
-        seconds=context.now() - at,
+    useless = None if calls else unusable_answer(message, "main", _count_useless_answers(state))
+    (step,) = record(
+        answer,
         ok=useless is None,
         signature=signature_of(message, calls),
-        usage=answer.usage,
-        counted=answer.counted,
         audit=audit,
         **observed(state)._asdict(),
     )
     if useless:
         return {"steps": [step], "failure": useless, "calls": ()}
     if looping := alarm(state, step):
-        return _refused(message, calls, replace(step, ok=False), looping)
+        return _refuse_calls(message, calls, replace(step, ok=False), looping)
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
     update: Update = {"messages": messages, "steps": [step], "calls": calls}
@@ -198,13 +196,15 @@ def _read(state: State, context: Context, answer: Answer, offer: VisibleTools, a
     return update
 
 
-def _asked_in_vain(state: State) -> int:
+def _count_useless_answers(state: State) -> int:
     """Return how often the model was asked in a row for an answer, this time included."""
     thoughts = [s for s in state.steps if s.task_id == state.task_id and s.kind == "think"]
     return 1 + sum(1 for _ in takewhile(lambda step: not step.ok, reversed(thoughts)))
 
 
-def _refused(message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure) -> Update:
+def _refuse_calls(
+    message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure
+) -> Update:
     """Run none of the calls, and say so to the model: what it said stays as it is."""
     told = f"Not run: {why.message}. It would lead no further: do something else."
     results = [tool_result(call, told, ok=False) for call in calls]

@@ -31,11 +31,11 @@ from daruma.tools.threads import in_thread
 async def member(given: Assignment, context: Context) -> Update:
     """Carry out one phase, and report what became of it; the plan is not this one's to change."""
     try:
-        report = await _carried_out(given, context)
+        report = await _carry_out_phase(given, context)
     except CutOff:  # its own machine could not be written down: that is no failure of the phase
         raise
     except (ToolError, DarumaError) as error:
-        report = _fallen(given, error)
+        report = _failed_report(given, error)
     outcome = report.phase.outcome or "failed"
     context.emit(
         MemberCompleted(phase_id=given.phase.id, expert=given.phase.expert or "", outcome=outcome)
@@ -43,24 +43,24 @@ async def member(given: Assignment, context: Context) -> Update:
     return {"reports": report}
 
 
-async def _carried_out(given: Assignment, context: Context) -> Report:
+async def _carry_out_phase(given: Assignment, context: Context) -> Report:
     team = await team_of(given.task, context.settings)
     expert = team.expert(given.phase.expert) if team else None
     place = await make_worktree(given, context)
     begun, settings = started(given, expert, place), settings_of(expert, context.settings)
     settings = await in_thread(with_trusted_skills, settings, given.task.workspace)
-    recalled = await _recalled(begun, given.phase, context)
+    recalled = await _recall_for_phase(begun, given.phase, context)
     begun = replace(begun, recalled=recalled, lessons=given.lessons)
     ended = await context.carry_out(begun, settings)
     try:
-        return await _report(given, ended, place)
+        return await _build_report(given, ended, place)
     except (ToolError, DarumaError) as error:  # what it has spent stays on record
         if isinstance(error, CutOff):
             raise
-        return replace(_fallen(given, error), steps=tuple(ended.steps))
+        return replace(_failed_report(given, error), steps=tuple(ended.steps))
 
 
-def _fallen(given: Assignment, error: Exception) -> Report:
+def _failed_report(given: Assignment, error: Exception) -> Report:
     gone = isinstance(error, ToolError | SnapshotUnavailable | WorktreeUnavailable)
     code: Code = "workspace_conflict" if gone else "bad_request"
     failure = Failure(code=code, node="member", message=str(error))
@@ -92,11 +92,11 @@ def started(given: Assignment, expert: Expert | None, place: MemberWorktree | No
         task=task,
         plan=phases.start(plan, phase.id),
         messages=[message],
-        savepoints=[_start(task, phase.id, place)] if place else [],
+        savepoints=[_first_savepoint(task, phase.id, place)] if place else [],
     )
 
 
-async def _recalled(begun: State, phase: Phase, context: Context) -> Recalled | None:
+async def _recall_for_phase(begun: State, phase: Phase, context: Context) -> Recalled | None:
     """Recall what fits the phase: the common memories, and those of the expert's role."""
     if begun.task is None:
         return None
@@ -108,7 +108,7 @@ async def _recalled(begun: State, phase: Phase, context: Context) -> Recalled | 
     return await recall(begun.task, about, context.store, context.settings.memory, emit)
 
 
-def _start(task: Task, phase_id: str, place: MemberWorktree) -> Savepoint:
+def _first_savepoint(task: Task, phase_id: str, place: MemberWorktree) -> Savepoint:
     return Savepoint(
         id=savepoint_id(task.id, phase_id, "phase"),
         task_id=task.id,
@@ -124,7 +124,7 @@ def _notes(ended: State) -> tuple[str, ...]:
     return (ended.recalled.note,) if ended.recalled and ended.recalled.note else ()
 
 
-async def _report(given: Assignment, ended: State, place: MemberWorktree | None) -> Report:
+async def _build_report(given: Assignment, ended: State, place: MemberWorktree | None) -> Report:
     closed = ended.plan.phase(given.phase.id) if ended.plan else None
     if closed is None:
         raise LookupError(f"the member of phase {given.phase.id!r} lost its plan")

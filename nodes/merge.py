@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import AIMessage
 
 from daruma.state import plan as phases
-from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.errors import DarumaError
 from daruma.state.events import MergeCompleted, PhaseCompleted, VerificationCompleted, phase_failed
@@ -13,7 +12,7 @@ from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan, Report, with_conflicts, with_red_checks
 from daruma.state.savepoint import Savepoint
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.context import Context
+from daruma.tools.context import Context, begin_step
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import write_savepoint
 from daruma.tools.team import JoinOutcome, check_settled, clear_away, join_work
@@ -43,13 +42,13 @@ async def merge(state: State, context: Context) -> Update:
     reports = sorted(state.reports, key=lambda report: order.index(report.phase.id))
     round_ = Round(state.plan)
     for report in reports:
-        round_ = await _joined(round_, report, state, context)
+        round_ = await _join_report(round_, report, state, context)
     steps = [step for report in reports for step in report.steps]
     if len(round_.met) > 1 and state.task and state.task.verify:
-        at = context.now()
-        round_ = await _checked(round_, state, context)
+        record = begin_step(state, "verify", context)
+        round_ = await _check_whole(round_, state, context)
         passed = round_.verification is not None and round_.verification.passed
-        steps += record_step(state, "verify", at=at, seconds=context.now() - at, ok=passed)
+        steps += record(ok=passed)
     done = [r.phase for r in reports if r.phase.status == "completed" and r.phase.answer]
     said = "\n\n".join(f"{phase.title}: {phase.answer}" for phase in done)
     names = "+".join(report.phase.id for report in reports)
@@ -65,19 +64,19 @@ async def merge(state: State, context: Context) -> Update:
     }
 
 
-async def _joined(round_: Round, report: Report, state: State, context: Context) -> Round:
+async def _join_report(round_: Round, report: Report, state: State, context: Context) -> Round:
     """Merge one member's work, and close its phase."""
     phase = report.phase
     failure, joined = phase.failure, JoinOutcome()
     if phase.status == "completed":
         try:
-            joined = await _merged(report, state, context)
+            joined = await _merge_work(report, state, context)
         except (ToolError, DarumaError) as error:
             failure = Failure(code="workspace_conflict", node="merge", message=str(error))
     if joined.conflicts and phase.settles:
         message = f"what was settled conflicts with other work: {', '.join(joined.conflicts)}"
         failure = Failure(code="workspace_conflict", node="merge", message=message)
-    plan = _closed(round_.plan, phase, failure, context)
+    plan = _close_phase(round_.plan, phase, failure, context)
     if failure is None and joined.conflicts and report.drawn_from and report.snapshot:
         unmerged = (report.drawn_from, report.snapshot)
         plan = with_conflicts(plan, phase.id, joined.conflicts, unmerged)
@@ -99,7 +98,7 @@ async def _joined(round_: Round, report: Report, state: State, context: Context)
     )
 
 
-async def _merged(report: Report, state: State, context: Context) -> JoinOutcome:
+async def _merge_work(report: Report, state: State, context: Context) -> JoinOutcome:
     snapshots = context.snapshots(state.task.workspace if state.task else None)
     if snapshots is None or report.drawn_from is None or report.snapshot is None:
         return JoinOutcome()
@@ -113,7 +112,7 @@ async def _merged(report: Report, state: State, context: Context) -> JoinOutcome
     return joined
 
 
-def _closed(plan: Plan, phase: Phase, failure: Failure | None, context: Context) -> Plan:
+def _close_phase(plan: Plan, phase: Phase, failure: Failure | None, context: Context) -> Plan:
     outcome = phase.outcome or "failed"
     if failure and outcome == "completed":
         outcome = "failed"
@@ -126,7 +125,7 @@ def _closed(plan: Plan, phase: Phase, failure: Failure | None, context: Context)
     return closed
 
 
-async def _checked(round_: Round, state: State, context: Context) -> Round:
+async def _check_whole(round_: Round, state: State, context: Context) -> Round:
     """Run the checks on the whole: what is right on each side may be wrong together."""
     try:
         found = await checked(replace(state, plan=round_.plan), context)

@@ -78,7 +78,7 @@ def _question_of_steps(state: State, id_: str) -> Question:
     )
 
 
-def _steps_settled(state: State, answer: str, over: Overrun, context: Context) -> Update:
+def _apply_steps_decision(state: State, answer: str, over: Overrun, context: Context) -> Update:
     """Grant every quota of steps once more, with what a person wants done, or stop (RE-03a)."""
     said = answer.strip()
     stop = said.lower().strip(" .!。！") in _STOPS
@@ -105,8 +105,8 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
     """
     over = spent_limit(state)
     if over.measure == "steps":
-        return _steps_settled(state, answer, over, context)
-    more = granted(answer, over.measure, _again(state, over))
+        return _apply_steps_decision(state, answer, over, context)
+    more = granted(answer, over.measure, _amount_to_go_on(state, over))
     grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
     context.emit(
         BudgetSettled(
@@ -133,7 +133,7 @@ def checked_first(state: State, over: Overrun) -> bool:
     return over.node == "main" and verifies and budget.can_verify(state) and unchecked(state)
 
 
-def _again(state: State, over: Overrun) -> float:
+def _amount_to_go_on(state: State, over: Overrun) -> float:
     """Return the limit that the settings gave, as often as it takes to go on: a call spends all."""
     given = _limit_of(state, over)
     return given * ((over.spent - over.limit) // given + 1)

@@ -10,7 +10,6 @@ from functools import partial
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import PlanProposed, PlanRejected
@@ -20,7 +19,7 @@ from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
 from daruma.state.text import printable_line
 from daruma.tools.calls import call_audit, cut_off_reason
-from daruma.tools.context import Answer, Context, unpaid
+from daruma.tools.context import Answer, Context, RecordStep, begin_step, unpaid
 from daruma.tools.team import Template, TemplateRefused, team_of
 from daruma.tools.window import (
     Draft,
@@ -56,7 +55,7 @@ async def plan(state: State, context: Context) -> Update:
     """Ask the main model for a plan of the task."""
     if spent := unpaid(state, "plan", context):
         return spent
-    at = context.now()
+    record = begin_step(state, "plan", context)
     try:
         team = await team_of(state.task, context.settings)
     except TemplateRefused as error:
@@ -72,18 +71,11 @@ async def plan(state: State, context: Context) -> Update:
         if crowded := after_provider_refusal(draft, state, context, error):
             return too_large_update(crowded)
         return {
-            "steps": record_step(
-                state,
-                "plan",
-                at=at,
-                seconds=context.now() - at,
-                ok=False,
-                audit=call_audit(error.failover),
-            ),
+            "steps": record(ok=False, audit=call_audit(error.failover)),
             "failure": failure_of(error, "plan"),
         }
     answer = replace(answer, counted=counted)
-    return _read(state, context, answer, at, team.names if team else ())
+    return _read_plan(state, context, answer, record, team.names if team else ())
 
 
 def request(state: State, settings: Settings, team: Template | None = None) -> Draft:
@@ -103,21 +95,12 @@ def request(state: State, settings: Settings, team: Template | None = None) -> D
     return Draft("plan", head, sent_history(state), recalled=known)
 
 
-def _read(
-    state: State, context: Context, answer: Answer, at: float, experts: Sequence[str]
+def _read_plan(
+    state: State, context: Context, answer: Answer, record: RecordStep, experts: Sequence[str]
 ) -> Update:
     number = budget.in_task(state, "plan") + 1
     goal = state.task.goal if state.task else ""
-    step = partial(
-        record_step,
-        state,
-        "plan",
-        at=at,
-        seconds=context.now() - at,
-        usage=answer.usage,
-        counted=answer.counted,
-        audit=call_audit(answer.failover),
-    )
+    step = partial(record, answer, audit=call_audit(answer.failover))
     # The plan stays in the history: who is asked for a better one has to see it.
     said = AIMessage(answer.message.text or "(nothing)", id=f"{state.task_id}:plan:{number}")
     try:
@@ -132,12 +115,12 @@ def _read(
     except PlanRefused as error:
         context.emit(PlanRejected(reason=str(error)))
         signature = budget.NO_PLAN if isinstance(error, NoPlan) else ""
-        return {"steps": step(ok=False, signature=signature), **_refused(state, error, said)}
+        return {"steps": step(ok=False, signature=signature), **_refusal_update(state, error, said)}
     context.emit(PlanProposed(plan=proposed.to_dict()))
     return {"plan": proposed, "messages": [said], "steps": step(), "origin": None}
 
 
-def _refused(state: State, reason: PlanRefused, said: AIMessage) -> Update:
+def _refusal_update(state: State, reason: PlanRefused, said: AIMessage) -> Update:
     """Say to the model what was wrong, or end the task: who makes no plan is asked once more."""
     none = isinstance(reason, NoPlan)
     if none and budget.no_plans(state) + 1 >= budget.MAX_NO_PLANS:

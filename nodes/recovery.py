@@ -8,7 +8,7 @@ from typing import Final
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.budget import asked_before, record_step
+from daruma.state.budget import asked_before
 from daruma.state.channels import State, Update
 from daruma.state.events import RecoveryStarted
 from daruma.state.failure import Failure, ModelFailed
@@ -16,7 +16,7 @@ from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls import call_audit
-from daruma.tools.context import Context, Sampling, offer_of, unpaid
+from daruma.tools.context import Context, Sampling, begin_step, offer_of, unpaid
 from daruma.tools.recovery import (
     RecoveryCase,
     action_by_rule,
@@ -57,24 +57,18 @@ async def recovery(state: State, context: Context) -> Update:
     progress = progress_of(state).to_dict()
     context.emit(RecoveryStarted(code=failure.code, message=failure.message, progress=progress))
     with close_on_bug(context):
-        return await _dealt_with(RecoveryCase(state, failure, _message_id(state)), context)
+        return await _recover(RecoveryCase(state, failure, _message_id(state)), context)
 
 
-async def _dealt_with(case: RecoveryCase, context: Context) -> Update:
-    state, failure, at = case.state, case.failure, context.now()
+async def _recover(case: RecoveryCase, context: Context) -> Update:
+    state, failure = case.state, case.failure
+    record = begin_step(state, "recover", context)
     if give_up_reason(state, failure):
         return give_up(case, action_by_rule(state, failure), context)
-    action, usage, failover = await _chosen(state, failure, context)
+    action, usage, failover = await _choose_action(state, failure, context)
     update, note = await carry_out_action(case, action, context)
-    step = record_step(
-        state,
-        "recover",
-        at=at,
-        seconds=context.now() - at,
-        signature=failure.signature,
-        usage=usage,
-        audit=call_audit(failover),
-        recovery=note,
+    step = record(
+        signature=failure.signature, usage=usage, audit=call_audit(failover), recovery=note
     )
     return update | {"steps": step}
 
@@ -83,7 +77,7 @@ def _message_id(state: State) -> str:
     return f"{state.task_id}:recovery:{budget.in_task(state, 'recover')}"
 
 
-async def _chosen(
+async def _choose_action(
     state: State, failure: Failure, context: Context
 ) -> tuple[RecoveryAction, Usage | None, Failover | None]:
     """Choose: what worked before, else what the model says, else by the rule."""

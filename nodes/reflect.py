@@ -5,13 +5,12 @@ from dataclasses import replace
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import Reflected
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Failover
 from daruma.tools.calls import call_audit
-from daruma.tools.context import Answer, Context, unpaid
+from daruma.tools.context import Answer, Context, RecordStep, begin_step, unpaid
 from daruma.tools.window import (
     Draft,
     after_provider_refusal,
@@ -34,7 +33,7 @@ async def reflect(state: State, context: Context) -> Update:
     counted, crowded = check_size(draft, state, context)
     if crowded:
         return too_large_update(crowded)
-    at = context.now()
+    record = begin_step(state, "reflect", context)
     try:
         answer = await context.ask(
             "reflect",
@@ -46,29 +45,21 @@ async def reflect(state: State, context: Context) -> Update:
     except ModelFailed as error:
         if crowded := after_provider_refusal(draft, state, context, error):
             return too_large_update(crowded)
-        return _told(state, context, at, failover=error.failover)
-    return _told(state, context, at, replace(answer, counted=counted), answer.failover)
+        return _reflection_update(state, context, record, failover=error.failover)
+    answer = replace(answer, counted=counted)
+    return _reflection_update(state, context, record, answer, answer.failover)
 
 
-def _told(
+def _reflection_update(
     state: State,
     context: Context,
-    at: float,
+    record: RecordStep,
     answer: Answer | None = None,
     failover: Failover | None = None,
 ) -> Update:
     text = answer.message.text.strip() if answer else ""
     context.emit(Reflected(text=text))
-    step = record_step(
-        state,
-        "reflect",
-        at=at,
-        seconds=context.now() - at,
-        ok=bool(text),
-        usage=answer.usage if answer else None,
-        counted=answer.counted if answer else 0,
-        audit=call_audit(failover),
-    )
+    step = record(answer, ok=bool(text), audit=call_audit(failover))
     if not text:
         return {"steps": step}
     number = budget.on_thread(state, "reflect")

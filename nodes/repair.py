@@ -3,14 +3,14 @@
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.budget import hidden_tools, record_step
+from daruma.state.budget import hidden_tools
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import ModelFailed
 from daruma.state.spending import overrun
 from daruma.state.usage import Failover
 from daruma.tools.calls import BrokenCalls, audit_changes, next_repair_round, tool_result
-from daruma.tools.context import EXACT, Answer, Context, offer_of
+from daruma.tools.context import EXACT, Answer, Context, begin_step, offer_of
 from daruma.tools.continuity import offer_leaving_out
 
 
@@ -25,23 +25,14 @@ async def repair(state: State, context: Context) -> Update:
     )
     window = context.settings.llm.context_window_tokens
     this = next_repair_round(state, offer_leaving_out(offer, state), window)
-    at = context.now()
+    record = begin_step(state, "repair", context)
     answer, failover = await _ask(this, state, context)
     mended = this.mended(answer.message.text) if answer else {}
     calls = tuple(this.closed(mended.get(call.id, call)) for call in state.calls)
     tasks, told = tuple(mended.values()), this.told(mended)
     audit = audit_changes(this.message_id, tasks, asked=told, failover=failover)
     context.emit(AnswerAudited(audit=audit.to_dict()))
-    step = record_step(
-        state,
-        "repair",
-        at=at,
-        seconds=context.now() - at,
-        ok=bool(mended),
-        signature=this.signature,
-        usage=answer.usage if answer else None,
-        audit=audit,
-    )
+    step = record(answer, ok=bool(mended), signature=this.signature, audit=audit)
     ended = [new for old, new in zip(state.calls, calls, strict=True) if old != new]
     results = [
         tool_result(call, call.reason, ok=False) for call in ended if call.status == "failed"

@@ -38,7 +38,7 @@ async def rollback(state: State, context: Context) -> Update:
         validated = await validate(phase, state, context)
         valid = validated is not None and validated.passed
         if not valid and (phase.rollback_command or phase.rollback):
-            undone = await _rolled_back(phase, state, context)
+            undone = await _roll_back_phase(phase, state, context)
     except (ToolError, DarumaError, OSError) as error:
         message = f"the rollback of phase {phase.id!r} failed: {error}"
         run = error.run if isinstance(error, RollbackFailed) else None
@@ -53,7 +53,7 @@ async def rollback(state: State, context: Context) -> Update:
     return {"savepoints": written.savepoints, "failure": None, "plan": plan}
 
 
-async def _rolled_back(phase: Phase, state: State, context: Context) -> RolledBack:
+async def _roll_back_phase(phase: Phase, state: State, context: Context) -> RolledBack:
     context.emit(
         PhaseRollbackStarted(phase_id=phase.id, command=phase.rollback_command or "snapshot")
     )

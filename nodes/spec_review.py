@@ -27,7 +27,7 @@ async def spec_review(state: State, context: Context) -> Update:
 
     A parked plan has the result of its task, so far, and is asked about again without a deadline.
     """
-    experts = await _experts(state, context)
+    experts = await _expert_names(state, context)
     question = review_request(state, context.settings.spec_review.timeout, experts)
     reply = ask_people(question, context.now())
     review_id, plan = question["spec_review_id"], proposed(state)
@@ -36,7 +36,7 @@ async def spec_review(state: State, context: Context) -> Update:
         context.emit(task_started(state.task))
     context.emit(SpecReviewCompleted(spec_review_id=review_id, decision=decision))
     if isinstance(reply, Park):
-        return _parked(state, context)
+        return _park_task(state, context)
     if isinstance(reply, Confirm):
         return {"plan": replace(plan, parked=False)}
     if isinstance(reply, Edit):
@@ -45,14 +45,14 @@ async def spec_review(state: State, context: Context) -> Update:
     return {"plan": None, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
 
 
-def _parked(state: State, context: Context) -> Update:
+def _park_task(state: State, context: Context) -> Update:
     said = words_of(context.settings.fallback_chain).parked
     context.emit(TaskCompleted(task_id=state.task_id, status="parked", output=said))
     result = result_of(state, "parked", said, context.now())
     return {"plan": replace(proposed(state), parked=True), "result": result}
 
 
-async def _experts(state: State, context: Context) -> tuple[str, ...]:
+async def _expert_names(state: State, context: Context) -> tuple[str, ...]:
     try:
         team = await team_of(state.task, context.settings)
     except TemplateRefused:  # its file was changed since: those whom the plan names are known

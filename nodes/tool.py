@@ -55,17 +55,17 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     call, at = dispatch.call, context.now()
     known = offer_of(dispatch.task, context).find(call.name)
     if known is None:
-        return _answered(call, await outcome_without_tool(call, context.journal))
+        return _result_update(call, await outcome_without_tool(call, context.journal))
 
     async def work(key: str) -> Outcome:
-        return await _told(dispatch, known, key, context)
+        return await _run_and_report(dispatch, known, key, context)
 
     workspace = dispatch.task.workspace
     effect = await call_effect(call, known, workspace, context.settings, context.open_sandbox)
     alone = context.turns.one_by_one(workspace) if call.approved and effect else nullcontext()
     try:
         async with alone:
-            outcome = await (_once(call, effect, work, context) if effect else work(""))
+            outcome = await (_run_effect_once(call, effect, work, context) if effect else work(""))
     except NotStarted:
         raise CancelledError from None  # who gave the run a time limit knows it by its very type
     except GroundsChanged as changed:
@@ -81,17 +81,17 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         seconds=outcome.seconds,
         signature=call.name,
     )
-    return {**_answered(call, outcome, known), "steps": [step]}
+    return {**_result_update(call, outcome, known), "steps": [step]}
 
 
-async def _once(call: ToolTask, effect: Effect, work: Work, context: Context) -> Outcome:
+async def _run_effect_once(call: ToolTask, effect: Effect, work: Work, context: Context) -> Outcome:
     snapshots = context.snapshots(effect.workspace or None)
     async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
-        asking = partial(_asked, context)
+        asking = partial(_ask_about_outcome, context)
         return await run_once(call, effect, turn, context.journal, work, asking, context.emit)
 
 
-def _asked(context: Context, question: Question) -> str:
+def _ask_about_outcome(context: Context, question: Question) -> str:
     """Ask. An answer that is none to this is one to the tool's own question, asked before.
 
     LangGraph tells answers by their order alone; then the model is told that nobody knows.
@@ -104,7 +104,7 @@ def _asked(context: Context, question: Question) -> str:
     return reply.answer
 
 
-def _answered(call: ToolTask, outcome: Outcome, known: Tool | None = None) -> Update:
+def _result_update(call: ToolTask, outcome: Outcome, known: Tool | None = None) -> Update:
     done = outcome.status == "done"
     ran = known if outcome.status != "failed" else None
     return {
@@ -123,7 +123,7 @@ def _answered(call: ToolTask, outcome: Outcome, known: Tool | None = None) -> Up
     }
 
 
-async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
+async def _run_and_report(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
     """Run it, and tell those who watch."""
     call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
@@ -136,8 +136,10 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
         )
 
     try:
-        outcome = mask_keys(await _run(dispatch, known, key, context))  # before anything keeps it
-        outcome = await _kept_short(outcome, context)
+        outcome = mask_keys(
+            await _run_tool(dispatch, known, key, context)
+        )  # before anything keeps it
+        outcome = await _shorten_output(outcome, context)
     except GroundsChanged as changed:
         end(context.now() - started, f"Not run: {changed}", ok=False)
         raise
@@ -146,7 +148,7 @@ async def _told(dispatch: Dispatch, known: Tool, key: str, context: Context) -> 
     return outcome
 
 
-async def _kept_short(outcome: Outcome, context: Context) -> Outcome:
+async def _shorten_output(outcome: Outcome, context: Context) -> Outcome:
     """Keep a large output beside the state, before anything refers to it."""
     result = await shorten_output(
         outcome.text, context.settings.tools.max_result_chars, context.outputs
@@ -154,7 +156,7 @@ async def _kept_short(outcome: Outcome, context: Context) -> Outcome:
     return replace(outcome, text=result.text, reference=result.reference)
 
 
-async def _run(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
+async def _run_tool(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
     call, workspace = dispatch.call, dispatch.task.workspace
     try:
         exact = context.exact_calls.exact(context.thread_id, call)

@@ -5,12 +5,11 @@ from dataclasses import replace
 from langchain_core.messages import HumanMessage
 
 from daruma.state import budget
-from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.context import Context, out_of_steps, unpaid
+from daruma.tools.context import Context, begin_step, out_of_steps, unpaid
 from daruma.tools.errors import FileUnavailable, ToolError
 from daruma.tools.sandbox import SandboxUnavailable
 from daruma.tools.snapshots import SnapshotUnavailable
@@ -21,40 +20,32 @@ async def verify(state: State, context: Context) -> Update:
     """Run the checks once (VE-01). A red result is told to the model as an excerpt (VE-03)."""
     if spent := unpaid(state, "verify", context):
         return spent
-    at = context.now()
+    record = begin_step(state, "verify", context)
     try:
         verification = await checked(state, context)
     except (ToolError, SandboxUnavailable, SnapshotUnavailable, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
-        failure = Failure(code=_code(error), node="verify", message=str(error))
-        step = record_step(state, "verify", at=at, seconds=context.now() - at, ok=False)
-        return {"failure": failure, "steps": step}
+        failure = Failure(code=_failure_code(error), node="verify", message=str(error))
+        return {"failure": failure, "steps": record(ok=False)}
     context.emit(verification_completed(verification))
-    steps = record_step(
-        state,
-        "verify",
-        at=at,
-        seconds=context.now() - at,
-        ok=verification.passed,
-        verification=verification,
-    )
+    steps = record(ok=verification.passed, verification=verification)
     update: Update = {"verification": verification, "origin": None, "steps": steps}
     if verification.passed:
         return update
-    update["messages"] = [_report(state, verification)]
+    update["messages"] = [_report_message(state, verification)]
     if budget.can_go_on(replace(state, steps=[*state.steps, *steps])):
         return update
     return update | (out_of_steps(state, "verify", context) or {})
 
 
-def _code(error: Exception) -> Code:
+def _failure_code(error: Exception) -> Code:
     if isinstance(error, SandboxUnavailable):
         return "sandbox_violation"
     gone = isinstance(error, FileUnavailable | SnapshotUnavailable | OSError)
     return "workspace_conflict" if gone else "verification_failed"
 
 
-def _report(state: State, verification: Verification) -> HumanMessage:
+def _report_message(state: State, verification: Verification) -> HumanMessage:
     number = budget.on_thread(state, "verify")
     text = f"Verification failed. What the checks said:\n\n{excerpt(verification)}"
     return HumanMessage(text, id=f"{state.task_id}:verification:{number}")

@@ -5,18 +5,19 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Unpack
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.store.base import BaseStore
 
 from daruma.state import budget
+from daruma.state.budget import Details, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, unheard
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import overrun, stopped
-from daruma.state.steps import Overrun, Paying
+from daruma.state.steps import Overrun, Paying, Step, StepKind
 from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls import (
@@ -183,6 +184,30 @@ class Context:
             memory_owner=task.memory_owner if task else Surroundings.memory_owner,
             now=self.now,
         )
+
+
+# --- The record of a step: from when it began, with how long it took.
+
+
+class RecordStep(Protocol):
+    """Ends a step: returns the update of ``steps``, with what ``answer`` cost."""
+
+    def __call__(self, answer: Answer | None = None, **details: Unpack[Details]) -> list[Step]:
+        """Record the step with its details."""
+
+
+def begin_step(state: State, kind: StepKind, context: Context) -> RecordStep:
+    """Return what records the step that begins now, once it has ended."""
+    at = context.now()
+
+    def record(answer: Answer | None = None, **details: Unpack[Details]) -> list[Step]:
+        measured: Details = {"seconds": context.now() - at}
+        if answer is not None:
+            measured |= {"usage": answer.usage, "counted": answer.counted}
+        measured |= details
+        return record_step(state, kind, at=at, **measured)
+
+    return record
 
 
 # --- What a task's model is offered, by the settings and the tools of its run.

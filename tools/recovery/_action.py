@@ -8,7 +8,7 @@ from typing import Final
 from langchain_core.messages import AIMessage, HumanMessage
 
 from daruma.state import budget
-from daruma.state.budget import MAX_TOOL_RETRIES, record_step, retries, retries_of
+from daruma.state.budget import MAX_TOOL_RETRIES, retries, retries_of
 from daruma.state.calls import with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited, RecoveryChosen, RecoveryCompleted
@@ -17,7 +17,7 @@ from daruma.state.interrupts import Answer, Approve, Deny, Instruct, Question, R
 from daruma.state.recovery import DONE, Assent, Carried, Recovered, RecoveryAction, Strategy
 from daruma.state.settings import Recovery
 from daruma.tools.calls import changes_of, resolve_calls, tool_result
-from daruma.tools.context import Context, offer_of
+from daruma.tools.context import Context, begin_step, offer_of
 from daruma.tools.verification import with_changed_tests
 
 # --- Which action against a failure may be taken, and whether a person is asked first. Pure.
@@ -236,21 +236,13 @@ def question_of(state: State) -> RecoveryRequest | Question:
 async def apply_reply(state: State, reply: object, context: Context) -> Update:
     """Do what a reply says, in the typed form of :mod:`daruma.state.interrupts`."""
     failure, action = _at_hand(state)
-    at = context.now()
+    record = begin_step(state, "consult", context)
     carried, update = await _decided(
         RecoveryCase(state, failure, _id(state)), action, reply, context
     )
     note = recovered(action, failure, carried, offer_of(state.task, context).names)
     context.emit(RecoveryCompleted(strategy=action.strategy, carried=carried))
-    step = record_step(
-        state,
-        "consult",
-        at=at,
-        seconds=context.now() - at,
-        signature=failure.signature,
-        recovery=note,
-    )
-    return update | {"steps": step}
+    return update | {"steps": record(signature=failure.signature, recovery=note)}
 
 
 def _at_hand(state: State) -> tuple[Failure, RecoveryAction]:
