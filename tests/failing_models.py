@@ -12,8 +12,11 @@ from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, OpenAIServer, openai_server
 
-from daruma.graph.asker import Asker
-from daruma.graph.models import Circuits, Models
+from daruma.graph.models import (
+    Asker,
+    Circuits,
+    Models,
+)
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings import Requests

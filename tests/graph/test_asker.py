@@ -20,8 +20,10 @@ from tests.openai_server import Fault
 from tests.parts import a_registry, at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
 
-from daruma.graph.asker import Asker
-from daruma.graph.models import Models
+from daruma.graph.models import (
+    Asker,
+    Models,
+)
 from daruma.graph.models._faults import OPEN_SECONDS, ScriptExhausted
 from daruma.state.events import Event, ModelAttemptFailed
 from daruma.state.failure import ModelFailed

@@ -20,22 +20,25 @@ from tests.parts import at_once, memory, settings
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
-from daruma.graph.asker import Asker
 from daruma.graph.build import build_graph
 from daruma.graph.models import (
+    Asker,
     FailedAttempt,
     Fault,
     Models,
     ModelUnavailable,
-    NextMove,
     Pursuit,
     Request,
     answer_of,
     answer_within,
+)
+from daruma.graph.models._asker import (
+    MAX_RETRY_AFTER,
+    MAX_WAIT,
+    NextMove,
     next_move,
     usage_of,
 )
-from daruma.graph.models._failover import MAX_RETRY_AFTER, MAX_WAIT
 from daruma.graph.models._faults import Kind
 from daruma.state.events import Event
 from daruma.state.settings import Requests, Settings

@@ -16,8 +16,6 @@ from langchain_openai.chat_models._client_utils import StreamChunkTimeoutError
 from pydantic import SecretStr
 
 from daruma.graph.models import (
-    BrokenAnswer,
-    CircuitOpen,
     Circuits,
     Fault,
     ModelUnavailable,
@@ -25,7 +23,14 @@ from daruma.graph.models import (
     fault_of,
     keys_of,
 )
-from daruma.graph.models._faults import FAILURES, OPEN_SECONDS, Kind, ScriptInvalid
+from daruma.graph.models._faults import (
+    FAILURES,
+    OPEN_SECONDS,
+    BrokenAnswer,
+    CircuitOpen,
+    Kind,
+    ScriptInvalid,
+)
 from daruma.state.failure import TooLong
 
 NOW = 1_000_000_000.0
