@@ -1,7 +1,7 @@
 """What hangs on one run, and the context that its nodes are given."""
 
 from asyncio import Lock
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final
@@ -224,7 +224,7 @@ class Contexts:
         self._tools.check(settings.tools)
         check_models(settings, self._main(settings.llm))
 
-    def bound(self, node: Node) -> "BoundNode":
+    def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
         return BoundNode(self, node)
 
@@ -338,7 +338,7 @@ class Contexts:
 
 @dataclass(frozen=True)
 class BoundNode:
-    """A node as LangGraph calls it. Of a function it would read the source, to find graphs in it."""
+    """A node as LangGraph calls it; it would read the source of a function, to find graphs."""
 
     contexts: Contexts
     node: Node

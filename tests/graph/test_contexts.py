@@ -30,7 +30,8 @@ async def context_for(contexts: Contexts, given: Settings | None, **configurable
     async def node(_: Any, context: Context) -> Any:
         seen.append(context)
 
-    await contexts.bound(node)({}, Runtime(context=given), {"configurable": configurable})
+    runtime: Any = Runtime(context=given) if given else Runtime()
+    await contexts.bound(node)({}, runtime, {"configurable": configurable})
     return seen[0]
 
 

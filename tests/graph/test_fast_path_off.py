@@ -7,8 +7,10 @@ from tests.graph.test_in_another_graph import (  # noqa: F401 - its tests, once 
     test_two_graphs_deep,
 )
 from tests.graph.test_machine_paths import (  # noqa: F401
+    path,
     run,
     test_the_nodes_are_passed_in_this_order,
+    workspace,
 )
 
 from daruma.graph.fast_path import SWITCH, is_on
