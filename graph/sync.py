@@ -235,9 +235,16 @@ def _finish(parts: AsyncGenerator[Any], loop: asyncio.AbstractEventLoop, context
     if asyncio._get_running_loop() is loop:  # what nobody reads any more was collected there
         _ENDING.add(ending := loop.create_task(_closed(parts), context=context))
         ending.add_done_callback(_ENDING.discard)
-    else:
-        run(_closed(parts), loop=loop, context=context)
+        return
+    closing = Journey(_closed(parts), loop, context)
+    closing.begin()
+    # Python may collect it in the midst of anything, and what is held there may be waited for here.
+    if concurrent.futures.wait([closing.end], _CLOSING_SECONDS).done:
+        closing.end.result()
 
+
+_CLOSING_SECONDS: Final = 30.0
+"""How long who stops reading waits for the clean-up."""
 
 _ENDING: Final[set["asyncio.Task[None]"]] = set()
 

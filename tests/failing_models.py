@@ -14,7 +14,6 @@ from tests.openai_server import Fault, OpenAIServer, openai_server
 
 from daruma.graph.models import (
     Asker,
-    Circuits,
     Models,
 )
 from daruma.state.events import Event
@@ -45,8 +44,7 @@ class Asking:
         requests: Requests | None = None,
         auxiliary: str | None = None,
     ) -> Asker:
-        given, circuits = requests or Requests(), Circuits(self.clock)
-        models = Models(main, auxiliary, {}, fallbacks, given, circuits)
+        models = Models(main, auxiliary, {}, fallbacks, requests or Requests())
         return Asker(models, sleep=self.sleep, luck=lambda: 1.0, clock=self.clock)
 
     def clock(self) -> float:

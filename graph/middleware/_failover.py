@@ -13,8 +13,6 @@ from langgraph.errors import GraphBubbleUp
 from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
 from daruma.graph.middleware._requests import answer_in, in_threads, tell
 from daruma.graph.models import (
-    CIRCUITS,
-    Circuits,
     Pursuit,
     ReadableAnswers,
     Request,
@@ -34,8 +32,8 @@ class Failover(AgentMiddleware[Any, Any, Any]):
 
     ``fallbacks`` are chat models, or names such as ``"openai:NAME"``. All requests for one answer
     are counted here, within ``requests``; clients of OpenAI's protocol make none again by
-    themselves, others have to be made so. A model that keeps failing is left alone for a while. The
-    answer that came late says in ``response_metadata["failover"]`` what it took.
+    themselves, others have to be made so. The answer that came late says in
+    ``response_metadata["failover"]`` what it took.
 
     Raises :class:`~daruma.state.failure.ModelFailed` where no model answers, with what each said,
     and :class:`~daruma.graph.models.ModelUnavailable` for a name that means none.
@@ -45,7 +43,6 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         self,
         *fallbacks: BaseChatModel | str,
         requests: Requests | None = None,
-        circuits: Circuits = CIRCUITS,
         luck: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -58,7 +55,7 @@ class Failover(AgentMiddleware[Any, Any, Any]):
             for each in fallbacks
         )
         self._main: tuple[BaseChatModel, BaseChatModel] | None = None
-        self._circuits, self._luck, self._clock = circuits, luck, clock
+        self._luck, self._clock = luck, clock
 
     def wrap_model_call(
         self,
@@ -80,16 +77,13 @@ class Failover(AgentMiddleware[Any, Any, Any]):
             chain=tuple(_name_of(each) for each in models),
             request=Request(request.messages),
             limits=self._limits,
-            circuits=self._circuits,
             emit=partial(tell, request),
             luck=self._luck,
             clock=self._clock,
         )
         while True:
-            this.since, model = self._clock(), models[this.place]
+            this.since, this.asked = self._clock(), (model := models[this.place])
             try:
-                key = self._circuits.key_of(model if this.place else request.model)
-                this.begin(key, model)
                 with ReadableAnswers(model):
                     answering = handler(request.override(model=model))
                     response = await answer_within(self._limits.seconds, answering)
@@ -112,7 +106,6 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         message = answer_in(response)
         if message is not None:
             check_whole(message, model)
-        self._circuits.answered(this.circuit)
         if message is None or (record := this.failover(used=this.model)) is None:
             return response
         return ModelResponse(result=[with_failover(message, record)])

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         ClientPerLoop,
     )
     from daruma.graph.models._faults import (
-        CIRCUITS,
-        Circuits,
         Fault,
         ModelUnavailable,
         ScriptedFault,
@@ -74,10 +72,7 @@ else:
             "_by_role": "AUXILIARY Models embeddings_name resolve_embeddings resolve_model",
             "_calls": "Request",
             "_client_per_loop": "ClientPerLoop",
-            "_faults": (
-                "CIRCUITS Circuits Fault ModelUnavailable ScriptedFault Scrip"
-                "tError fault_of keys_of"
-            ),
+            "_faults": ("Fault ModelUnavailable ScriptedFault ScriptError fault_of keys_of"),
             "_names": "check_model check_models full_name model_address tokens_of",
             "_openai_answers": "ReadableAnswers check_whole per_loop_model",
             "_providers": "key_variables misspelt_variable",
@@ -90,11 +85,9 @@ __all__ = [
     "AUXILIARY",
     "AUXILIARY_SECONDS",
     "CALL_KEY",
-    "CIRCUITS",
     "ROLE_KEY",
     "AnsweringModel",
     "Asker",
-    "Circuits",
     "ClientPerLoop",
     "FailedAttempt",
     "Fault",

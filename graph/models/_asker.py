@@ -19,8 +19,6 @@ from daruma.graph.models._by_role import Models
 from daruma.graph.models._calls import Request, ToolOfferingModel
 from daruma.graph.models._faults import (
     BrokenAnswer,
-    CircuitOpen,
-    Circuits,
     Fault,
     ModelUnavailable,
     ScriptError,
@@ -197,8 +195,8 @@ def _wait(fault: Fault, here: int, limits: Requests, luck: float) -> float | Non
 
 @dataclass
 class Pursuit:
-    """A call under way, within ``limits``. ``circuit`` is that of the model ``asked`` just now,
-    ``charged`` what its last answer cost that could not be used.
+    """A call under way, within ``limits``. ``asked`` is the model of just now, ``charged``
+    what its last answer cost that could not be used.
 
     ``luck`` gives random numbers from 0 to 1, ``clock`` seconds from any point on.
     """
@@ -209,13 +207,11 @@ class Pursuit:
     chain: tuple[str, ...]
     request: Request
     limits: Requests
-    circuits: Circuits
     emit: Callable[[Event], None]
     luck: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
     member: str = ""
     place: int = 0
-    circuit: str | None = None
     asked: object = None
     tried: list[FailedAttempt] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
@@ -269,24 +265,15 @@ class Pursuit:
         """The seconds that are left for the whole call."""
         return self.limits.total_seconds - (self.clock() - self.began)
 
-    def begin(self, circuit: str | None, model: object) -> None:
-        """Note which model is asked next. Raises ``CircuitOpen`` for one that is left alone."""
-        self.circuit, self.asked = circuit, model
-        if not self.circuits.allows(circuit) and self.place + 1 < len(self.chain):
-            raise CircuitOpen("not asked: its last requests failed a moment ago")
-
     def failed(self, error: Exception) -> float:
         """Take down what failed, and return the seconds to wait before the next request.
 
         Raises :class:`~daruma.state.failure.ModelFailed` where none is to be made.
         """
-        limits, elapsed = self.limits, self.clock() - self.began
+        elapsed = self.clock() - self.began
         last = self._taken_down(error, elapsed)
-        self.circuits.count(self.circuit, last.fault)
-        if self.circuits.is_open(self.circuit):
-            limits = limits.model_copy(update={"per_model": 1})
         move = next_move(
-            self.tried, chain=len(self.chain), limits=limits, elapsed=elapsed, luck=self.luck()
+            self.tried, chain=len(self.chain), limits=self.limits, elapsed=elapsed, luck=self.luck()
         )
         attempt = Attempt(
             model=self.model,
@@ -324,7 +311,7 @@ class Pursuit:
         request = self.request.without_refused(fault)
         if request is not self.request:
             self.request, fault = request, replace(fault, kind="mend")
-        asked = not isinstance(error, CircuitOpen | ModelUnavailable)
+        asked = not isinstance(error, ModelUnavailable)
         self.tried.append(FailedAttempt(self.place, fault, asked))
         return self.tried[-1]
 
@@ -416,7 +403,6 @@ class Asker:
                 chain,
                 request,
                 limits=self._limits_of(role),
-                circuits=self._models.circuits,
                 emit=emit,
                 luck=self._luck,
                 clock=self._clock,
@@ -500,12 +486,12 @@ class Asker:
             await self._sleep(wait)
 
     async def _requested(self, this: Pursuit) -> AIMessage:
-        this.circuit, this.asked = None, None
+        this.asked = None
         model = self._models.made(this.role, this.place)
         if model is None:  # a deadline costs as much as all that is looked up here
             made = self._models.ready(this.role, this.place)
             model = await answer_within(this.seconds_left, made)
-        this.begin(self._models.circuit_key(this.role, this.place), model)
+        this.asked = model
         with ReadableAnswers(model):
             sent = this.request.sent(model, this.metadata)
             message = await answer_within(min(this.limits.seconds, this.seconds_left), sent)
@@ -518,7 +504,6 @@ class Asker:
             usage = usage_of(message, this)
             this.charged = await self._models.priced(usage, this.role, this.place)
             raise
-        this.circuits.answered(this.circuit)
         return message
 
 

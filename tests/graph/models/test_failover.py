@@ -23,7 +23,6 @@ from typing_extensions import override
 from daruma.graph.build import build_graph
 from daruma.graph.models import (
     Asker,
-    Circuits,
     FailedAttempt,
     Fault,
     Models,
@@ -215,7 +214,7 @@ def test_what_a_provider_counts_is_taken_as_it_is() -> None:
 
 
 def pursuit(request: Request) -> Pursuit:
-    told: Any = {"limits": Requests(), "circuits": Circuits(), "emit": unheard}
+    told: Any = {"limits": Requests(), "emit": unheard}
     return Pursuit("reflect", 0, "reflect", ("m",), request, **told)
 
 
