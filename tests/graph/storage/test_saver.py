@@ -31,7 +31,7 @@ class State(TypedDict):
     words: Annotated[list[str], DeltaChannel(extend)]
 
 
-async def speak(state: State) -> dict[str, Any]:
+def speak(state: State) -> dict[str, Any]:
     return {"words": [f"word {len(state['words'])}"]}
 
 
