@@ -67,44 +67,20 @@ def is_review(value: object) -> bool:
 # --- One reply per question: what was admitted becomes what the run goes on with.
 
 
-def addressed(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
+async def readdress_reply(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
     """Address a reply to a plan that was parked meanwhile to the question as it is asked now."""
-    stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
-    if not stale:
-        return given
-    return readdressed(given, snapshot, replies_of(checkpointer).accepted(thread, stale))
-
-
-async def aaddressed(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
-    """Do the same, asynchronously."""
     stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
     if not stale:
         return given
     return readdressed(given, snapshot, await replies_of(checkpointer).aaccepted(thread, stale))
 
 
-def once(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
+async def accept_reply(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
     """Put a reply on record before its run begins; going on without one, take that of a killed run.
 
     Where the deadline of a review is over, going on parks its plan. Raises
     :class:`~daruma.state.interrupts.AnsweredAlready` for a question that was answered before.
     """
-    ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
-    if not ids:
-        return admitted
-    replies = replies_of(checkpointer)
-    if admitted is None:
-        known, late = replies.accepted(thread, ids), overdue(snapshot, time.time())
-        if known or not late or replies.accept(thread, late):
-            return _resuming(known or late)
-        return _resuming(replies.accepted(thread, ids))
-    if not replies.accept(thread, admitted.resume):
-        raise answered_already(ids, thread)
-    return admitted
-
-
-async def aonce(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
-    """Do the same, asynchronously."""
     ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
     if not ids:
         return admitted

@@ -18,10 +18,9 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer, Command, Send
 from pydantic import BaseModel
 
-from daruma.graph.contexts import Contexts, emitter
-from daruma.graph.errors import Leaving, Node, Raised, end_with_first
+from daruma.graph.errors import ExitRun, Failures, Node
 from daruma.graph.fast_path import add_branch, run_quietly
-from daruma.graph.learning import AskText, Evolution, HandingOver, ask_with
+from daruma.graph.learning import AskText, Evolution, ask_with
 from daruma.graph.machine import (
     ENTRY,
     MEMBER_ENTRY,
@@ -34,8 +33,9 @@ from daruma.graph.machine import (
     of_a_member,
 )
 from daruma.graph.run import Machine
+from daruma.graph.scope import Contexts, RunScope
 from daruma.graph.storage import strict_saver
-from daruma.graph.sync import async_node
+from daruma.graph.sync import on_any_loop
 from daruma.state.calls import Dispatch, moved
 from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
@@ -82,7 +82,7 @@ def error_handler(settings: Settings) -> Handler:
     channel several times in every superstep.
 
     With the fallback chain switched off it raises
-    :class:`~daruma.graph.errors.Leaving` (EM-05), and for a run that is cut off from its storage.
+    :class:`~daruma.graph.errors.ExitRun` (EM-05), and for a run that is cut off from its storage.
     """
 
     async def handle(
@@ -91,18 +91,20 @@ def error_handler(settings: Settings) -> Handler:
         runtime: Runtime[Settings],
         config: RunnableConfig,
     ) -> Command[Any]:
-        chain, raised = (runtime.context or settings).fallback_chain, Raised.of(config)
+        chain, scope = (runtime.context or settings).fallback_chain, RunScope.of(config)
         node, failure = error.node, bug_in(error.node, error.error)
         if isinstance(error.error, BaseException):  # after a crash it is a text
-            raised.note(failure, error.error)
+            scope.failures.note(failure, error.error)
         if not chain.enabled or isinstance(error.error, CutOff):
-            raise Leaving(raised.behind(failure))
+            raise ExitRun(scope.failures.exception_for(failure))
         update = mask_keys(_update(node, state, failure, chain))
         for event in _closing(node, update):
-            emitter(runtime)(event)
-        _hand_over(state, update, config)
-        if update.get("result") and not chain.has_emergency:
-            _end(state, failure, raised)
+            scope.emitter(runtime)(event)
+        result = update.get("result")
+        if result and scope.handing and isinstance(state, State):
+            scope.handing.ended(state, result)
+        if result and not chain.has_emergency:
+            _end(state, failure, scope.failures)
         return Command(goto=ON_BUG[node], update=dict(update))
 
     return handle
@@ -123,17 +125,11 @@ def _closing(node: str, update: Update) -> Iterator[Event]:
         yield TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
 
 
-def _hand_over(state: object, update: Update, config: RunnableConfig) -> None:
-    handing, result = HandingOver.of_the_task(config), update.get("result")
-    if handing and result and isinstance(state, State):
-        handing.ended(state, result)
-
-
-def _end(state: State | Dispatch | Assignment, failure: Failure, raised: Raised) -> None:
+def _end(state: State | Dispatch | Assignment, failure: Failure, failures: Failures) -> None:
     if isinstance(state, State) and state.error:
-        end_with_first(state, raised)
+        failures.end_with_first(state)
     else:
-        raised.end = raised.behind(failure)
+        failures.end = failures.exception_for(failure)
 
 
 def _update(
@@ -297,7 +293,7 @@ def build_graph(
     settings = settings_of(settings)
     refuse_strangers(model, tools, persistence, checkpointer, store)
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
-    saver = strict_saver(given) if isinstance(given, BaseCheckpointSaver) else given
+    saver = on_any_loop(strict_saver(given)) if isinstance(given, BaseCheckpointSaver) else given
     store = persistence.store if persistence and store is None else store
     contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
@@ -334,9 +330,9 @@ def member_of(contexts: Contexts) -> CompiledStateGraph[State, Settings, State, 
 
 
 def _fill(graph: Any, table: Mapping[str, Any], entry: str, contexts: Contexts) -> None:
-    graph.set_node_defaults(error_handler=async_node(error_handler(contexts.settings)))
+    graph.set_node_defaults(error_handler=error_handler(contexts.settings))
     for name, (router, edges) in table.items():
-        graph.add_node(name, async_node(contexts.bound(node(name))))
+        graph.add_node(name, contexts.bound(node(name)))
         _add_edges(graph, name, router, edges)
     graph.add_edge(START, entry)
 

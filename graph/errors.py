@@ -1,21 +1,45 @@
-"""Failures that leave the machine, and the tiers behind a failure (EM-05)."""
+"""How failures leave the machine, and which errors a run can end with.
+
+    DarumaError                  one clear line for a person
+    ├── RequestRefused           what was given can not be run; nothing has changed
+    │   ├── NoSuchThread         there is nothing of that name to go on with
+    │   └── NotNow               it does not fit how the thread stands
+    ├── ReplyRefused             an answer that does not fit its question
+    │   └── AnsweredAlready      one reply counts, the first
+    ├── SettingsError            settings that can not be used
+    ├── PartRefused              what a graph can not be built of
+    ├── ModelError               a model that can not be made, or gave no usable answer
+    │   └── ModelUnavailable
+    ├── Busy                     somebody else is at work there
+    │   ├── ThreadBusy
+    │   └── WorkspaceBusy
+    ├── CutOff                   a run that can not be written down, and so must not go on
+    │   ├── StorageUnavailable
+    │   └── HoldLost
+    ├── DamagedState             what is stored can not be read
+    ├── NothingToReopen, UndoRefused, NothingToSee, NotFollowed     of a thread's history
+    ├── LeftBehind, OwnLoop      of event loops
+    └── TaskFailed               a task's failure without an exception of its own
+    GraphBubbleUp                LangGraph's: passes its error handlers
+    └── ExitRun                  carries an exception out of the graph
+
+What a node raises goes to its error handler, which turns it into a ``Failure`` in the state
+(``build.py``). An exception is what the run ends with only where settings switch off what comes
+after a failure (EM-05), for a cancellation (EM-02), and for a run that is cut off from its storage.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.scope import OfARun
 from daruma.nodes.emergency import first_failure
 from daruma.state.channels import State, Update
 from daruma.state.errors import CutOff
-from daruma.state.failure import Code, Failure, ModelFailed, TaskFailed, failure_of
-from daruma.tools.context import Answer, Ask, Context
+from daruma.state.failure import Code, Failure, ModelFailed, TaskFailed
+from daruma.tools.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -31,7 +55,7 @@ _KEPT = 64
 """Exceptions that one run keeps at a time; more have no use, a task fails once."""
 
 
-class Leaving(GraphBubbleUp):
+class ExitRun(GraphBubbleUp):
     """Carries an exception out of the graph, past the error handlers."""
 
     def __init__(self, error: BaseException) -> None:
@@ -39,8 +63,8 @@ class Leaving(GraphBubbleUp):
         self.error = error
 
 
-class Raised(OfARun):
-    """What was raised in one run, for as long as that run lasts.
+class Failures:
+    """The exceptions behind the failures of one run, for as long as that run lasts.
 
     ``end`` is the exception that the run is to end with, once the graph has come to its end.
     """
@@ -48,11 +72,6 @@ class Raised(OfARun):
     def __init__(self) -> None:
         self._errors: dict[tuple[str, str], BaseException] = {}
         self.end: BaseException | None = None
-
-    @classmethod
-    def of(cls, config: RunnableConfig) -> "Raised":
-        """Return that of the run which a node is called in; a new one outside of any."""
-        return cls.found_in(config) or cls()
 
     def note(self, failure: Failure, error: BaseException) -> None:
         """Keep the exception behind a failure, in place of the oldest one where there are many.
@@ -63,7 +82,7 @@ class Raised(OfARun):
         if len(self._errors) > _KEPT:
             del self._errors[next(iter(self._errors))]
 
-    def behind(self, failure: Failure) -> BaseException:
+    def exception_for(self, failure: Failure) -> BaseException:
         """Return the exception behind a failure, a provider's own where it was one.
 
         A :class:`~daruma.state.failure.TaskFailed` stands for one that never was, or is gone.
@@ -71,12 +90,18 @@ class Raised(OfARun):
         error = self._errors.get((failure.node, failure.message))
         return original(error) if error else TaskFailed(failure)
 
+    def end_with_first(self, state: State) -> None:
+        """Let a failed task end with the exception behind its first failure, if there was one."""
+        failure = first_failure(state) if state.error else None
+        if failure and failure.was_raised:
+            self.end = self.exception_for(failure)
+
     @contextmanager
-    def noted_leaving(self) -> Iterator[None]:
+    def noted_exit(self) -> Iterator[None]:
         """Keep what leaves the graph while the parts of a run are read: it is what it ends with."""
         try:
             yield
-        except Leaving as leaving:
+        except ExitRun as leaving:
             self.end = leaving.error
 
     def raise_end(self) -> None:
@@ -103,12 +128,6 @@ def original(error: BaseException) -> BaseException:
     return (error.__cause__ or error) if isinstance(error, ModelFailed) else error
 
 
-def cancelled_from_within() -> bool:
-    """Whether a cancellation that is being handled was raised by the work, and not asked for."""
-    task = asyncio.current_task()
-    return task is None or not task.cancelling()
-
-
 # --- The tiers behind a failure, where settings switch them off (EM-05).
 #
 # With the whole chain off, a failure leaves the machine at once, from the node it happened in. With
@@ -129,58 +148,31 @@ _ENDINGS: frozenset[Code] = frozenset(
 """What a task ends with by its own rules: a result under any settings."""
 
 
-async def run_node(node: Node, state: Any, context: Context, raised: Raised) -> Update:
+async def run_node(node: Node, state: Any, context: Context, failures: Failures) -> Update:
     """Run a node. What is cancelled from within it leaves the machine, as a cancellation (EM-02).
 
-    So does that the run is cut off from what it is written down in (DU-04).
-
-    Raises :class:`~daruma.graph.errors.Leaving`, and what the node raises.
+    So does that the run is cut off from what it is written down in (DU-04). Raises
+    :class:`~daruma.graph.errors.ExitRun`, and what the node raises.
     """
     chain = context.settings.fallback_chain
-    update = await _run(node, state, context)
-    if chain.has_emergency:
-        return update
-    failure = update.get("failure")
-    if failure and not chain.enabled and failure.code not in _ENDINGS:
-        raise Leaving(raised.behind(failure))
-    if update.get("result"):
-        end_with_first(state, raised)
-    return update
-
-
-async def _run(node: Node, state: Any, context: Context) -> Update:
     try:
-        return await node(state, context)
+        update = await node(state, context)
     except asyncio.CancelledError as error:
-        if cancelled_from_within():
-            raise Leaving(error) from None
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():  # raised by the work, and not asked for
+            raise ExitRun(error) from None
         raise
     except GraphBubbleUp:
         raise
     except Exception as error:
-        if context.settings.fallback_chain.enabled and not isinstance(error, CutOff):
+        if chain.enabled and not isinstance(error, CutOff):
             raise
-        raise Leaving(original(error)) from None
-
-
-def end_with_first(state: State, raised: Raised) -> None:
-    """Let a failed task end with the exception behind its first failure, if there was one."""
-    failure = first_failure(state) if state.error else None
-    if failure and failure.was_raised:
-        raised.end = raised.behind(failure)
-
-
-@dataclass(frozen=True)
-class Noting:
-    """An :class:`~daruma.tools.context.Ask` that notes the exceptions behind its failures."""
-
-    ask: Ask
-    raised: Raised
-
-    async def __call__(self, node: str, messages: Sequence[BaseMessage], **options: Any) -> Answer:
-        """Ask. Raises :class:`~daruma.state.failure.ModelFailed`."""
-        try:
-            return await self.ask(node, messages, **options)
-        except ModelFailed as error:
-            self.raised.note(failure_of(error, node), error)
-            raise
+        raise ExitRun(original(error)) from None
+    if chain.has_emergency:
+        return update
+    failure = update.get("failure")
+    if failure and not chain.enabled and failure.code not in _ENDINGS:
+        raise ExitRun(failures.exception_for(failure))
+    if update.get("result"):
+        failures.end_with_first(state)
+    return update

@@ -13,13 +13,11 @@ from functools import partial
 from typing import Final, Literal
 
 from langchain_core.messages import HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.store.base import BaseStore
 
-from daruma.graph.asker import AUXILIARY_SECONDS, Asker
 from daruma.graph.learning_jobs import EXIT_SECONDS, Job, Jobs
-from daruma.graph.scope import Member, OfARun
+from daruma.graph.models import AUXILIARY_SECONDS, Asker
 from daruma.state.channels import State
 from daruma.state.errors import Busy, CutOff, DamagedState
 from daruma.state.events import Event
@@ -187,7 +185,7 @@ class _Call:
     store: BaseStore | None
 
 
-class HandingOver(OfARun):
+class HandingOver:
     """What one run has come to, for as long as it lasts; then it is handed over, at most once."""
 
     def __init__(self, hand_over: Callable[[Ended], None], *, remembered: bool = True) -> None:
@@ -196,11 +194,6 @@ class HandingOver(OfARun):
         self._status: Status | None = None
         self._earlier: str | None = None
         self._waits = False
-
-    @classmethod
-    def of_the_task(cls, config: RunnableConfig) -> "HandingOver | None":
-        """Return that of the run which a node is called in; None for a node of a member's."""
-        return None if Member.found_in(config) else cls.found_in(config)
 
     def entered(self, node: str, state: object, context: Context) -> None:
         """Note that a node is called: whatever had ended goes on."""

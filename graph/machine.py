@@ -1,7 +1,15 @@
 """The machine, as data: ``node -> (router, {outcome: next node})``. The whole of it is here.
 
-Only error handlers move the agent another way, where ``ON_BUG`` says (see ``handlers.py``): the
-dotted edges of the picture.
+How it works. A task is a walk through this table, from ``intake`` to the end behind ``finish``. One
+step of the walk is one superstep of LangGraph: a node reads the state and returns an update, which
+is written down before the next node begins; then the node's router, a pure function of the state,
+names an outcome, and the table says which node that leads to. A node names no other node, asks no
+clock but the run's, and keeps nothing for itself: what is remembered is the state
+(``state/channels.py``), and budgets are counted from the steps that it holds. ``Each`` sends out
+one task per item, and all of them join again in the same node. A question to a person is an
+interrupt: the same node goes on with the reply, in whichever process. An exception goes to the
+error handler, which moves the agent where ``ON_BUG`` says, the dotted edges of the picture. Every
+cycle spends a budget, so every walk ends; what it ends with is one ``TaskResult`` (MO-07).
 """
 
 from collections.abc import Callable, Iterator

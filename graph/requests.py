@@ -199,16 +199,18 @@ _TAKES_TIME = frozenset({"workspace", "continuity"})
 """What of a request is not read in less time than a thread takes to wake."""
 
 
-def admit(given: Any, snapshot: StateSnapshot | None, *, within: bool = False) -> Any:
+async def admit(given: Any, snapshot: StateSnapshot | None, *, within: bool = False) -> Any:
     """Check what a run is started with, and return it in the form that the machine stores.
 
     ``snapshot`` is the thread as it stands, None where nothing is remembered; ``within`` says that
-    the run is part of another graph's. Raises
-    :class:`~daruma.graph.requests.RequestRefused`, or
+    the run is part of another graph's. What looks at a folder, or reads much, does so in a thread.
+    Raises :class:`~daruma.graph.requests.RequestRefused`, or
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question.
     """
-    _read_secrets(_folders_of(given, snapshot))
-    return _admitted(given, snapshot, within=within)
+    await in_thread(_read_secrets, _folders_of(given, snapshot))
+    looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
+    admitted = partial(_admitted, given, snapshot, within=within)
+    return await in_thread(admitted) if looks else admitted()
 
 
 def _admitted(given: Any, snapshot: StateSnapshot | None, *, within: bool) -> Any:
@@ -235,14 +237,6 @@ def _read_secrets(folders: Iterable[str]) -> None:
     for folder in folders:
         note_env_file(folder)
     read_live_values()
-
-
-async def aadmit(given: Any, snapshot: StateSnapshot | None, *, within: bool = False) -> Any:
-    """Do the same, asynchronously: in a thread where a folder is looked at, or much is read."""
-    await in_thread(_read_secrets, _folders_of(given, snapshot))
-    looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
-    admitted = partial(_admitted, given, snapshot, within=within)
-    return await in_thread(admitted) if looks else admitted()
 
 
 def _check_idle(snapshot: StateSnapshot) -> None:

@@ -1,29 +1,20 @@
-"""The machine: LangGraph's compiled graph, held by one run, set back, looked at, durable."""
+"""The machine: LangGraph's compiled graph, run in one way, held by one run, set back, looked at."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self, cast
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar, cast
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
-from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.answers import aaddressed, addressed, aonce, once
-from daruma.graph.errors import Raised, closing
-from daruma.graph.fast_path import (
-    alone,
-    at_once,
-    crosses,
-    durability_within,
-    is_within,
-    quickly,
-    reading_strictly,
-)
+from daruma.graph.answers import accept_reply, readdress_reply
+from daruma.graph.errors import Failures, closing
+from daruma.graph.fast_path import SAVER_KEY, durability_within, is_within, with_saver
 from daruma.graph.follow import Following, Look
 from daruma.graph.history import (
     UndoRefused,
@@ -40,7 +31,6 @@ from daruma.graph.requests import (
     NO_THREADS,
     NoSuchThread,
     RequestRefused,
-    aadmit,
     admit,
     edited,
     open_questions,
@@ -50,21 +40,19 @@ from daruma.graph.requests import (
     refuse_unkept_metadata,
     refuse_unknown,
 )
-from daruma.graph.scope import CommonGround, FirstLook, MemberMachine, Members, RunTurns, no_members
+from daruma.graph.scope import FirstLook, MemberMachine, RunScope, no_members
 from daruma.graph.standing import standing_of, standings
 from daruma.graph.storage import (
     PostgresSaver,
     athread_held,
     explain_saver_errors,
-    thread_held,
     workspace_files_id,
     workspace_of,
 )
-from daruma.graph.sync import background_loop, interruptible, refuse_own, run
+from daruma.graph.sync import iterate, refuse_own, run
 from daruma.graph.timeline import (
     Moment,
     Picture,
-    Record,
     Superstep,
     Timeline,
     edges_walked,
@@ -83,20 +71,55 @@ from daruma.state.messages import plain
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.tools.calls import Servers, import_checks
-from daruma.tools.files import aworkspace_locked, workspace_locked
+from daruma.tools.files import aworkspace_locked
 from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
 
-# --- The compiled graph as one run holds it: nobody else writes on its thread meanwhile (DU-03).
+T = TypeVar("T")
 
 
-class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
-    """A graph whose every way of writing on a thread holds that thread.
+class NothingToSee(DarumaError):
+    """Raised for a thread that there is none of, and where no threads are kept."""
 
-    ``holds`` says that this copy of it does so now, through the checkpointer that it has.
+
+class NotFollowed(DarumaError):
+    """Raised for a graph whose threads no other process can get at."""
+
+
+class Machine(CompiledStateGraph[State, Settings, Input, Output]):
+    """Daruma's compiled graph, the same however it is run (MO-09): every run is asynchronous.
+
+    A synchronous method waits for its asynchronous twin, which runs on the background loop
+    (``sync.py``): callbacks are told there, and Ctrl-C cancels the run. All that writes on a thread
+    holds it: ``holds`` says that this copy does so now, through the checkpointer that it has
+    (DU-03). A run without a context gets the graph's settings, also when resumed; a run with a
+    checkpointer is durable step by step unless it asks for less. ``check`` raises what is wrong
+    with a run's own settings, before anything is done. Where settings switch off what comes after a
+    failure, a run raises (``errors.py``). ``evolution`` learns from ended tasks beside the runs; it
+    counts what became of them, and can be waited for.
     """
 
+    settings: Settings
+    check: Callable[[Settings], None]
+    member: Callable[[], MemberMachine]
+    evolution: Evolution
     holds: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        compiled: CompiledStateGraph[State, Settings, Input, Output],
+        settings: Settings,
+        check: Callable[[Settings], None],
+        member: Callable[[], MemberMachine] = no_members,
+        evolution: Evolution | None = None,
+    ) -> Self:
+        """Make the machine of a compiled graph."""
+        machine = cls.__new__(cls)
+        machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
+        machine.evolution = evolution or Evolution()
+        show_in_notebooks()
+        return machine
 
     @override
     def copy(self, update: dict[str, Any] | None = None) -> Self:
@@ -105,11 +128,118 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
         machine.__dict__.update(self.__dict__, **(update or {}))
         return machine
 
+    # --- Running: `invoke` waits for `ainvoke`, `stream` iterates `astream`.
+
+    @override
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        return self._wait(self.ainvoke(input, config, **options))
+
+    @override
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> Any:
+        return plain(await super().ainvoke(input, config, **options))
+
+    @override
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> Iterator[Any]:
+        return self._iterate(self.astream(input, config, **options))
+
+    @override
+    async def astream(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Any]:
+        if options.get("context"):  # a model's client, an expert's file may be looked at
+            options = await in_thread(self._checked, options, config)
+        else:
+            options = self._checked(options, config)
+        async with self._held(config) as holder:
+            own, config = await holder._past_damage(config)
+            async with closing(own._parts(input, config, options)) as told:
+                async for part in told:
+                    yield part
+
+    async def _parts(
+        self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        """Run the machine, which holds its thread."""
+        await import_checks()
+        known = self._remembers(config)
+        snapshot = await self.aget_state(self._thread(config)) if known else None
+        if given is None and snapshot and _blocked(snapshot):
+            config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
+            snapshot = await self.aget_state(config)
+        given = await readdress_reply(self.checkpointer, given, snapshot) if snapshot else given
+        admitted = await admit(given, snapshot, within=is_within(config))
+        async with aworkspace_locked(workspace_of(admitted, snapshot)):
+            if snapshot:
+                admitted = await accept_reply(self.checkpointer, admitted, snapshot)
+            failures = Failures()
+            handing = HandingOver(self.evolution.hand_over, remembered=known)
+            bound: Callbacks = (self.config or {}).get("callbacks")
+            async with Servers() as servers:
+                with run_traced(config, snapshot, bound) as config:
+                    scope = RunScope(
+                        failures=failures,
+                        handing=handing,
+                        member_machine=self.member,
+                        servers=servers,
+                        streams_events=self._streams_events(options) or is_within(config),
+                        look=FirstLook(),
+                    )
+                    parts = super().astream(admitted, scope.attach(config), **options)
+                    with handing.after():
+                        with failures.noted_exit():
+                            async with closing(parts) as told:
+                                async for part in told:
+                                    yield part
+                        failures.raise_end()
+
+    def _streams_events(self, options: dict[str, Any]) -> bool:
+        """Whether anybody reads the events of a run of its own."""
+        read = (options.get("stream_mode") or self.stream_mode, options.get("print_mode") or ())
+        return any("custom" in ([modes] if isinstance(modes, str) else modes) for modes in read)
+
+    def _checked(self, options: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
+        """Return the options with our defaults, once the settings among them were checked."""
+        refuse_misfit(config)
+        refuse_unknown(options)
+        if options.get("context"):
+            self.check(Settings.model_validate(options["context"]))
+        defaults: dict[str, Any] = {"context": self.settings}
+        if self.checkpointer is not False and is_within(config):
+            defaults["durability"] = durability_within(config)
+        elif self.checkpointer:
+            defaults["durability"] = "sync"
+        return options | {key: options.get(key) or value for key, value in defaults.items()}
+
+    async def _past_damage(
+        self, config: RunnableConfig | None
+    ) -> tuple[Self, RunnableConfig | None]:
+        """Return how to go on from the checkpoint that was asked for, where newer ones are damaged.
+
+        LangGraph reads the newest one in any case; it could not go on from any other.
+        """
+        saver: Any = self.checkpointer
+        chooses = hasattr(saver, "going_on_from") and self._remembers(config)
+        if chooses and (given := start_of(self._thread(config))):
+            try:
+                await self.aget_state(newest(config))
+            except DamagedState:
+                return self.copy({"checkpointer": saver.going_on_from(*given)}), without_start(
+                    config
+                )
+        return self, config
+
+    # --- What is kept of a thread: read by anybody, written by who holds it.
+
     @override
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        config = self._to_read(config)
-        with explain_saver_errors():
-            return super().get_state(config, subgraphs=subgraphs)
+        return self._wait(self.aget_state(config, subgraphs=subgraphs))
 
     @override
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
@@ -119,7 +249,7 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
 
     @override
     def get_state_history(self, config: RunnableConfig, **options: Any) -> Iterator[StateSnapshot]:
-        return super().get_state_history(self._to_read(config), **options)
+        return self._iterate(self.aget_state_history(config, **options))
 
     @override
     def aget_state_history(
@@ -129,31 +259,18 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
 
     @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
-        config = self._to_read(config)
-        with self._held(config) as own:
-            return CompiledStateGraph.bulk_update_state(own, config, edited(supersteps))
+        return self._wait(self.abulk_update_state(config, supersteps))
 
     @override
     async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
         config = self._to_read(config)
-        async with self._aheld(config) as own:
+        async with self._held(config) as own:
             updates = edited(supersteps)
             return await CompiledStateGraph.abulk_update_state(own, config, updates)
 
-    @contextmanager
-    def _held(self, config: RunnableConfig | None) -> Iterator[Self]:
-        """Yield the machine as it may write on a thread; who holds it already goes on with that."""
-        if self.holds or not self._remembers(config):
-            self._refuse_no_thread(config)
-            yield self
-            return
-        refuse_unkept_metadata(self._thread(config))
-        with thread_held(self.checkpointer, self._thread_id(config)) as saver:
-            yield self.copy({"checkpointer": saver, "holds": True})
-
     @asynccontextmanager
-    async def _aheld(self, config: RunnableConfig | None) -> AsyncIterator[Self]:
-        """Do the same, asynchronously."""
+    async def _held(self, config: RunnableConfig | None) -> AsyncIterator[Self]:
+        """Yield the machine as it may write on a thread; who holds it already goes on with that."""
         if self.holds or not self._remembers(config):
             self._refuse_no_thread(config)
             yield self
@@ -174,18 +291,12 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
     def _to_read(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return a config of state that is kept, by this graph or by one around it."""
         thread = self._thread(config)
-        if CONFIG_KEY_CHECKPOINTER not in thread.get("configurable", {}):
+        if SAVER_KEY not in thread.get("configurable", {}):
             if not isinstance(self.checkpointer, BaseCheckpointSaver):
                 raise RequestRefused(NO_THREADS)
             if not self._remembers(config):
                 self._refuse_no_thread(config)
         return config if config and "configurable" in config else thread
-
-    def _refuse_own_loops(self) -> None:
-        """A synchronous run would wait for a loop that waits for it. Raises :class:`OwnLoop`."""
-        stored_on = (getattr(each, "loop", None) for each in (self.checkpointer, self.store))
-        for loop in filter(None, (background_loop(), *stored_on)):
-            refuse_own(loop)
 
     def _remembers(self, config: RunnableConfig | None) -> bool:
         """Whether the thread is this graph's to keep: within another graph it is that one's."""
@@ -205,14 +316,25 @@ class HeldMachine(CompiledStateGraph[State, Settings, Input, Output]):
         refuse_unkept_id(merged.get("configurable", {}))
         return merged
 
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine. Raises :class:`OwnLoop` where that waits for whoever waits."""
+        try:
+            self._refuse_own_loops()
+        except BaseException:
+            coroutine.close()
+            raise
+        return run(coroutine)
 
-# --- What a thread can be set back to: where its task failed, and its files at any savepoint.
+    def _iterate(self, parts: AsyncIterator[T]) -> Iterator[T]:
+        self._refuse_own_loops()
+        yield from iterate(cast("Any", parts))
 
+    def _refuse_own_loops(self) -> None:
+        for each in (self.checkpointer, self.store):
+            if loop := getattr(each, "loop", None):
+                refuse_own(loop)
 
-class ReversibleMachine(HeldMachine):
-    """A graph whose threads can be reopened, and whose work can be undone."""
-
-    settings: Settings
+    # --- What a thread can be set back to: where its task failed, and its files at any savepoint.
 
     def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Set a thread back to where its newest task failed; ``invoke(None, config)`` goes on.
@@ -222,26 +344,19 @@ class ReversibleMachine(HeldMachine):
         Returns the config of the thread. Raises
         :class:`~daruma.graph.history.NothingToReopen`.
         """
-        with self._held(config) as own:
-            history = [*own.get_state_history(newest(self._thread(config)))]
-            fork = fork_of(history, call, self.settings)
-            if call is None:
-                with workspace_locked(workspace_of(None, history[0])):
-                    brought_back(history[0], self._files_id(config))
-            given = merge_configs(fork.config, _kept(config))
-            own.update_state(given, fork.values, as_node=fork.as_node)
-        return newest(config)
+        return self._wait(self.areopen(config, call=call))
 
     async def areopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
         """Do the same, asynchronously."""
-        async with self._aheld(config) as own:
+        async with self._held(config) as own:
             thread = newest(self._thread(config))
             history = [past async for past in own.aget_state_history(thread)]
             fork = fork_of(history, call, self.settings)
             if call is None:
                 async with aworkspace_locked(workspace_of(None, history[0])):
                     await in_thread(brought_back, history[0], self._files_id(config))
-            given = merge_configs(fork.config, _kept(config))
+            told = RunnableConfig(metadata=config.get("metadata", {}))
+            given = merge_configs(fork.config, told)
             await own.aupdate_state(given, fork.values, as_node=fork.as_node)
         return newest(config)
 
@@ -259,27 +374,21 @@ class ReversibleMachine(HeldMachine):
         :class:`~daruma.tools.snapshots.RestoreRefused` for conflicts, before anything is
         changed.
         """
-        given = self._to_undo(config)
-        with self._held(config) as own:
-            past = own.get_state(given)
-            return undone(
-                past, to, conflicts, thread=self._files_id(config), travelled=_travelled(given)
-            )
+        return self._wait(self.aundo(config, to=to, conflicts=conflicts))
 
     async def aundo(
         self, config: RunnableConfig, *, to: str | None = None, conflicts: Conflicts = "refuse"
     ) -> Restored:
         """Do the same, asynchronously."""
         given = self._to_undo(config)
-        async with self._aheld(config) as own:
-            past = await own.aget_state(given)
+        async with self._held(config) as own:
             return await in_thread(
                 undone,
-                past,
+                await own.aget_state(given),
                 to,
                 conflicts,
                 thread=self._files_id(config),
-                travelled=_travelled(given),
+                travelled=bool(given.get("configurable", {}).get("checkpoint_id")),
             )
 
     def savepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
@@ -287,7 +396,7 @@ class ReversibleMachine(HeldMachine):
 
         Raises :class:`~daruma.graph.history.UndoRefused` where there is no such thread.
         """
-        return savepoints_of(self.get_state(self._to_undo(config)))
+        return self._wait(self.asavepoints(config))
 
     async def asavepoints(self, config: RunnableConfig) -> tuple[Savepoint, ...]:
         """Do the same, asynchronously."""
@@ -303,26 +412,7 @@ class ReversibleMachine(HeldMachine):
             )
         return self._thread(config)
 
-
-def _travelled(config: RunnableConfig) -> bool:
-    return bool(config.get("configurable", {}).get("checkpoint_id"))
-
-
-def _kept(config: RunnableConfig) -> RunnableConfig:
-    return RunnableConfig(metadata=config.get("metadata", {}))
-
-
-# --- The compiled graph as something to look at: the timeline of a thread, the picture of it all.
-
-
-class NothingToSee(DarumaError):
-    """Raised for a thread that there is none of, and where no threads are kept."""
-
-
-class SeenMachine(ReversibleMachine):
-    """A graph whose threads can be looked at; looking changes nothing."""
-
-    member: Any
+    # --- Looking at threads, which changes nothing: timelines, pictures, and what a worker does.
 
     def timeline(self, config: RunnableConfig) -> Timeline:
         """Return what happened on a thread, up to a ``checkpoint_id`` where the config has one.
@@ -330,359 +420,97 @@ class SeenMachine(ReversibleMachine):
         Raises :class:`NothingToSee` for an unknown thread or a graph that keeps none,
         :class:`~daruma.state.errors.DamagedState`.
         """
-        given, thread = self._to_see(config)
-        snapshot = self.get_state(given)
-        if snapshot.created_at is None:
-            raise _unknown(thread)
-        supersteps = self._supersteps(thread)
-        record = record_of(thread, snapshot, supersteps)
-        members = [
-            member_record(record, self.member().get_state(self._at(given, name)), own)
-            for name, own in members_in(supersteps, record.walk).items()
-        ]
-        return timeline_of(record, snapshot, _there(members))
+        return self._wait(self.atimeline(config))
 
     async def atimeline(self, config: RunnableConfig) -> Timeline:
         """Do the same, asynchronously."""
-        given, thread = self._to_see(config)
+        if not self.checkpointer:
+            raise NothingToSee("this graph keeps no threads: build it with persistence=")
+        if not self._remembers(config):
+            raise NothingToSee('say which thread: {"configurable": {"thread_id": ...}}')
+        given, thread = self._thread(config), self._thread_id(config)
         snapshot = await self.aget_state(given)
         if snapshot.created_at is None:
-            raise _unknown(thread)
-        supersteps = await self._asupersteps(thread)
+            raise NothingToSee(f"there is no thread {thread!r} in this storage")
+        supersteps = await self._supersteps(thread)
         record = record_of(thread, snapshot, supersteps)
-        members = [
-            member_record(record, await self.member().aget_state(self._at(given, name)), own)
-            for name, own in members_in(supersteps, record.walk).items()
-        ]
-        return timeline_of(record, snapshot, _there(members))
+        members = []
+        for namespace, own in members_in(supersteps, record.walk).items():
+            place = {"thread_id": given["configurable"]["thread_id"], "checkpoint_ns": namespace}
+            at = with_saver(RunnableConfig(configurable=place), self.checkpointer)
+            members.append(member_record(record, await self.member().aget_state(at), own))
+        return timeline_of(record, snapshot, [each for each in members if each is not None])
+
+    async def _supersteps(self, thread: str) -> list[Superstep]:
+        saver: Any = self.checkpointer
+        if isinstance(saver, PostgresSaver):
+            from daruma.graph.timeline import asupersteps_in
+
+            return await asupersteps_in(saver, thread)
+        named = RunnableConfig(configurable={"thread_id": thread})
+        return supersteps_of([each async for each in saver.alist(named)])
 
     def picture(self, config: RunnableConfig | None = None) -> Picture:
         """Return the machine; with a thread's config, what that thread walked is lit.
 
         Raises what :meth:`timeline` does.
         """
-        return _picture(self.timeline(config)) if config else Picture()
+        return self._wait(self.apicture(config))
 
     async def apicture(self, config: RunnableConfig | None = None) -> Picture:
         """Do the same, asynchronously."""
-        return _picture(await self.atimeline(config)) if config else Picture()
+        if config is None:
+            return Picture()
+        path = (await self.atimeline(config)).path
+        return Picture(nodes_walked(path), edges_walked(path))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Show it in a notebook; LangGraph's own would send the graph to mermaid.ink."""
-        return self.picture()._repr_mimebundle_()
+        return Picture()._repr_mimebundle_()
 
-    def _to_see(self, config: RunnableConfig) -> tuple[RunnableConfig, str]:
-        if not self.checkpointer:
-            raise NothingToSee("this graph keeps no threads: build it with persistence=")
-        if not self._remembers(config):
-            raise NothingToSee('say which thread: {"configurable": {"thread_id": ...}}')
-        return self._thread(config), self._thread_id(config)
-
-    def _at(self, config: RunnableConfig, namespace: str) -> RunnableConfig:
-        place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": namespace}
-        return RunnableConfig(configurable={**place, CONFIG_KEY_CHECKPOINTER: self.checkpointer})
-
-    def _supersteps(self, thread: str) -> list[Superstep]:
-        saver: Any = self.checkpointer
-        if isinstance(saver, PostgresSaver):
-            from daruma.graph.timeline import supersteps_in
-
-            return supersteps_in(saver, thread)
-        return supersteps_of(saver.list(_named(thread)))
-
-    async def _asupersteps(self, thread: str) -> list[Superstep]:
-        saver: Any = self.checkpointer
-        if isinstance(saver, PostgresSaver):
-            from daruma.graph.timeline import asupersteps_in
-
-            return await asupersteps_in(saver, thread)
-        return supersteps_of([each async for each in saver.alist(_named(thread))])
-
-
-def _picture(timeline: Timeline) -> Picture:
-    return Picture(nodes_walked(timeline.path), edges_walked(timeline.path))
-
-
-def _named(thread: str) -> RunnableConfig:
-    return RunnableConfig(configurable={"thread_id": thread})
-
-
-def _unknown(thread: str) -> NothingToSee:
-    return NothingToSee(f"there is no thread {thread!r} in this storage")
-
-
-def _there(records: Sequence[Record | None]) -> list[Record]:
-    return [each for each in records if each is not None]
-
-
-# --- The machine as others see it: what a thread's run tells, and where the thread stands.
-
-
-class NotFollowed(DarumaError):
-    """Raised for a graph whose threads no other process can get at."""
-
-
-class FollowedMachine(SeenMachine):
-    """A graph whose threads can be looked at and followed by who does not run them."""
-
-    async def afollow(self, config: RunnableConfig, *, after: int | None = None) -> Following:
+    def follow(self, config: RunnableConfig, *, after: int | None = None) -> Following:
         """Return the events of a thread, from what it does now, or will do next, until it stops.
 
         They come from any process where a worker runs the thread, and are kept for a day. ``after``
         is the id of an event to go on from. To hear all of what you are about to submit, follow
         first. Raises :class:`NotFollowed` for a graph that was built without Postgres.
         """
+        return self._wait(self.afollow(config, after=after))
+
+    async def afollow(self, config: RunnableConfig, *, after: int | None = None) -> Following:
+        """Do the same, asynchronously."""
         saver, thread_id = self._shared(), self._thread_id(config)
         if after is None:
             busy = await standing_of(saver.database, thread_id)
             log = saver.events
             after = await (log.newest_stop(thread_id) if busy else log.newest(thread_id))
-        machine = cast("Machine", self)
-        return Following(machine, saver.database, saver.events, thread_id, after)
+        return Following(self, saver.database, saver.events, thread_id, after)
 
-    async def alook(self, config: RunnableConfig) -> Look:
+    def look(self, config: RunnableConfig) -> Look:
         """Return where a thread stands, whoever runs it.
 
         Raises :class:`~daruma.graph.requests.NoSuchThread` where there is no such thread.
         """
+        return self._wait(self.alook(config))
+
+    async def alook(self, config: RunnableConfig) -> Look:
+        """Do the same, asynchronously."""
         saver, thread_id = self._shared(), self._thread_id(config)
+        thread = newest(self._thread(config))
         standing = (await standings(saver.database, thread_id)).get(thread_id)
-        snapshot = await self.aget_state(newest(self._thread(config)))
+        snapshot = await self.aget_state(thread)
         if standing is None and snapshot.created_at is None:
             raise NoSuchThread(f"there is no thread {thread_id!r}")
         answered = await saver.replies.aaccepted(thread_id, open_questions(snapshot))
-        heard = await saver.events.of_newest_run(thread_id)
-        events = [each.event for each in heard]
-        told = await self._moments(config, snapshot)
-        return Look.of(thread_id, snapshot, standing, answered, events, told)
-
-    async def _moments(self, config: RunnableConfig, snapshot: StateSnapshot) -> tuple[Moment, ...]:
-        if snapshot.created_at is None:  # it is only queued yet
-            return ()
-        return (await self.atimeline(newest(self._thread(config)))).moments
-
-    def look(self, config: RunnableConfig) -> Look:
-        """Do the same on a thread that may wait."""
-        self._refuse_own_loops()
-        return run(self.alook(config))
-
-    def follow(self, config: RunnableConfig, *, after: int | None = None) -> Following:
-        """Do the same on a thread that may wait."""
-        self._refuse_own_loops()
-        return run(self.afollow(config, after=after))
+        heard = [each.event for each in await saver.events.of_newest_run(thread_id)]
+        queued_only = snapshot.created_at is None
+        told: tuple[Moment, ...] = () if queued_only else (await self.atimeline(thread)).moments
+        return Look.of(thread_id, snapshot, standing, answered, heard, told)
 
     def _shared(self) -> PostgresSaver:
         if not isinstance(self.checkpointer, PostgresSaver):
             raise NotFollowed("only threads in Postgres can be followed: persistence=pg")
         return self.checkpointer
-
-
-# --- The compiled machine: LangGraph's graph behind a door, with the defaults that make it durable.
-
-
-@contextmanager
-def _ended(turns: RunTurns) -> Iterator[None]:
-    """End the MCP servers of a run of synchronous nodes: they live on the background loop."""
-    try:
-        yield
-    finally:
-        if turns.servers and turns.servers.were_started:
-            run(turns.servers.__aexit__())
-
-
-class Machine(FollowedMachine):
-    """Daruma's compiled graph, the same however it is run (MO-09).
-
-    ``invoke``, ``ainvoke`` and all kinds of streaming come through ``stream`` and ``astream``, so
-    the door stands there; an ``invoke`` may be an ``ainvoke`` on the background loop
-    (``fast_path.py``). A run without a context gets the graph's settings, also when resumed; a run
-    with a checkpointer is durable step by step unless it asks for less. ``check`` raises what is
-    wrong with a run's own settings, before anything is done. Where settings switch off what comes
-    after a failure, a run raises (``errors.py``). ``evolution`` learns from ended tasks beside the
-    runs; it counts what became of them, and can be waited for.
-    """
-
-    settings: Settings
-    check: Callable[[Settings], None]
-    member: Callable[[], MemberMachine]
-    evolution: Evolution
-
-    @classmethod
-    def of(
-        cls,
-        compiled: CompiledStateGraph[State, Settings, Input, Output],
-        settings: Settings,
-        check: Callable[[Settings], None],
-        member: Callable[[], MemberMachine] = no_members,
-        evolution: Evolution | None = None,
-    ) -> Self:
-        """Make the machine of a compiled graph."""
-        machine = cls.__new__(cls)
-        machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
-        machine.evolution = evolution or Evolution()
-        show_in_notebooks()
-        return machine
-
-    @override
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
-        self._refuse_own_loops()
-        refuse_misfit(config)
-        with alone() as nobody_else:
-            if nobody_else and crosses(self.checkpointer, merge_configs(self.config, config)):
-                return run(self.ainvoke(input, config, **options))
-        return plain(super().invoke(input, config, **options))
-
-    @override
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **options: Any
-    ) -> Any:
-        return plain(await super().ainvoke(input, config, **options))
-
-    @override
-    def stream(
-        self,
-        input: Any,
-        config: RunnableConfig | None = None,
-        **options: Any,
-    ) -> Iterator[Any]:
-        self._refuse_own_loops()
-        options = self._checked(options, config)
-        with self._held(config) as holder:
-            own, config = holder._past_damage(config)
-            yield from own._parts(input, config, options)
-
-    def _parts(
-        self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> Iterator[Any]:
-        """Run the machine, which holds its thread."""
-        snapshot = self.get_state(self._thread(config)) if self._remembers(config) else None
-        if given is None and snapshot and _blocked(snapshot):
-            config = (config or RunnableConfig()) | self.reopen(self._thread(config))
-            snapshot = self.get_state(config)
-        given = addressed(self.checkpointer, given, snapshot) if snapshot else given
-        admitted = admit(given, snapshot, within=is_within(config))
-        with workspace_locked(workspace_of(admitted, snapshot)):
-            if snapshot:
-                admitted = once(self.checkpointer, admitted, snapshot)
-            raised, handing = Raised(), self._handing_over(config)
-            config = at_once(config, self._thread(config).get("max_concurrency"))
-            turns = RunTurns(servers=Servers())
-            with _ended(turns), run_traced(config, snapshot, self._bound) as config:
-                noted = self._run(raised, handing, turns, config)
-                parts = super().stream(admitted, noted, **options)
-                with handing.after():
-                    with raised.noted_leaving():
-                        yield from interruptible(parts)
-                    raised.raise_end()
-
-    @override
-    async def astream(
-        self,
-        input: Any,
-        config: RunnableConfig | None = None,
-        **options: Any,
-    ) -> AsyncIterator[Any]:
-        if options.get("context"):  # a model's client, an expert's file may be looked at
-            options = await in_thread(self._checked, options, config)
-        else:
-            options = self._checked(options, config)
-        async with self._aheld(config) as holder:
-            own, config = await holder._apast_damage(config)
-            async with closing(own._aparts(input, config, options)) as told:
-                async for part in told:
-                    yield part
-
-    async def _aparts(
-        self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
-    ) -> AsyncIterator[Any]:
-        await import_checks()
-        known = self._remembers(config)
-        snapshot = await self.aget_state(self._thread(config)) if known else None
-        if given is None and snapshot and _blocked(snapshot):
-            config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
-            snapshot = await self.aget_state(config)
-        given = await aaddressed(self.checkpointer, given, snapshot) if snapshot else given
-        admitted = await aadmit(given, snapshot, within=is_within(config))
-        async with aworkspace_locked(workspace_of(admitted, snapshot)):
-            if snapshot:
-                admitted = await aonce(self.checkpointer, admitted, snapshot)
-            raised, handing = Raised(), self._handing_over(config)
-            async with Servers() as servers:
-                turns = RunTurns(servers=servers)
-                with run_traced(config, snapshot, self._bound) as config:
-                    noted = self._run(raised, handing, turns, config)
-                    parts = super().astream(admitted, noted, **options)
-                    with handing.after():
-                        with raised.noted_leaving():
-                            async with closing(parts) as told:
-                                async for part in told:
-                                    yield part
-                        raised.raise_end()
-
-    def _past_damage(self, config: RunnableConfig | None) -> tuple[Self, RunnableConfig | None]:
-        """Return how to go on from the checkpoint that was asked for, where newer ones are damaged.
-
-        LangGraph reads the newest one in any case; it could not go on from any other.
-        """
-        given = self._start(config)
-        if given:
-            try:
-                self.get_state(newest(config))
-            except DamagedState:
-                return self._from(given), without_start(config)
-        return self, config
-
-    async def _apast_damage(
-        self, config: RunnableConfig | None
-    ) -> tuple[Self, RunnableConfig | None]:
-        """Do the same, asynchronously."""
-        given = self._start(config)
-        if given:
-            try:
-                await self.aget_state(newest(config))
-            except DamagedState:
-                return self._from(given), without_start(config)
-        return self, config
-
-    def _start(self, config: RunnableConfig | None) -> tuple[str, str] | None:
-        chooses = hasattr(self.checkpointer, "going_on_from") and self._remembers(config)
-        return start_of(self._thread(config)) if chooses else None
-
-    def _from(self, start: tuple[str, str]) -> Self:
-        saver: Any = self.checkpointer
-        return self.copy({"checkpointer": saver.going_on_from(*start)})
-
-    @property
-    def _bound(self) -> Callbacks:
-        return (self.config or {}).get("callbacks")
-
-    def _handing_over(self, config: RunnableConfig | None) -> HandingOver:
-        return HandingOver(self.evolution.hand_over, remembered=self._remembers(config))
-
-    def _run(
-        self,
-        raised: Raised,
-        handing: HandingOver,
-        turns: RunTurns,
-        config: RunnableConfig | None,
-    ) -> RunnableConfig:
-        """Return the config of a run, with the live things that are its own."""
-        config = reading_strictly(config) if is_within(config) else config
-        noted = FirstLook().noted(turns.noted(raised.noted(handing.noted(config))))
-        return quickly(Members(self.member).noted(CommonGround().noted(noted)), self.store)
-
-    def _checked(self, options: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
-        """Return the options with our defaults, once the settings among them were checked."""
-        refuse_misfit(config)
-        refuse_unknown(options)
-        if options.get("context"):
-            self.check(Settings.model_validate(options["context"]))
-        defaults: dict[str, Any] = {"context": self.settings}
-        if self.checkpointer is not False and is_within(config):
-            defaults["durability"] = durability_within(config)
-        elif self.checkpointer:
-            defaults["durability"] = "sync"
-        return options | {key: options.get(key) or value for key, value in defaults.items()}
 
 
 def _blocked(snapshot: StateSnapshot) -> bool:

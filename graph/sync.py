@@ -1,4 +1,4 @@
-"""One loop for callers of all kinds: bridge, background loops, Ctrl-C."""
+"""One way to run: everything is asynchronous, and who calls synchronously waits for one loop."""
 
 import asyncio
 import atexit
@@ -6,20 +6,21 @@ import concurrent.futures
 import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from functools import cache, wraps
-from inspect import signature
-from types import FrameType
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from contextlib import suppress
+from contextvars import Context, copy_context
+from copy import copy
+from functools import cache, partial
+from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from langgraph._internal._runnable import RunnableCallable
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
 
-from daruma.graph.errors import Leaving
 from daruma.state.errors import DarumaError
+from daruma.tools.threads import in_thread
 
 # --- One coroutine on its way through a loop that is not its caller's.
 
@@ -43,15 +44,21 @@ class Journey(Generic[T]):
     It is begun by hand, so that whoever begins it is already prepared to be interrupted.
     """
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None = None,
+    ) -> None:
         self.end: concurrent.futures.Future[T] = concurrent.futures.Future()
         self.end.set_running_or_notify_cancel()  # no cancelling but by `cancel`, which cleans up
         self._coroutine = coroutine
         self._loop = loop
+        self._context = context or copy_context()
         self._task: asyncio.Task[T] | None = None
 
     def begin(self) -> None:
-        """Start it, in the context of the caller; callable from every thread."""
+        """Start it, in its context; callable from every thread."""
         try:
             _refuse_left_behind(self._loop)
             self._loop.call_soon_threadsafe(self._start)
@@ -66,7 +73,7 @@ class Journey(Generic[T]):
 
     def _start(self) -> None:
         if not self.end.done():
-            self._task = self._loop.create_task(self._coroutine)
+            self._task = self._loop.create_task(self._coroutine, context=self._context)
             self._task.add_done_callback(self._finish)
 
     def _cancel(self) -> None:
@@ -167,102 +174,23 @@ async def _cancel_all() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-# --- Ctrl-C in a synchronous run: what its nodes wait for is cancelled, so that it ends at once.
-#
-# LangGraph has the nodes of a watched stream run on threads, and waits for these before it lets a
-# ``KeyboardInterrupt`` out, which Python raises in the main thread alone.
-
-
-class Waits:
-    """What the nodes of one run wait for. There is no lock: a signal may come at any point."""
-
-    def __init__(self) -> None:
-        self.interrupted = False
-        self._journeys: set[Journey[Any]] = set()
-
-    @contextmanager
-    def over(self, journey: Journey[Any]) -> Iterator[None]:
-        """Have a journey end with the run, from before it has begun."""
-        self._journeys.add(journey)
-        try:
-            if self.interrupted:
-                journey.cancel()
-            yield
-        finally:
-            self._journeys.discard(journey)
-
-    def interrupt(self) -> None:
-        """Cancel what is waited for, and what will be."""
-        self.interrupted = True
-        for journey in list(self._journeys):
-            journey.cancel()
-
-
-_WAITS: ContextVar[Waits | None] = ContextVar("daruma_waits", default=None)
-
-
-def waits() -> Waits:
-    """Return those of the run that this thread works for; new ones outside of any."""
-    return _WAITS.get() or Waits()
-
-
-def interruptible(parts: Iterator[Any]) -> Iterator[Any]:
-    """Yield the parts of a run. An interrupt cancels what its nodes do, until it has ended.
-
-    Only where it would be raised as ``KeyboardInterrupt``: in the main thread, and if nobody
-    else has taken the signal.
-    """
-    own = Waits()
-    with _interrupting(own):
-        while True:
-            token = _WAITS.set(own)  # not while whoever reads the parts is at work
-            try:
-                part = next(parts)
-            except StopIteration:
-                return
-            finally:
-                _WAITS.reset(token)
-            yield part
-
-
-@contextmanager
-def _interrupting(own: Waits) -> Iterator[None]:
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        own.interrupt()
-        signal.default_int_handler(number, frame)
-
-    if _in_main() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        if _in_main() and signal.getsignal(signal.SIGINT) is interrupt:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _in_main() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
-# --- Nodes are written once, async: this bridge carries them from any thread or loop to one loop.
+# --- Waiting for a coroutine from any thread, awaiting it from any loop, iterating on a thread.
 #
 # A coroutine runs where its resources live; who waits for it may be a plain thread, a notebook's
-# loop or another event loop. Cancelling crosses the bridge in both directions.
-
-P = ParamSpec("P")
+# loop or another event loop. Cancelling crosses in both directions.
 
 
 def run(
     coroutine: Coroutine[Any, Any, T],
     *,
     loop: asyncio.AbstractEventLoop | None = None,
-    within: Waits | None = None,
+    context: Context | None = None,
 ) -> T:
     """Run a coroutine on ``loop`` (the background loop when none is given) and wait for its result.
 
-    It sees the caller's context variables. An interrupted wait (``KeyboardInterrupt``) cancels the
-    coroutine and waits for its clean-up; a second interrupt gives up on that too. So does an
-    interrupt of the run ``within`` which it is waited for, whichever thread that comes to.
+    It sees the caller's context variables, or is run in ``context``. An interrupted wait
+    (``KeyboardInterrupt``) cancels the coroutine and waits for its clean-up; a second interrupt
+    gives up on that too.
 
     Raises :class:`OwnLoop` when called on the thread of that loop, where waiting would never end.
     """
@@ -272,15 +200,61 @@ def run(
     except OwnLoop:
         coroutine.close()
         raise
-    journey = Journey(coroutine, loop)
+    journey = Journey(coroutine, loop, context)
     try:
-        with (within or Waits()).over(journey):
-            journey.begin()
-            return journey.end.result()
+        journey.begin()
+        return journey.end.result()
     except BaseException:
         journey.cancel()
         concurrent.futures.wait([journey.end])
         raise
+
+
+def iterate(parts: AsyncIterator[T]) -> Iterator[T]:
+    """Yield what an asynchronous generator does, on a thread that may wait.
+
+    It goes on, on the background loop, only while the next part is waited for. All of it sees the
+    context variables of whoever asked for the first part. Who stops reading ends it.
+    """
+    loop, context, end = background_loop(), copy_context(), object()
+    generator: Any = parts
+
+    async def step() -> Any:
+        return await anext(parts, end)
+
+    try:
+        while (part := run(step(), loop=loop, context=context)) is not end:
+            yield part
+    finally:
+        # A second interrupt gives up on what still runs, a fork has a copy that nobody turns.
+        if generator.ag_frame is not None and not generator.ag_running and _is_alive(loop):
+            _finish(generator, loop, context)
+
+
+def _finish(parts: AsyncGenerator[Any], loop: asyncio.AbstractEventLoop, context: Context) -> None:
+    if asyncio._get_running_loop() is loop:  # what nobody reads any more was collected there
+        _ENDING.add(ending := loop.create_task(_closed(parts), context=context))
+        ending.add_done_callback(_ENDING.discard)
+        return
+    closing = Journey(_closed(parts), loop, context)
+    closing.begin()
+    # Python may collect it in the midst of anything, and what is held there may be waited for here.
+    if concurrent.futures.wait([closing.end], _CLOSING_SECONDS).done:
+        closing.end.result()
+
+
+_CLOSING_SECONDS: Final = 30.0
+"""How long who stops reading waits for the clean-up."""
+
+_ENDING: Final[set["asyncio.Task[None]"]] = set()
+
+
+async def _closed(parts: AsyncGenerator[Any]) -> None:
+    await parts.aclose()
+
+
+def _is_alive(loop: asyncio.AbstractEventLoop) -> bool:
+    return not loop.is_closed() and _HOME.get(loop) == os.getpid()
 
 
 def refuse_own(loop: asyncio.AbstractEventLoop) -> None:
@@ -312,27 +286,72 @@ async def on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T])
     return result
 
 
-def async_node(node: Callable[P, Coroutine[Any, Any, Any]]) -> RunnableCallable:
-    """Make one async function a node for ``invoke``, ``stream``, ``ainvoke`` and ``astream``.
+# --- Checkpointers that are bound to one loop, or have no asynchronous methods at all.
 
-    Error handlers need it too. LangGraph injects by the names and annotations it finds, which are
-    kept; the input schema of a node that is sent to is not inferred: give ``input_schema``.
+SaverT = TypeVar("SaverT", bound=BaseCheckpointSaver[Any])
+
+
+def on_any_loop(saver: SaverT) -> SaverT:
+    """Return a checkpointer whose asynchronous methods can be awaited on any loop.
+
+    One that knows its loop, as LangGraph's asynchronous ones do, is asked there. One that has
+    synchronous methods alone is asked on threads. Ours, and the one in memory, are as they are.
     """
+    if type(saver) is InMemorySaver or type(saver).__module__.startswith("daruma."):
+        return saver
+    if isinstance(saver, AnyLoop):
+        return saver
+    own = copy(saver)
+    own.__class__ = _on_any_loop(cast("Any", type(saver)))
+    return own
 
-    @wraps(node)
-    def waiting(*args: P.args, **kwargs: P.kwargs) -> Any:
-        own = waits()
-        try:
-            return run(node(*args, **kwargs), within=own)
-        except asyncio.CancelledError:
-            if own.interrupted:  # past the error handlers: the thread stays before this node
-                raise Leaving(KeyboardInterrupt()) from None
-            raise
 
-    # LangGraph takes apart the code of what is wrapped, to look for graphs in it: 10 ms for all.
-    vars(waiting)["__signature__"] = signature(node)
-    del waiting.__wrapped__
-    return RunnableCallable(waiting, node, trace=False)
+@cache
+def _on_any_loop(kind: type[Any]) -> type[Any]:
+    return type(kind.__name__, (AnyLoop, kind), {"__module__": kind.__module__})
+
+
+class AnyLoop(BaseCheckpointSaver[Any]):
+    """Carries each call to where the checkpointer's own can be made."""
+
+    waits = False
+    """Whether it is known to have synchronous methods alone."""
+
+    async def aget_tuple(self, config: RunnableConfig) -> Any:
+        return await self._made("get_tuple", config)
+
+    async def alist(
+        self, config: RunnableConfig | None, **search: Any
+    ) -> AsyncIterator[CheckpointTuple]:
+        for each in await self._made("list", config, **search):
+            yield each
+
+    async def aput(self, *args: Any, **options: Any) -> Any:
+        return await self._made("put", *args, **options)
+
+    async def aput_writes(self, *args: Any, **options: Any) -> None:
+        await self._made("put_writes", *args, **options)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._made("delete_thread", thread_id)
+
+    async def aget_delta_channel_history(self, **asked: Any) -> Any:
+        return await self._made("get_delta_channel_history", **asked)
+
+    async def _made(self, name: str, *args: Any, **options: Any) -> Any:
+        loop, own = getattr(self, "loop", None), super()
+
+        async def awaited() -> Any:
+            found = getattr(own, f"a{name}")(*args, **options)
+            return [each async for each in found] if name == "list" else await found
+
+        if not self.waits:
+            try:
+                return await (on(loop, awaited()) if loop else awaited())
+            except NotImplementedError:
+                self.waits = True
+        made = partial(getattr(own, name), *args, **options)
+        return await in_thread(lambda: [*made()] if name == "list" else made())
 
 
 # --- Running a coroutine that Ctrl-C and a polite kill end by cancelling it, clean-up included.

@@ -17,7 +17,6 @@ from hypothesis import settings
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from daruma.graph.models import CIRCUITS
 from daruma.graph.storage import open_postgres
 from daruma.graph.storage._embedded import embedded_postgres
 
@@ -62,12 +61,6 @@ def _own_data_dir() -> Iterator[None]:
         patch.setenv("DARUMA_DATA_DIR", str(folder))
         yield
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(autouse=True)
-def _closed_circuits() -> None:
-    """A port that a failing server had may be the next server's: its circuit must not be open."""
-    CIRCUITS.close_all()
 
 
 @pytest.fixture(scope="session")

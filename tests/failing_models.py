@@ -12,8 +12,10 @@ from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, OpenAIServer, openai_server
 
-from daruma.graph.asker import Asker
-from daruma.graph.models import Circuits, Models
+from daruma.graph.models import (
+    Asker,
+    Models,
+)
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings import Requests
@@ -42,8 +44,7 @@ class Asking:
         requests: Requests | None = None,
         auxiliary: str | None = None,
     ) -> Asker:
-        given, circuits = requests or Requests(), Circuits(self.clock)
-        models = Models(main, auxiliary, {}, fallbacks, given, circuits)
+        models = Models(main, auxiliary, {}, fallbacks, requests or Requests())
         return Asker(models, sleep=self.sleep, luck=lambda: 1.0, clock=self.clock)
 
     def clock(self) -> float:

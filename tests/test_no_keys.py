@@ -23,8 +23,10 @@ from tests.scripted_runs import RecordingModel, Run, call, calls, say
 from tests.spans_seen import spans_seen
 
 from daruma.graph.build import build_graph, builder
-from daruma.graph.contexts import Contexts
 from daruma.graph.run import Machine
+from daruma.graph.scope import (
+    Contexts,
+)
 from daruma.graph.storage import open_postgres, strict_saver
 from daruma.graph.storage._sealing import inflated
 from daruma.state.errors import DamagedState

@@ -14,11 +14,11 @@ from typing import Literal
 from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
-from daruma.graph.asker import Asker
 from daruma.graph.command_line._options import Learned
 from daruma.graph.command_line._pitfall_view import listing
 from daruma.graph.models import (
     AnsweringModel,
+    Asker,
     Models,
     ModelUnavailable,
     full_name,

@@ -1,31 +1,29 @@
 """Failover for any agent: a chain of models, each failure read for what it means, all on record."""
 
+import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
 
 from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
-from daruma.graph.middleware._requests import Rule, acarried_out, answer_in, carried_out, tell
+from daruma.graph.middleware._requests import answer_in, in_threads, tell
 from daruma.graph.models import (
-    CIRCUITS,
-    CircuitOpen,
-    Circuits,
     Pursuit,
     ReadableAnswers,
     Request,
     ScriptError,
     answer_within,
-    attempt_event,
     check_whole,
-    next_move,
     per_loop_model,
     resolve_model,
     with_failover,
 )
+from daruma.graph.sync import run
 from daruma.state.settings import Requests
 
 
@@ -34,8 +32,8 @@ class Failover(AgentMiddleware[Any, Any, Any]):
 
     ``fallbacks`` are chat models, or names such as ``"openai:NAME"``. All requests for one answer
     are counted here, within ``requests``; clients of OpenAI's protocol make none again by
-    themselves, others have to be made so. A model that keeps failing is left alone for a while. The
-    answer that came late says in ``response_metadata["failover"]`` what it took.
+    themselves, others have to be made so. The answer that came late says in
+    ``response_metadata["failover"]`` what it took.
 
     Raises :class:`~daruma.state.failure.ModelFailed` where no model answers, with what each said,
     and :class:`~daruma.graph.models.ModelUnavailable` for a name that means none.
@@ -45,7 +43,6 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         self,
         *fallbacks: BaseChatModel | str,
         requests: Requests | None = None,
-        circuits: Circuits = CIRCUITS,
         luck: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -58,53 +55,44 @@ class Failover(AgentMiddleware[Any, Any, Any]):
             for each in fallbacks
         )
         self._main: tuple[BaseChatModel, BaseChatModel] | None = None
-        self._circuits, self._luck, self._clock = circuits, luck, clock
+        self._luck, self._clock = luck, clock
 
     def wrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
-        def asked(request: ModelRequest[Any]) -> ModelResponse[Any]:
-            with ReadableAnswers(request.model):
-                return handler(request)
-
-        return carried_out(self._rule(request), asked)
+        return run(self.awrap_model_call(request, in_threads(handler)))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        async def asked(request: ModelRequest[Any]) -> ModelResponse[Any]:
-            with ReadableAnswers(request.model):
-                return await answer_within(self._limits.seconds, handler(request))
-
-        return await acarried_out(self._rule(request), asked)
-
-    def _rule(self, request: ModelRequest[Any]) -> Rule:
         models = (self._ours(request.model), *self._fallbacks)
         this = Pursuit(
             node="model",
             call=0,
             role="main",
-            chain=names_of(models),
+            chain=tuple(_name_of(each) for each in models),
             request=Request(request.messages),
-            began=self._clock(),
+            limits=self._limits,
+            emit=partial(tell, request),
+            luck=self._luck,
+            clock=self._clock,
         )
         while True:
-            at, model = self._clock(), models[this.place]
-            this.circuit = self._circuits.key_of(model if this.place else request.model)
+            this.since, this.asked = self._clock(), (model := models[this.place])
             try:
-                if not self._circuits.allows(this.circuit) and not this.is_last:
-                    raise CircuitOpen("not asked: its last requests failed a moment ago")
-                response = yield request.override(model=model)
+                with ReadableAnswers(model):
+                    answering = handler(request.override(model=model))
+                    response = await answer_within(self._limits.seconds, answering)
                 return self._answered(this, response, model)
             except (ScriptError, GraphBubbleUp):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever it is, another model may answer
-                wait = self._after(this, error, request, seconds=self._clock() - at)
-            yield wait
+                wait = this.failed(error)
+            await asyncio.sleep(wait)
 
     def _ours(self, model: BaseChatModel) -> BaseChatModel:
         """Return the agent's model without retries of its own, made once for each."""
@@ -118,31 +106,10 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         message = answer_in(response)
         if message is not None:
             check_whole(message, model)
-        self._circuits.answered(this.circuit)
         if message is None or (record := this.failover(used=this.model)) is None:
             return response
         return ModelResponse(result=[with_failover(message, record)])
 
-    def _after(
-        self, this: Pursuit, error: Exception, request: ModelRequest[Any], *, seconds: float
-    ) -> float:
-        """Take down what failed, and return how long to wait. Raises ``ModelFailed``."""
-        limits, elapsed = self._limits, self._clock() - this.began
-        failed = this.failed(error, limits, elapsed)
-        self._circuits.count(this.circuit, failed.fault)
-        if self._circuits.is_open(this.circuit):
-            limits = limits.model_copy(update={"per_model": 1})
-        move = next_move(
-            this.tried, chain=len(this.chain), limits=limits, elapsed=elapsed, luck=self._luck()
-        )
-        attempt = this.moved(move, seconds)
-        number = this.requests if failed.asked else 0
-        tell(request, attempt_event("model", 0, attempt, number, move.wait))
-        if move.then == "gave up":
-            raise this.given_up() from error
-        return move.wait
 
-
-def names_of(models: Sequence[BaseChatModel]) -> tuple[str, ...]:
-    """Return what the record calls the models of a chain."""
-    return tuple(str(getattr(each, "model_name", None) or type(each).__name__) for each in models)
+def _name_of(model: BaseChatModel) -> str:
+    return str(getattr(model, "model_name", None) or type(model).__name__)

@@ -1,6 +1,6 @@
 """The repair ladder for any agent: names, JSON and arguments by rules, then by one model call."""
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -9,15 +9,9 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
 from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
-from daruma.graph.middleware._requests import (
-    Rule,
-    acarried_out,
-    answer_in,
-    carried_out,
-    offer_for,
-    tell,
-)
+from daruma.graph.middleware._requests import Handler, answer_in, in_threads, offer_for, tell
 from daruma.graph.models import ScriptError
+from daruma.graph.sync import run
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.events import AnswerAudited
 from daruma.state.settings import Tools
@@ -64,7 +58,7 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
-        return carried_out(self._rule(request), handler)
+        return run(self.awrap_model_call(request, in_threads(handler)))
 
     async def awrap_model_call(
         self,
@@ -72,11 +66,8 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         await import_checks()
-        return await acarried_out(self._rule(request), handler)
-
-    def _rule(self, request: ModelRequest[Any]) -> Rule:
         offer = offer_for(request.tools, self._settings)
-        answered: ModelResponse[Any] = yield request
+        answered = await handler(request)
         said = answer_in(answered)
         if said is None:
             return answered
@@ -86,7 +77,7 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         if not calls:
             return answered
         first = audit_changes(str(message.id), calls, left_out=left_out)
-        calls, audits = yield from self._rounds(request, message, calls, offer)
+        calls, audits = await self._rounds(request, message, calls, offer, handler)
         audits = [each for each in (first, *audits) if not each.empty]
         for audit in audits:
             tell(request, AnswerAudited(audit=audit.to_dict()))
@@ -94,20 +85,21 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         results = [tool_result(call, call.reason, ok=False) for call in failed]
         return ModelResponse(result=[as_run(message, calls, audits), *results])
 
-    def _rounds(
+    async def _rounds(
         self,
         request: ModelRequest[Any],
         message: AIMessage,
         calls: tuple[ToolTask, ...],
         offer: VisibleTools,
-    ) -> Generator[ModelRequest[Any], Any, Mended]:
+        handler: Handler,
+    ) -> Mended:
         """Ask the model about what the rules could not mend, as often as the settings allow."""
         audits: list[Audit] = []
         asked: list[str] = []
         while with_status(calls, "repairable"):
             this = repair_round(calls, [message], offer, asked=asked)
             asked.append(this.signature)
-            said = yield from _answered(request, this)
+            said = await _answered(request, this, handler)
             mended = this.mended(said)
             calls = tuple(this.closed(mended.get(call.id, call)) for call in calls)
             told = this.told(mended)
@@ -115,9 +107,7 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         return calls, audits
 
 
-def _answered(
-    request: ModelRequest[Any], this: BrokenCalls
-) -> Generator[ModelRequest[Any], Any, str]:
+async def _answered(request: ModelRequest[Any], this: BrokenCalls, handler: Handler) -> str:
     """Ask; a model that can not be asked mends nothing."""
     if not this.request.asked_ids:
         return ""
@@ -133,7 +123,7 @@ def _answered(
         model_settings={"temperature": EXACT.temperature},
     )
     try:
-        response = yield asking
+        response = await handler(asking)
     except (ScriptError, GraphBubbleUp):
         raise
     except Exception:  # noqa: BLE001  # the calls stay broken, and the model is told why

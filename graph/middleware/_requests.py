@@ -1,8 +1,6 @@
 """An agent's tools and requests as our rules see them."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,60 +22,20 @@ from daruma.tools.calls import (
     read_declaration,
 )
 from daruma.tools.calls.policy import profile_shows
+from daruma.tools.threads import in_model_thread
 
-# --- Rules written once for callers of both kinds: they say what to ask next, and are told the
-# answer.
-#
-# A rule is a generator. It yields a request, or the seconds to wait; it is given the response, or
-# what was raised; what it returns is the response of the middleware.
+# --- What a model answers, asked for by callers of both kinds.
 
-Rule = Generator[ModelRequest[Any] | float, Any, ModelResponse[Any]]
+Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
-def carried_out(
-    rule: Rule, handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-) -> ModelResponse[Any]:
-    """Carry out a rule on a thread that may wait."""
-    wanted = _next(rule, None)
-    while not isinstance(wanted, ModelResponse):
-        if isinstance(wanted, float):
-            time.sleep(wanted)
-            wanted = _next(rule, None)
-            continue
-        try:
-            given = handler(wanted)
-        except Exception as error:  # noqa: BLE001  # the rule says what comes of it
-            wanted = _next(rule, error)
-        else:
-            wanted = _next(rule, given)
-    return wanted
+def in_threads(handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]) -> Handler:
+    """Return a synchronous agent's way of asking as an asynchronous agent has it."""
 
+    async def handled(request: ModelRequest[Any]) -> ModelResponse[Any]:
+        return await in_model_thread(handler, request)
 
-async def acarried_out(
-    rule: Rule, handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-) -> ModelResponse[Any]:
-    """Do the same, asynchronously."""
-    wanted = _next(rule, None)
-    while not isinstance(wanted, ModelResponse):
-        if isinstance(wanted, float):
-            await asyncio.sleep(wanted)
-            wanted = _next(rule, None)
-            continue
-        try:
-            given = await handler(wanted)
-        except Exception as error:  # noqa: BLE001  # the rule says what comes of it
-            wanted = _next(rule, error)
-        else:
-            wanted = _next(rule, given)
-    return wanted
-
-
-def _next(rule: Rule, given: object) -> ModelRequest[Any] | ModelResponse[Any] | float:
-    try:
-        return rule.throw(given) if isinstance(given, Exception) else rule.send(given)
-    except StopIteration as end:
-        response: ModelResponse[Any] = end.value
-        return response
+    return handled
 
 
 def answer_in(response: ModelResponse[Any]) -> AIMessage | None:

@@ -7,7 +7,7 @@ from typing import Self
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
-from daruma.graph.models._faults import CIRCUITS, Circuits, ModelUnavailable
+from daruma.graph.models._faults import ModelUnavailable
 from daruma.graph.models._names import (
     SCRIPTED,
     follow_aliases,
@@ -17,9 +17,9 @@ from daruma.graph.models._names import (
     usd_of,
 )
 from daruma.graph.models._names import model_name as named_by
-from daruma.graph.models._openai_answers import per_loop_model
+from daruma.graph.models._openai_answers import CONNECT_SECONDS, openai_model, per_loop_model
 from daruma.graph.models._providers import make_model, openai_key, openai_url
-from daruma.graph.models._scripted import AnsweringModel, ScriptedChatModel
+from daruma.graph.models._scripted import ScriptedChatModel
 from daruma.state.record import changed
 from daruma.state.settings import LLM, ModelOptions, Requests
 from daruma.state.usage import Usage
@@ -50,7 +50,6 @@ def _openai_embeddings(name: str) -> Embeddings:
     from langchain_openai import OpenAIEmbeddings
 
     from daruma.graph.models._client_per_loop import ClientPerLoop
-    from daruma.graph.models._openai_client import CONNECT_SECONDS
 
     base_url = openai_url(ModelOptions())
     return OpenAIEmbeddings(
@@ -93,12 +92,9 @@ def resolve_model(
     requests, options = requests or Requests(), options or ModelOptions()
     if provider == SCRIPTED:
         return ScriptedChatModel.from_file(rest)
-    if provider != "openai":
-        return per_loop_model(make_model(provider, rest, requests, options))
-
-    from daruma.graph.models._openai_client import openai_model
-
-    return openai_model(rest, requests, options)
+    if provider == "openai":
+        return openai_model(rest, requests, options)
+    return per_loop_model(make_model(provider, rest, requests, options))
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,6 @@ class Models:
     aliases: Mapping[str, str] = field(default_factory=dict)
     fallbacks: Sequence[str] = ()
     requests: Requests = field(default_factory=Requests)
-    circuits: Circuits = field(default=CIRCUITS, repr=False, compare=False)
     pricing: LLM = field(default_factory=LLM)
     _made: dict[tuple[str, str], BaseChatModel] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -205,18 +200,6 @@ class Models:
         if isinstance(chosen, BaseChatModel):
             return per_loop_model(chosen)
         return resolve_model(chosen, aliases=self.aliases, requests=self.requests, options=options)
-
-    def circuit_key(self, role: str, place: int) -> str | None:
-        """What the circuit of the model at a place is kept under; a script has none.
-
-        Whether a script's fault is met must not depend on what else the process has done.
-        """
-        chosen = self._chosen(role) if place == 0 else ""
-        model = chosen if isinstance(chosen, BaseChatModel) else self.get(role, place)
-        if isinstance(model, AnsweringModel):
-            return None
-        own = getattr(model, "circuit_key", None)
-        return own if isinstance(own, str) else self.circuits.key_of(model)
 
     def name(self, role: str) -> str:
         """The role's first model as the record shows it: aliases followed, nothing made."""

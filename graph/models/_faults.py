@@ -1,10 +1,8 @@
 """What can go wrong with a chat model, and what that means for the next request."""
 
 import re
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from json import JSONDecodeError
@@ -31,7 +29,6 @@ from daruma.tools.text import without_keys
 #     ├── ModelUnavailable     no model can be made from the configuration
 #     │   └── ScriptInvalid    what was given as a script is not one
 #     ├── BrokenAnswer         an answer that can not be read, or that was broken off
-#     ├── CircuitOpen          a model that is not asked, as it failed just now
 #     └── ScriptedFault        a script's `raise`: stands for any failure of a model
 #     AssertionError
 #     └── ScriptError          the machine and the script disagree: a bug in one of them
@@ -56,10 +53,6 @@ class ScriptInvalid(ModelUnavailable):
 
 class BrokenAnswer(ModelError):
     """Raised when what came back is no whole answer."""
-
-
-class CircuitOpen(ModelError):
-    """Raised instead of asking a model that keeps failing, where another one can be asked."""
 
 
 class ScriptedFault(ModelError):
@@ -90,7 +83,6 @@ class ScriptExhausted(ScriptError):
 # By attributes, as every provider has classes of its own; by what the provider said:
 #
 #     no model can be made                              next, for good
-#     a circuit is open                                 next
 #     too_large                                         final: whoever made it makes it smaller
 #     quota                                             next, for good
 #     not_found, tools_unsupported                      next: a server may be about to be mended
@@ -351,102 +343,6 @@ def _url(error: BaseException) -> str:
     with suppress(Exception):  # a request that is not set
         return str(error.request.url)  # type: ignore[attr-defined]
     return ""
-
-
-# --- Models that keep failing are left alone for a while, by all calls of this process.
-
-FAILURES = 3
-"""In a row: what one call at most asks of a model."""
-OPEN_SECONDS = 30.0
-MOST_OPEN_SECONDS = 3600.0
-"""Where the provider said for how long; whoever paid meanwhile is heard after that."""
-
-
-@dataclass
-class _Circuit:
-    failures: int = 0
-    opened_at: float = 0.0
-    seconds: float = OPEN_SECONDS
-
-    @property
-    def is_open(self) -> bool:
-        return self.failures >= FAILURES
-
-
-class Circuits:
-    """The circuits of models, by key; thread-safe. A key that is None has none.
-
-    After `FAILURES` failures in a row a circuit is open for `OPEN_SECONDS`; at once, and for as
-    long as the provider said, where a quota is used up. Then one request is let through as a trial:
-    an answer closes it, else it stays open for as long again.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._circuits: dict[str, _Circuit] = {}
-        self._objects: set[str] = set()
-
-    def key_of(self, model: object) -> str:
-        """Return the key of a model by its identity; it is forgotten together with the object."""
-        key = f"{type(model).__name__} at {id(model)}"
-        with self._lock:
-            if key not in self._objects:
-                self._objects.add(key)
-                weakref.finalize(model, self.forget, key).atexit = False
-        return key
-
-    def allows(self, key: str | None) -> bool:
-        """Say whether the model should be asked; whoever is told so while it is open is a trial."""
-        with self._lock:
-            circuit = self._circuits.get(key or "")
-            if circuit is None or not circuit.is_open:
-                return True
-            if self._clock() - circuit.opened_at < circuit.seconds:
-                return False
-            # For the others it opens anew, so that a trial that is cancelled leaves nothing behind.
-            circuit.opened_at = self._clock()
-            return True
-
-    def is_open(self, key: str | None) -> bool:
-        """Say whether the last requests to the model failed, trials included."""
-        with self._lock:
-            circuit = self._circuits.get(key or "")
-            return circuit is not None and circuit.is_open
-
-    def count(self, key: str | None, fault: Fault) -> None:
-        """Count a failure that another request might not meet; a refusal is an answer too."""
-        is_used_up = fault.hopeless and fault.reason in {"quota", "rate_limited", "server"}
-        if fault.kind != "again" and not is_used_up:
-            if fault.status is not None:
-                self.answered(key)
-        elif key is not None:
-            with self._lock:
-                circuit = self._circuits.setdefault(key, _Circuit())
-                circuit.failures += FAILURES if is_used_up else 1
-                circuit.opened_at = self._clock()
-                wanted = fault.retry_after or 0.0 if is_used_up else 0.0
-                circuit.seconds = min(max(OPEN_SECONDS, wanted), MOST_OPEN_SECONDS)
-
-    def answered(self, key: str | None) -> None:
-        """Close the circuit."""
-        with self._lock:
-            self._circuits.pop(key or "", None)
-
-    def forget(self, key: str) -> None:
-        """Forget a model that is gone."""
-        with self._lock:
-            self._objects.discard(key)
-            self._circuits.pop(key, None)
-
-    def close_all(self) -> None:
-        """Forget every failure."""
-        with self._lock:
-            self._circuits.clear()
-
-
-CIRCUITS = Circuits()
-"""Those of this process."""
 
 
 # --- The secrets that a chat model was made with: servers quote the key that they refuse.

@@ -1,7 +1,7 @@
 """What the names of models stand for: makers, prices, tokenizers."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -18,8 +18,9 @@ from daruma.graph.models._providers import (
     openai_url,
 )
 from daruma.graph.models._scripted import AnsweringModel, ScriptedChatModel
-from daruma.state.settings import LLM, ModelOptions, ModelPrice
+from daruma.state.settings import LLM, ModelOptions, ModelPrice, Settings, SettingsError, Team
 from daruma.state.usage import Usage
+from daruma.tools.team import template_named
 from daruma.tools.threads import to_thread
 from daruma.tools.tokens import ESTIMATE, Tokens
 
@@ -70,15 +71,6 @@ def check_model(model: object) -> None:
             f"model has to be a chat model or a name, not {type(model).__name__}: retries and"
             " fallbacks belong into llm.requests and llm.fallback_models, options into the model"
         )
-
-
-def check_names(llm: LLM, main: object) -> None:
-    """Raise `ModelUnavailable` for a model of the settings that could not be made (FA-09)."""
-    by_role = llm.options
-    check_name(main, llm.model_aliases, by_role.main)
-    check_name(llm.auxiliary_model, llm.model_aliases, by_role.auxiliary, "llm.auxiliary_model: ")
-    for name in llm.fallback_models:
-        check_name(name, llm.model_aliases, by_role.fallback, "llm.fallback_models: ")
 
 
 def check_name(
@@ -196,6 +188,64 @@ def _bare(name: str, aliases: Mapping[str, str]) -> str:
         return full_name(name, aliases).removeprefix("openai:")
     except ModelUnavailable:
         return name
+
+
+# --- Whether the models that settings name could be made, and what they cost be counted.
+
+_OPENAI: Final = "https://api.openai.com/v1"
+
+
+def check_models(settings: Settings, main: BaseChatModel | str | None) -> None:
+    """Look at all models that a run under these settings may ask (FA-09); nothing is made.
+
+    A team that a message names, ``@team:NAME``, is looked at when that message comes. Raises
+    ``ModelUnavailable`` for a name that is of no use,
+    :class:`~daruma.tools.team.TemplateRefused`, and for money that nobody could count
+    :class:`~daruma.state.settings.SettingsError`, naming a model without a price.
+    """
+    llm, budgets = settings.llm, settings.budgets
+    counted = budgets.usd is not None or budgets.per_phase.usd is not None
+    for where, model, options in _models(settings, main):
+        check_name(model, llm.model_aliases, options, f"{where}: " if where else "")
+        name = _unpriced(model, llm, options) if counted else None
+        if name is not None:
+            raise SettingsError(
+                f"budgets.usd: nobody knows the price of {name!r} ({where or 'the main model'}): "
+                f'set llm.prices, e.g. {{"{name}": {{"input": 1.0, "output": 4.0}}}} in US dollars '
+                "per million tokens"
+            )
+
+
+def _models(
+    settings: Settings, main: BaseChatModel | str | None
+) -> Iterator[tuple[str, BaseChatModel | str, ModelOptions]]:
+    llm, options = settings.llm, settings.llm.options
+    named: list[tuple[str, BaseChatModel | str | None, ModelOptions]] = [
+        ("", main, options.main),
+        ("llm.auxiliary_model", llm.auxiliary_model, options.auxiliary),
+        *(("llm.fallback_models", name, options.fallback) for name in llm.fallback_models),
+    ]
+    yield from ((where, model, given) for where, model, given in named if model is not None)
+    if settings.mode == "team_collab" or settings.team != Team():
+        template = template_named(None, settings.team, settings.tools)
+        for each in template.experts:
+            if each.model is not None:
+                where = f"team template {template.name!r}, model of expert {each.name!r}"
+                yield where, each.model, ModelOptions()
+
+
+def _unpriced(model: BaseChatModel | str, llm: LLM, options: ModelOptions) -> str | None:
+    """Return the name to give a price to, None where there is one."""
+    if isinstance(model, str):
+        spec = full_name(model, llm.model_aliases)
+        prefix, _, rest = spec.partition(":")
+        address = (openai_url(options) or _OPENAI) if prefix == "openai" else options.base_url
+        known = prefix == SCRIPTED or configured_price(spec, llm) or is_known_model(rest, address)
+        return None if known else rest or spec
+    shown = model_name(model) or type(model).__name__
+    if isinstance(model, AnsweringModel) or configured_price(shown, llm):
+        return None
+    return None if is_known_model(model_name(model), model_address(model)) else shown
 
 
 # --- The tokenizers of OpenAI's models, from a package that holds their tables: nothing is fetched.

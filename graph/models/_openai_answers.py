@@ -17,6 +17,8 @@ from typing_extensions import override
 
 from daruma.graph.models._event_loops import on_any_loop, with_client_per_loop
 from daruma.graph.models._faults import BrokenAnswer
+from daruma.graph.models._providers import arguments_of, openai_key, openai_url
+from daruma.state.settings import ModelOptions, Requests
 from daruma.state.usage import sound_usage
 from daruma.tools.calls import SENT_CALLS_KEY, is_object
 
@@ -104,6 +106,41 @@ def hearing(kind: type["BaseChatOpenAI"]) -> type["BaseChatOpenAI"]:
     if issubclass(kind, HearingCalls):
         return kind
     return type(kind.__name__, (HearingCalls, kind), {"__module__": kind.__module__})
+
+
+CONNECT_SECONDS: Final = 5.0
+
+
+def openai_model(
+    name: str, requests: Requests, options: ModelOptions | None = None
+) -> BaseChatModel:
+    """A chat model of OpenAI, or of a server that speaks its protocol at `OPENAI_BASE_URL`.
+
+    `OPENAI_API_KEY` is required by OpenAI itself; another server gets a placeholder without it.
+    It makes one request for a call: whoever calls counts them. Keep-alive comments hold off the
+    limit on silence, but not the one on the time between two chunks of a stream. Raises
+    `ModelUnavailable` when the environment lacks what is needed, or for an option that is none.
+    """
+    import openai
+    from langchain_openai import ChatOpenAI
+
+    from daruma.graph.models._client_per_loop import ClientPerLoop
+
+    options = options or ModelOptions()
+    base_url = openai_url(options)
+    given: dict[str, Any] = {
+        "name": ChatOpenAI.__name__,  # what traces and watchers know it by
+        "model": name,
+        "base_url": base_url,
+        "api_key": openai_key(base_url),
+        "timeout": openai.Timeout(requests.seconds, connect=CONNECT_SECONDS),
+        "stream_chunk_timeout": requests.chunk_seconds,
+        "stream_usage": True,
+        "max_retries": 0,
+        "http_async_client": ClientPerLoop(),
+        "http_socket_options": (),  # with any, the synchronous client ignores HTTPS_PROXY
+    }
+    return hearing(ChatOpenAI)(**given | arguments_of(ChatOpenAI, options))
 
 
 def _readable(arguments: object) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -48,52 +47,49 @@ class Provider:
         return self.root.replace("_", "-") + (f"[{self.extra}]" if self.extra else "")
 
 
-_AWS: Final = "langchain_aws"
-PROVIDERS: Mapping[str, Provider] = MappingProxyType(
-    {
-        "openai": Provider("langchain_openai", "ChatOpenAI", ("OPENAI_API_KEY",)),
-        "anthropic": Provider("langchain_anthropic", "ChatAnthropic", ("ANTHROPIC_API_KEY",)),
-        "google_genai": Provider(
-            "langchain_google_genai",
-            "ChatGoogleGenerativeAI",
-            ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"),
-        ),
-        "ollama": Provider("langchain_ollama", "ChatOllama"),
-        "anthropic_bedrock": Provider(_AWS, "ChatAnthropicBedrock", extra="anthropic"),
-        "azure_ai": Provider("langchain_azure_ai.chat_models", "AzureAIOpenAIApiChatModel"),
-        "azure_openai": Provider(
-            "langchain_openai",
-            "AzureChatOpenAI",
-            ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
-        ),
-        "baseten": Provider("langchain_baseten", "ChatBaseten", ("BASETEN_API_KEY",)),
-        "bedrock": Provider(_AWS, "ChatBedrock"),
-        "bedrock_converse": Provider(_AWS, "ChatBedrockConverse"),
-        "bedrock_mantle_anthropic": Provider(_AWS, "ChatAnthropicMantle", extra="anthropic"),
-        "bedrock_mantle_openai": Provider(_AWS, "ChatOpenAIMantle", extra="openai"),
-        "cohere": Provider("langchain_cohere", "ChatCohere", ("COHERE_API_KEY", "CO_API_KEY")),
-        "deepseek": Provider("langchain_deepseek", "ChatDeepSeek", ("DEEPSEEK_API_KEY",)),
-        "fireworks": Provider("langchain_fireworks", "ChatFireworks", ("FIREWORKS_API_KEY",)),
-        "google_anthropic_vertex": Provider(
-            "langchain_google_vertexai.model_garden", "ChatAnthropicVertex"
-        ),
-        "google_vertexai": Provider("langchain_google_vertexai", "ChatVertexAI"),
-        "groq": Provider("langchain_groq", "ChatGroq", ("GROQ_API_KEY",)),
-        "huggingface": Provider("langchain_huggingface", "ChatHuggingFace"),
-        "ibm": Provider("langchain_ibm", "ChatWatsonx"),
-        "litellm": Provider("langchain_litellm", "ChatLiteLLM"),
-        "meta": Provider("langchain_meta", "ChatMetaModel"),
-        "mistralai": Provider("langchain_mistralai", "ChatMistralAI", ("MISTRAL_API_KEY",)),
-        "nvidia": Provider("langchain_nvidia_ai_endpoints", "ChatNVIDIA", ("NVIDIA_API_KEY",)),
-        "openrouter": Provider("langchain_openrouter", "ChatOpenRouter", ("OPENROUTER_API_KEY",)),
-        "perplexity": Provider(
-            "langchain_perplexity", "ChatPerplexity", ("PPLX_API_KEY", "PERPLEXITY_API_KEY")
-        ),
-        "together": Provider("langchain_together", "ChatTogether", ("TOGETHER_API_KEY",)),
-        "upstage": Provider("langchain_upstage", "ChatUpstage", ("UPSTAGE_API_KEY",)),
-        "xai": Provider("langchain_xai", "ChatXAI", ("XAI_API_KEY",)),
-    }
-)
+_TABLE: Final = """
+openai                    langchain_openai ChatOpenAI OPENAI_API_KEY
+anthropic                 langchain_anthropic ChatAnthropic ANTHROPIC_API_KEY
+google_genai              langchain_google_genai ChatGoogleGenerativeAI \
+    GOOGLE_API_KEY GEMINI_API_KEY GOOGLE_GENAI_USE_VERTEXAI
+ollama                    langchain_ollama ChatOllama
+anthropic_bedrock         langchain_aws[anthropic] ChatAnthropicBedrock
+azure_ai                  langchain_azure_ai.chat_models AzureAIOpenAIApiChatModel
+azure_openai              langchain_openai AzureChatOpenAI \
+    AZURE_OPENAI_API_KEY OPENAI_API_KEY AZURE_OPENAI_AD_TOKEN
+baseten                   langchain_baseten ChatBaseten BASETEN_API_KEY
+bedrock                   langchain_aws ChatBedrock
+bedrock_converse          langchain_aws ChatBedrockConverse
+bedrock_mantle_anthropic  langchain_aws[anthropic] ChatAnthropicMantle
+bedrock_mantle_openai     langchain_aws[openai] ChatOpenAIMantle
+cohere                    langchain_cohere ChatCohere COHERE_API_KEY CO_API_KEY
+deepseek                  langchain_deepseek ChatDeepSeek DEEPSEEK_API_KEY
+fireworks                 langchain_fireworks ChatFireworks FIREWORKS_API_KEY
+google_anthropic_vertex   langchain_google_vertexai.model_garden ChatAnthropicVertex
+google_vertexai           langchain_google_vertexai ChatVertexAI
+groq                      langchain_groq ChatGroq GROQ_API_KEY
+huggingface               langchain_huggingface ChatHuggingFace
+ibm                       langchain_ibm ChatWatsonx
+litellm                   langchain_litellm ChatLiteLLM
+meta                      langchain_meta ChatMetaModel
+mistralai                 langchain_mistralai ChatMistralAI MISTRAL_API_KEY
+nvidia                    langchain_nvidia_ai_endpoints ChatNVIDIA NVIDIA_API_KEY
+openrouter                langchain_openrouter ChatOpenRouter OPENROUTER_API_KEY
+perplexity                langchain_perplexity ChatPerplexity PPLX_API_KEY PERPLEXITY_API_KEY
+together                  langchain_together ChatTogether TOGETHER_API_KEY
+upstage                   langchain_upstage ChatUpstage UPSTAGE_API_KEY
+xai                       langchain_xai ChatXAI XAI_API_KEY
+"""
+"""Name, module with the extra of its package, class, and the variables that may hold its key."""
+
+
+def _read(line: str) -> tuple[str, Provider]:
+    name, module, kind, *keys = line.split()
+    module, _, extra = module.partition("[")
+    return name, Provider(module, kind, tuple(keys), extra.rstrip("]"))
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = dict(map(_read, _TABLE.strip().splitlines()))
 
 _BEGINNINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai": ("gpt-", "o1", "o3", "chatgpt", "text-davinci"),

@@ -4,11 +4,10 @@ Whether anybody traces is found out without an import of OpenTelemetry; where no
 pays nothing.
 """
 
-from daruma.graph.tracing._callbacks import has_listeners, trace_metadata, with_trace_metadata
+from daruma.graph.tracing._callbacks import trace_metadata, with_trace_metadata
 from daruma.graph.tracing._switch import is_tracing, node_traced, request_traced, run_traced
 
 __all__ = [
-    "has_listeners",
     "is_tracing",
     "node_traced",
     "request_traced",

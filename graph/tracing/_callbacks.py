@@ -97,6 +97,9 @@ def _about(node: str, task: Task, phase: str | None, member: str, budgets: Stand
 # A node's own run is started by LangGraph, with what was known when the graph was built. A handler
 # that comes before all others completes what they are told; what runs within the node inherits it.
 
+RUN_KEY: Final = "__pregel_daruma_trace"
+"""Where the trace of a run hangs on its config; known here, so that nodes need no import."""
+
 _OURS: Final = (State, Dispatch, Assignment)
 """What our nodes are given; other graphs' nodes are none of ours."""
 
@@ -131,12 +134,6 @@ class NodeRuns(BaseCallbackHandler):
         if metadata and node and kwargs.get("name") == node and isinstance(inputs, _OURS):
             member = metadata.get("daruma_member", "")
             metadata.update(trace_metadata(node, inputs, member).metadata)
-
-
-def has_listeners(config: RunnableConfig) -> bool:
-    """Whether anybody listens, in a run that LangGraph has begun: elsewhere nobody knows yet."""
-    callbacks = config.get("callbacks")
-    return not isinstance(callbacks, BaseCallbackManager) or bool(callbacks.handlers)
 
 
 def traced(config: RunnableConfig | None, bound: Callbacks = None) -> RunnableConfig | None:

@@ -21,9 +21,9 @@ from opentelemetry.context import Context
 from opentelemetry.metrics import Histogram
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from daruma.graph.errors import Leaving
+from daruma.graph.errors import ExitRun
 from daruma.graph.models import FailedAttempt, Fault, Pursuit, fault_of
-from daruma.graph.scope import OfARun
+from daruma.graph.tracing._callbacks import RUN_KEY
 from daruma.state.channels import Update
 from daruma.tools.calls import END_REASON_KEYS, storable_text
 from daruma.tools.text import without_keys
@@ -61,7 +61,7 @@ def failed(span: Span, kind: str, text: str = "") -> None:
 
 def ended_with(span: Span, error: BaseException | None, kind: str = "") -> None:
     """Say what a span ended with. ``kind`` goes before the name of the exception's class."""
-    if isinstance(error, Leaving):
+    if isinstance(error, ExitRun):
         error = error.error
     if isinstance(error, GraphInterrupt):
         span.set_attribute("daruma.interrupted", True)  # noqa: FBT003 - an attribute's value
@@ -261,7 +261,7 @@ _FAILED: Final = frozenset({"failed", "gave_up_after_reflections", "max_steps_ex
 
 
 @dataclass
-class RunTrace(OfARun):
+class RunTrace:
     """The span of one run, for its nodes; it hangs on the run's config, and crosses all threads."""
 
     span: Span
@@ -329,9 +329,10 @@ def run_span(
 def _noted(run: RunTrace, config: RunnableConfig | None) -> RunnableConfig:
     own = run.span.get_span_context()
     parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
-    noted = run.noted(config)
-    metadata = {**noted.get("metadata", {}), TRACEPARENT: parent}
-    return cast("RunnableConfig", {**noted, "metadata": metadata})
+    given = config or RunnableConfig()
+    configurable = {**given.get("configurable", {}), RUN_KEY: run}
+    metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
+    return cast("RunnableConfig", {**given, "configurable": configurable, "metadata": metadata})
 
 
 def _links(snapshot: StateSnapshot | None) -> list[Link]:

@@ -16,7 +16,7 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from daruma.graph.tracing._callbacks import About, traced
+from daruma.graph.tracing._callbacks import RUN_KEY, About, traced
 from daruma.tools.context import Context
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
 """The modules of the API's own providers, which record nothing."""
-
-_RUN: Final = "__pregel_daruma_RunTrace"
-"""Where the trace of a run hangs on its config; known here, so that nodes need no import."""
 
 
 def is_there() -> bool:
@@ -78,7 +75,7 @@ def request_traced(this: "Pursuit") -> "AbstractContextManager[ModelSpan | None]
 
 def is_tracing(config: RunnableConfig) -> bool:
     """Whether the run that a node is called in is traced, and recorded."""
-    return _RUN in config.get("configurable", {})
+    return RUN_KEY in config.get("configurable", {})
 
 
 @contextmanager
@@ -88,5 +85,5 @@ def node_traced(
     """Trace a node of a run that is recorded; yields the context that it is to be called with."""
     from daruma.graph.tracing._node_span import node_span
 
-    with node_span(config.get("configurable", {})[_RUN], told(), nested=nested) as span:
+    with node_span(config.get("configurable", {})[RUN_KEY], told(), nested=nested) as span:
         yield replace(context, emit=span.heard(context.emit)), span

@@ -13,7 +13,7 @@ from langgraph.types import Command, StateSnapshot
 from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from daruma.graph.answers import aaddressed, answered_already
+from daruma.graph.answers import answered_already, readdress_reply
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.requests import admit, refuse_unkept_id, refuse_unkept_metadata, request
 from daruma.graph.run import Machine
@@ -87,9 +87,10 @@ async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:
         RunnableConfig(configurable={"thread_id": thread_id})
     )
     if isinstance(given, Command):
-        return admit(await aaddressed(postgres.checkpointer, given, snapshot), snapshot)
+        given = await readdress_reply(postgres.checkpointer, given, snapshot)
+        return await admit(given, snapshot)
     busy = await standing_of(postgres.checkpointer.database, thread_id)
-    return _form_of(given, snapshot) if busy else admit(given, snapshot)
+    return _form_of(given, snapshot) if busy else await admit(given, snapshot)
 
 
 async def _on_record(postgres: Postgres, submission: Submission) -> None:

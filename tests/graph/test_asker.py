@@ -20,10 +20,12 @@ from tests.openai_server import Fault
 from tests.parts import a_registry, at_once
 from tests.scripted_runs import RecordingModel, say, unclosed
 
-from daruma.graph.asker import Asker
-from daruma.graph.models import Models
-from daruma.graph.models._faults import OPEN_SECONDS, ScriptExhausted
-from daruma.state.events import Event, ModelAttemptFailed
+from daruma.graph.models import (
+    Asker,
+    Models,
+)
+from daruma.graph.models._faults import ScriptExhausted
+from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings import Requests, Tools
 from daruma.state.usage import Usage
@@ -485,34 +487,6 @@ async def test_side_work_is_waited_for_a_minute() -> None:
         await asking.fail(asker, role="auxiliary")
 
     assert (asking.asked, asking.waits) == ("mm", [50.0])
-
-
-async def test_a_model_that_keeps_failing_is_passed_over() -> None:
-    """Its circuit is open for a while; then one request is a trial."""
-    with serving(*[Fault(503)] * 4, Reply("back")) as asking:
-        asker = asking.asker()
-        told = [await asking.ask(asker), await asking.ask(asker)]
-        asking.now += OPEN_SECONDS
-        told.append(await asking.ask(asker))
-        asking.now += OPEN_SECONDS
-        told.extend([await asking.ask(asker), await asking.ask(asker)])
-
-    assert [each.message.text for each in told] == ["from n"] * 3 + ["back"] * 2
-    assert asking.asked == "mmmn" + "n" + "mn" + "m" + "m"
-    assert told[1].failover is not None
-    assert told[1].failover.attempts[0].error.startswith("not asked")
-    numbers = [each.attempt for each in asking.events if isinstance(each, ModelAttemptFailed)]
-    assert numbers == [1, 2, 3, 0, 1]
-
-
-async def test_a_model_that_keeps_failing_is_asked_once_if_there_is_no_other() -> None:
-    """Never not at all, never three times."""
-    with serving(Fault(503)) as asking:
-        asker = asking.asker(fallbacks=())
-        for _ in range(3):
-            await asking.fail(asker)
-
-    assert asking.asked == "mmm" + "m" + "m"
 
 
 SAMPLING = Sampling(temperature=0.2, max_tokens=600)

@@ -28,9 +28,10 @@ from tests.parts import (
 from tests.scripted_runs import RecordingModel, Run, calls, say, shout
 
 from daruma.graph.build import build_graph, error_handler
-from daruma.graph.errors import Leaving, Raised
+from daruma.graph.errors import ExitRun, Failures
 from daruma.graph.machine import ON_BUG, TABLE, node_of
 from daruma.graph.models import ModelUnavailable, ScriptedChatModel
+from daruma.graph.scope import RunScope
 from daruma.graph.storage import strict_saver
 from daruma.nodes.emergency import emergency
 from daruma.state.calls import Dispatch
@@ -332,9 +333,9 @@ async def test_handlers_speak_the_language_of_the_settings(node: str) -> None:
 async def test_without_the_chain_a_handler_raises_what_it_was_called_for() -> None:
     """EM-05: such as a router's bug; after a crash, what is left of it."""
     off = settings(fallback_chain={"enabled": False})
-    with pytest.raises(Leaving) as live:
+    with pytest.raises(ExitRun) as live:
         await handled("main", a_state(), under=off)
-    with pytest.raises(Leaving) as stored:
+    with pytest.raises(ExitRun) as stored:
         await handled("main", a_state(), "ZeroDivisionError('planted')", under=off)
 
     assert live.value.error is BUG
@@ -344,10 +345,10 @@ async def test_without_the_chain_a_handler_raises_what_it_was_called_for() -> No
 async def test_without_emergency_a_bug_in_finish_is_what_the_run_ends_with() -> None:
     """EM-05: but for a failure before it, which comes first (EM-04)."""
     off = settings(fallback_chain={"emergency": {"enabled": False}})
-    raised = Raised()
+    raised = Failures()
     runtime: Runtime[Settings] = Runtime()
     failed = a_state(failure=a_failure(), error=emergency_of(a_failure()))
-    of_run, error = raised.noted(None), NodeError(node="finish", error=BUG)
+    of_run, error = RunScope(failures=raised).attach(None), NodeError(node="finish", error=BUG)
 
     await error_handler(Settings())(a_state(), error, runtime, of_run)
     assert raised.end is None
@@ -364,7 +365,7 @@ async def test_a_run_that_is_cut_off_from_its_storage_is_left_at_once() -> None:
     """DU-04: also where that was found out beside the node itself."""
     gone = StorageUnavailable("gone")
 
-    with pytest.raises(Leaving) as left:
+    with pytest.raises(ExitRun) as left:
         await handled("main", a_state(), gone)
 
     assert left.value.error is gone

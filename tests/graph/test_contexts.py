@@ -1,22 +1,19 @@
 """A node's context: the graph's own live things, under the settings of the run."""
 
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from langgraph.graph import START, StateGraph
+from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from tests.parts import a_registry, memory, settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, say, shout
 
 from daruma.graph.build import build_graph
-from daruma.graph.contexts import Contexts, UndeclaredEvent, check_team, emitter
-from daruma.graph.models import ModelUnavailable
-from daruma.graph.sync import async_node
-from daruma.state.channels import State
+from daruma.graph.models import ModelUnavailable, check_models
+from daruma.graph.scope import Contexts, RunScope, UndeclaredEvent
 from daruma.state.events import Event, Reflected
 from daruma.state.settings import Settings
 from daruma.tools.calls import ToolNameConflictError
@@ -33,7 +30,8 @@ async def context_for(contexts: Contexts, given: Settings | None, **configurable
     async def node(_: Any, context: Context) -> Any:
         seen.append(context)
 
-    await contexts.bound(node)({}, Runtime(context=given), {"configurable": configurable})
+    runtime: Any = Runtime(context=given) if given else Runtime()
+    await contexts.bound(node)({}, runtime, {"configurable": configurable})
     return seen[0]
 
 
@@ -154,40 +152,48 @@ class Twin:
 def test_an_undeclared_event_is_an_error(event: Any) -> None:
     """FA-06: at once, not a silent drop."""
     with pytest.raises(UndeclaredEvent, match="is not declared"):
-        emitter(Runtime())(event)
+        RunScope().emitter(Runtime())(event)
 
 
 def test_a_declared_event_is_sent() -> None:
     """As what observers read."""
     sent: list[Any] = []
     event: Event = Reflected(text="Oh.")
-    emitter(Runtime(stream_writer=sent.append))(event)
+    RunScope().emitter(Runtime(stream_writer=sent.append))(event)
 
     assert sent == [{"type": "reflected", "text": "Oh."}]
 
 
-class Uncopied:
-    """A value that an event can not be read with."""
+class Unread(Reflected):
+    """An event that can not be read."""
 
-    def __deepcopy__(self, memo: object) -> "Uncopied":
+    def to_dict(self) -> dict[str, Any]:
         raise AssertionError("read")
 
 
-@pytest.mark.parametrize("face", ["sync", "async"])
-async def test_an_event_that_nobody_reads_is_not_written_out(face: str) -> None:
+def test_an_event_that_nobody_reads_is_not_written_out() -> None:
     """Most runs are not watched."""
-    told: Any = Uncopied()
+    RunScope(streams_events=False).emitter(Runtime())(Reflected(text="Oh."))
 
-    async def tell(_: State, runtime: Runtime[Any]) -> dict[str, Any]:
-        emitter(runtime)(Reflected(text=told))
-        return {}
 
-    builder: Any = StateGraph(State)
-    graph = builder.add_node("tell", async_node(tell)).add_edge(START, "tell").compile()
-    await (graph.ainvoke({}) if face == "async" else asyncio.to_thread(graph.invoke, {}))
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [({}, False), ({"stream_mode": "custom"}, True), ({"stream_mode": ["values", "custom"]}, True)],
+)
+async def test_whether_anybody_reads_is_what_was_asked_for(options: Any, read: bool) -> None:
+    """Whoever streams events asks for them, however the run is called."""
+    scopes: list[RunScope] = []
 
-    with pytest.raises(AssertionError, match="read"):
-        await graph.ainvoke({}, stream_mode="custom")
+    def look(text: str, config: RunnableConfig) -> str:
+        """Look at the scope."""
+        scopes.append(RunScope.of(config))
+        return text
+
+    graph: Any = build_graph(RecordingModel(script=[calls("look"), say()]), [look], settings())
+    async for _ in graph.astream({"messages": "hi", "mode": "react"}, **options):
+        pass
+
+    assert [each.streams_events for each in scopes] == [read]
 
 
 # --- A team that settings ask for is looked at before anything is run.
@@ -208,7 +214,7 @@ def test_experts_models_that_mean_something_are_accepted(
     (tmp_path / "file.yaml").write_text("[]")
     team = {"template": "web", "folders": [str(tmp_path)]}
 
-    check_team(settings(team=team, llm={"model_aliases": {"fast": "openai:y"}}))
+    check_models(settings(team=team, llm={"model_aliases": {"fast": "openai:y"}}), None)
 
 
 def test_an_experts_model_that_means_nothing_is_refused(
@@ -233,12 +239,12 @@ def test_a_team_that_is_asked_for_has_to_be_there(
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(TemplateRefused):
-        check_team(settings(**{"team": team, **sections}))
+        check_models(settings(**{"team": team, **sections}), None)
 
 
 def test_settings_that_ask_for_no_team_are_not_looked_at(tmp_path: Path) -> None:
     """A file that nobody asks for is no hindrance."""
     (tmp_path / "web.yaml").write_text("broken: [")
 
-    check_team(settings())
-    check_team(settings(team={"folders": [str(tmp_path)]}))
+    check_models(settings(), None)
+    check_models(settings(team={"folders": [str(tmp_path)]}), None)

@@ -17,7 +17,7 @@ from daruma import submit
 from daruma.graph.build import build_graph
 from daruma.graph.follow import status_of
 from daruma.graph.models import ScriptedChatModel
-from daruma.graph.requests import RequestRefused, aadmit, request
+from daruma.graph.requests import RequestRefused, admit, request
 from daruma.graph.storage import open_postgres
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused
@@ -381,6 +381,6 @@ async def test_only_a_request_that_names_a_folder_is_read_elsewhere(
     """A disk may be slow; to wake a thread for a few words takes longer than to read them."""
     Telling.threads.clear()
 
-    await aadmit(Telling({"messages": "hi", **more}), None)
+    await admit(Telling({"messages": "hi", **more}), None)
 
     assert (Telling.threads == {threading.get_ident()}) == here

@@ -14,10 +14,12 @@ from tests.raising_model import RaisingModel
 from tests.scripted_runs import Run, calls, illegal, say, shout
 
 from daruma.graph.build import build_graph, builder
-from daruma.graph.contexts import Contexts
-from daruma.graph.errors import Raised, run_node
+from daruma.graph.errors import Failures, run_node
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
+from daruma.graph.scope import (
+    Contexts,
+)
 from daruma.graph.sync import run
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
@@ -121,7 +123,7 @@ async def test_a_node_that_is_called_off_is_cancelled_as_any_coroutine() -> None
         await asyncio.Event().wait()
         return {}
 
-    task = asyncio.create_task(run_node(hang, a_state(), a_context(), Raised()))
+    task = asyncio.create_task(run_node(hang, a_state(), a_context(), Failures()))
     await asyncio.sleep(0)
     task.cancel()
 
@@ -131,31 +133,31 @@ async def test_a_node_that_is_called_off_is_cancelled_as_any_coroutine() -> None
 
 def test_a_provider_is_told_by_its_own_exception() -> None:
     """Ours stands for it only where there is none."""
-    raised, own, ours = Raised(), ValueError("own"), ModelFailed("x", cause="ValueError")
+    raised, own, ours = Failures(), ValueError("own"), ModelFailed("x", cause="ValueError")
     ours.__cause__ = own
     raised.note(a_failure(message="x"), ours)
 
-    assert raised.behind(a_failure(message="x")) is own
-    assert isinstance(raised.behind(a_failure(message="other")), TaskFailed)
+    assert raised.exception_for(a_failure(message="x")) is own
+    assert isinstance(raised.exception_for(a_failure(message="other")), TaskFailed)
 
 
 def test_of_equal_failures_the_first_is_told() -> None:
     """EM-04."""
-    raised, first = Raised(), ValueError("first")
+    raised, first = Failures(), ValueError("first")
     raised.note(a_failure(), first)
     raised.note(a_failure(), ValueError("second"))
 
-    assert raised.behind(a_failure()) is first
+    assert raised.exception_for(a_failure()) is first
 
 
 def test_a_long_run_does_not_keep_all_that_was_ever_raised() -> None:
     """The newest are kept."""
-    raised = Raised()
+    raised = Failures()
     for number in range(100):
         raised.note(a_failure(message=str(number)), ValueError(number))
 
-    assert isinstance(raised.behind(a_failure(message="0")), TaskFailed)
-    assert isinstance(raised.behind(a_failure(message="99")), ValueError)
+    assert isinstance(raised.exception_for(a_failure(message="0")), TaskFailed)
+    assert isinstance(raised.exception_for(a_failure(message="99")), ValueError)
 
 
 class Held(ValueError):
@@ -164,7 +166,7 @@ class Held(ValueError):
 
 def test_what_a_run_raised_is_let_go_of_at_its_end() -> None:
     """An exception holds all that was under way; nobody has to collect it in a circle."""
-    raised, error = Raised(), Held("end")
+    raised, error = Failures(), Held("end")
     known = weakref.ref(error)
     raised.note(a_failure(), error)
     raised.end = error
@@ -176,7 +178,7 @@ def test_what_a_run_raised_is_let_go_of_at_its_end() -> None:
     gc.enable()
 
     assert left is None
-    assert isinstance(raised.behind(a_failure()), TaskFailed)
+    assert isinstance(raised.exception_for(a_failure()), TaskFailed)
 
 
 def test_what_a_run_raised_is_neither_stored_nor_shown() -> None:

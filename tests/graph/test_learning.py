@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError, NodeError
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
@@ -22,7 +21,6 @@ from tests.parts import a_context, a_failure, a_state, a_task, settings
 from tests.raising_model import RaisingModel
 from tests.scripted_runs import calls, phases, say, shout
 
-from daruma.graph.asker import Asker
 from daruma.graph.build import build_graph, error_handler
 from daruma.graph.learning import (
     Counts,
@@ -34,8 +32,12 @@ from daruma.graph.learning import (
     Tally,
     ask_with,
 )
-from daruma.graph.models import Models, ScriptedChatModel
-from daruma.graph.scope import Member
+from daruma.graph.models import (
+    Asker,
+    Models,
+    ScriptedChatModel,
+)
+from daruma.graph.scope import RunScope
 from daruma.graph.storage import open_postgres
 from daruma.state.errors import DamagedState, HoldLost, StorageUnavailable, WorkspaceBusy
 from daruma.state.failure import TaskFailed
@@ -551,15 +553,6 @@ def test_one_of_several_that_were_sent_out_is_not_the_task() -> None:
     assert (ended.state.task, ended.status) == (a_task(), "cancelled")
 
 
-def test_a_member_has_nothing_to_hand_over() -> None:
-    """PL-06: its part is the task's."""
-    kept: list[Ended] = []
-    config = HandingOver(kept.append).noted(RunnableConfig())
-
-    assert HandingOver.of_the_task(config) is not None
-    assert HandingOver.of_the_task(Member("p1", print).noted(config)) is None
-
-
 @pytest.fixture
 def completed() -> Any:
     """The result of a task that went well."""
@@ -571,9 +564,7 @@ async def test_a_result_that_could_not_be_built_is_an_end_too() -> None:
     handed = Handed()
     error = NodeError(node="finish", error=ValueError("no result"))
     runtime: Runtime[Settings] = Runtime()
-    config = RunnableConfig(
-        configurable=dict.fromkeys(HandingOver(print).noted(None)["configurable"], handed)
-    )
+    config = RunScope(handing=handed).attach(None)
 
     await error_handler(Settings())(a_state(), error, runtime, config)
     handed.end(None)

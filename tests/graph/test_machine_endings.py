@@ -28,6 +28,8 @@ CHECKED = {"verification": {"commands": ["test -f ok"]}}
 ALWAYS = {"verification": {"enabled": True, "commands": ["test -f ok"]}}
 OFF = {"verification": {"enabled": False, "commands": ["test -f ok"]}}
 FRUGAL = {"budgets": {"preset": "frugal"}}
+BRIEF = {"budgets": {"reflect": 1}, "verification": {"max_reinjections": 0}}
+"""Red checks are looked at once more."""
 NO_RECOVERY = {"fallback_chain": {"recovery": {"enabled": False}}}
 PYTEST = {"verification": {"commands": ["pytest -x -q"]}}
 GREEN_TEST = {"test_it.py": "def test_it():\n    assert True\n"}
@@ -140,8 +142,9 @@ STORIES = [
     Story(
         "red tests of pytest",
         GAVE_UP,
-        [edit("test_it.py", RED_TEST["test_it.py"]), *[say("All tests pass now.")] * 4],
-        more={"reflect": [HM] * 2},
+        [edit("test_it.py", RED_TEST["test_it.py"]), *[say("All tests pass now.")] * 2],
+        settings=BRIEF,
+        more={"reflect": [HM]},
         files={},
         says="pytest",
     ),
@@ -170,24 +173,27 @@ STORIES = [
     Story(
         "the test that is to be mended was red before",
         GAVE_UP,
-        [MESS, *[say()] * 4],
+        [MESS, *[say()] * 2],
         files=RED_TEST,
         goal="Mend test_it.py",
-        more={"reflect": [HM] * 2},
+        settings=BRIEF,
+        more={"reflect": [HM]},
     ),
     Story(
         "ends the test run early",
         GAVE_UP,
-        [edit("conftest.py", "import os\n\nos._exit(0)\n"), *[say()] * 4],
+        [edit("conftest.py", "import os\n\nos._exit(0)\n"), *[say()] * 2],
         files=RED_TEST | {"test_more.py": GREEN_TEST["test_it.py"]},
-        more={"reflect": [HM] * 2},
+        settings=BRIEF,
+        more={"reflect": [HM]},
     ),
     Story(
         "hides a test",
         GAVE_UP,
-        [edit("conftest.py", 'collect_ignore = ["test_it.py"]\n'), *[say()] * 4],
+        [edit("conftest.py", 'collect_ignore = ["test_it.py"]\n'), *[say()] * 2],
         files=RED_TEST | {"test_more.py": GREEN_TEST["test_it.py"]},
-        more={"reflect": [HM] * 2},
+        settings=BRIEF,
+        more={"reflect": [HM]},
         says="tests that are to go have to be named in the goal or the plan",
     ),
     Story(
@@ -511,17 +517,15 @@ FACES: dict[str, Callable[[Run], str]] = {
 }
 
 
-@pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("checked", [True, False])
-def test_every_face_says_that_nothing_was_checked(
-    workspace: Path, face: str, *, checked: bool
-) -> None:
+def test_every_face_says_that_nothing_was_checked(workspace: Path, *, checked: bool) -> None:
     """MO-10; those of the command line are tried in ``command_line/test_run.py``."""
     story = Story("", "", [MESS, say("Hello.")], settings=CHECKED if checked else OFF)
 
     run = told(story, workspace)
 
-    assert (NOT_CHECKED in FACES[face](run)) is not checked
+    says = {name: NOT_CHECKED in face(run) for name, face in FACES.items()}
+    assert says == dict.fromkeys(FACES, not checked)
 
 
 def test_who_is_asked_later_is_told_of_changed_tests(workspace: Path) -> None:
@@ -529,7 +533,8 @@ def test_who_is_asked_later_is_told_of_changed_tests(workspace: Path) -> None:
     (workspace / "test_it.py").write_text(RED_TEST["test_it.py"])
     (workspace / "test_more.py").write_text("def test_more():\n    assert False\n")
     weakened = run("sed -i s/False/True/ test_it.py")
-    asked = asking(workspace, [weakened, *[say()] * 4], verification={"commands": ["pytest -q"]})
+    checks = BRIEF["verification"] | {"commands": ["pytest -q"]}
+    asked = asking(workspace, [weakened, *[say()] * 2], **BRIEF | {"verification": checks})
 
     assert "changed tests: test_it.py" in asked.question.value["context"]
 

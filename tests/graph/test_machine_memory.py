@@ -30,9 +30,11 @@ from tests.scripted_runs import (
 from typing_extensions import override
 
 from daruma.graph.build import build_graph, builder
-from daruma.graph.contexts import Contexts
 from daruma.graph.errors import Node
 from daruma.graph.run import Machine
+from daruma.graph.scope import (
+    Contexts,
+)
 from daruma.graph.storage import open_postgres
 from daruma.state.budget import spent
 from daruma.state.channels import Update

@@ -22,7 +22,6 @@ from daruma.state.settings import Settings
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 BROKEN = "def add(a, b):\n    return a - b\n"
-TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
 
 
 def replacing(old: str, new: str) -> dict[str, Any]:
@@ -30,13 +29,13 @@ def replacing(old: str, new: str) -> dict[str, Any]:
     return calls(call("str_replace_editor", **args))
 
 
-FRUGAL = settings(budgets={"preset": "frugal"})
+FRUGAL = settings(budgets={"preset": "frugal"}, verification={"commands": ['grep "a + b" calc.py']})
 SCRIPT = {
     "plan": [phases({"id": "p1", "title": "Fix", "instructions": "Make the tests pass."})],
     "main": [
         replacing("a - b", "a * b"),
         say("Fixed it."),
-        replacing("a * b", "a + b") | {"expect": ["I multiplied", "assert 6 == 5"]},
+        replacing("a * b", "a + b") | {"expect": ["I multiplied"]},
         say("Fixed it really."),
     ],
     "reflect": [say("I multiplied.")],
@@ -130,7 +129,6 @@ async def every_way(saver: BaseCheckpointSaver[Any], folder: Path) -> list[str]:
         work = folder / f"{type(saver).__name__[:3]}-{WAYS.index(way)}"
         await asyncio.to_thread(work.mkdir)
         await asyncio.to_thread((work / "calc.py").write_text, BROKEN)
-        await asyncio.to_thread((work / "test_calc.py").write_text, TEST)
         await saver.adelete_thread("t")
         graph = build_graph(RecordingModel(script=SCRIPT), settings=FRUGAL, checkpointer=saver)
         await way(graph, REQUEST | {"workspace": str(work)})

@@ -14,62 +14,34 @@ from tests.scripted_runs import RecordingModel, Run, call, calls, phases, say, s
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.scope import CommonGround, FirstLook, OfARun
+from daruma.graph.scope import FirstLook, RunScope
 from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.savepoint import Drifted
 from daruma.state.settings import Settings
 from daruma.tools.context import Context
 
-# --- Live things of one run: found in its config by their kind, and nowhere else.
+# --- The scope of a run is found in its config, and nowhere else.
 
 
-class Lamp(OfARun):
-    """One kind."""
-
-
-class Bell(OfARun):
-    """Another."""
-
-
-def test_each_kind_is_found_in_the_config_that_it_was_noted_in() -> None:
+def test_a_scope_is_found_in_the_config_that_it_hangs_on() -> None:
     """What else the config holds stays, and the config that was given stays as it was."""
     given = RunnableConfig(configurable={"thread_id": "t"}, tags=["x"])
-    lamp, bell = Lamp(), Bell()
+    scope = RunScope()
 
-    config = bell.noted(lamp.noted(given))
+    config = scope.attach(given)
 
-    assert (Lamp.found_in(config), Bell.found_in(config)) == (lamp, bell)
+    assert RunScope.of(config) is scope
     assert (config["configurable"]["thread_id"], config["tags"]) == ("t", ["x"])
     assert given == {"configurable": {"thread_id": "t"}, "tags": ["x"]}
 
 
-def test_outside_of_a_run_there_is_none() -> None:
-    """Nor where something else stands in its place."""
-    config: Any = {"configurable": dict.fromkeys(Lamp().noted(None)["configurable"], "else")}
+def test_outside_of_a_run_each_node_has_one_of_its_own() -> None:
+    """Also where something else stands in its place."""
+    config: Any = {"configurable": dict.fromkeys(RunScope().attach(None)["configurable"], "else")}
 
-    assert Lamp.found_in({}) is None
-    assert Lamp.found_in(config) is None
-
-
-# --- What all nodes of a run work with is made once.
-
-
-def test_the_same_is_made_once_and_anything_else_anew() -> None:
-    """Equal is not the same: it may be changed behind our back."""
-    ground, first, equal = CommonGround(), [1], [1]
-    made = ground.made(list, first)
-
-    assert ground.made(list, first) is made
-    assert ground.made(list, equal) is not made
-
-
-def test_a_run_has_its_own_and_outside_of_any_nothing_is_kept() -> None:
-    """Whatever hangs on a run ends with it."""
-    ground = CommonGround()
-
-    assert CommonGround.of(ground.noted(None)) is ground
-    assert CommonGround.of({}) is not CommonGround.of({})
+    assert RunScope.of({}) is not RunScope.of({})
+    assert RunScope.of(config).member is None
 
 
 class Asked(InMemorySaver):

@@ -1,38 +1,34 @@
-"""One loop for callers of all kinds: bridge, background loops, Ctrl-C."""
+"""One way to run: everything is asynchronous, and who calls synchronously waits for one loop."""
 
 import asyncio
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from operator import add
-from typing import Annotated, Any
+from functools import partial
+from typing import Any
 
 import pytest
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
-from langgraph.channels import DeltaChannel
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import NodeError
-from langgraph.graph import END, START, StateGraph
-from langgraph.pregel._utils import find_subgraph_pregel
-from langgraph.runtime import Runtime
-from langgraph.types import Command, Send, interrupt
-from tests.parts import memory
-from tests.scripted_runs import call, calls, say, shout
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from tests.in_time import in_time
+from tests.parts import memory, settings
+from tests.scripted_runs import RecordingModel, call, calls, say, shout
 from tests.waiting_saver import waiting
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
-from daruma.graph.storage import aopen_postgres
-from daruma.graph.sync import LeftBehind, async_node, background_loop, on, run
+from daruma.graph.storage import aopen_postgres, open_postgres
+from daruma.graph.sync import LeftBehind, background_loop, iterate, on, run
 from daruma.state.settings import Settings
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 # --- One async function serves every kind of caller; cancelling crosses in both directions.
 
@@ -233,140 +229,150 @@ started.wait()
     assert (ended.stdout, ended.stderr) == ("cleaned up\n", "")
 
 
-# --- A graph of async functions takes the same path however it is called (MO-09).
+# --- A synchronous run is the asynchronous one on the background loop: its caller sees none of it.
+
+HELLO: Any = {"messages": [("user", "Hello")]}
 
 
-def extend(kept: list[str], writes: list[list[str]]) -> list[str]:
-    return [*kept, *(word for write in writes for word in write)]
+def a_graph(script: Any, *tools: Any, saver: Any = None) -> Any:
+    model = RecordingModel(script=script)
+    return build_graph(model, tools, settings(), checkpointer=saver or memory())
 
 
-@dataclass(frozen=True)
-class Context:
-    user: str
+async def counting(ended: list[str], most: int = 3) -> AsyncIterator[int]:
+    try:
+        for n in range(most):
+            CALLER.set(f"{CALLER.get()}{n}")
+            yield n
+    finally:
+        ended.append(CALLER.get())
 
 
-@dataclass(frozen=True)
-class State:
-    said: Annotated[list[str], DeltaChannel(extend)] = field(default_factory=list)
-    count: Annotated[int, add] = 0
+def test_parts_are_iterated_in_one_context() -> None:
+    """What a generator sets for itself is there when it goes on, and its reader has none of it."""
+    CALLER.set("me")
+    ended: list[str] = []
+
+    assert list(iterate(counting(ended))) == [0, 1, 2]
+    assert ended == ["me012"]
+    assert CALLER.get() == "me"
 
 
-@dataclass(frozen=True)
-class Question:
-    text: str
+@pytest.mark.parametrize("leave", ["closed", "dropped", "dropped on the loop"])
+def test_who_stops_reading_ends_what_was_read(leave: str) -> None:
+    """At once, with its clean-up; also where nobody is left to wait for it."""
+    ended: list[str] = []
+    parts = [iterate(counting(ended))]
+    assert next(parts[0]) == 0
+
+    async def drop() -> None:
+        parts.clear()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    if leave == "closed":
+        parts[0].close()  # type: ignore[attr-defined]
+    elif leave == "dropped":
+        parts.clear()
+    else:
+        run(drop())
+
+    assert len(ended) == 1
 
 
-async def greet(_: State, runtime: Runtime[Context], config: RunnableConfig) -> dict[str, Any]:
-    runtime.stream_writer({"greeted": runtime.context.user})
-    return {"said": [f"{runtime.context.user} on {config['configurable']['thread_id']}"]}
+def test_any_other_checkpointer_works_in_a_synchronous_run() -> None:
+    """One that has no asynchronous methods is called on threads."""
+    graph = a_graph([calls("shout"), say(), say()], shout, saver=waiting())
+
+    parts = list(graph.stream(HELLO, CONFIG, stream_mode="values"))
+    out = graph.invoke(HELLO, CONFIG)
+
+    assert parts[-1]["result"].completed
+    assert out["result"].completed
+    assert len(list(graph.get_state_history(CONFIG))) > 6
 
 
-async def ask(question: Question) -> dict[str, Any]:
-    return {"said": [interrupt(question.text)], "count": 1}
+async def test_a_checkpointer_of_another_loop_is_asked_there(postgres_url: str) -> None:
+    """LangGraph's own asynchronous ones belong to the loop that they were made on."""
+    async with AsyncPostgresSaver.from_conn_string(postgres_url) as saver:
+        graph = a_graph([calls("shout"), say(), say()], shout, saver=saver)
+
+        out = await asyncio.to_thread(graph.invoke, HELLO, CONFIG)
+        again = await graph.ainvoke(HELLO, CONFIG)
+        with pytest.raises(RuntimeError, match="own event loop"):
+            graph.invoke(HELLO, CONFIG)
+
+    assert out["result"].completed
+    assert again["result"].completed
 
 
-async def fail(state: State) -> None:
-    raise LookupError(f"after {state.count}")
+def test_the_callers_context_is_seen_in_tools() -> None:
+    """It holds who asks, what is traced, and the like."""
+    seen = []
+
+    def look(text: str) -> str:
+        """Look."""
+        seen.append((text, CALLER.get()))
+        return text
+
+    token = CALLER.set("me")
+    a_graph([calls("look"), say()], look).invoke(HELLO, CONFIG)
+    CALLER.reset(token)
+
+    assert [who for _, who in seen] == ["me"]
 
 
-async def handle(_: State, error: NodeError) -> Command[Any]:
-    return Command(goto=END, update={"said": [f"{error.node}: {error.error}"]})
+def test_a_synchronous_call_that_could_never_end_is_refused() -> None:
+    """On the background loop itself, whatever it would be kept in."""
+    for saver in (memory(), waiting()):
+        graph = a_graph([say()], saver=saver)
+
+        async def invoke(graph: Any = graph) -> None:
+            graph.invoke(HELLO, CONFIG)
+
+        with pytest.raises(RuntimeError, match="own event loop"):
+            in_time(partial(run, invoke()))
 
 
-def to_each(_: State) -> list[Send]:
-    return [Send("ask", Question(text)) for text in ("red?", "blue?")]
+def test_a_tool_may_run_another_graph(postgres_url: str) -> None:
+    """In the tool's thread, while the run that it is called in waits for it."""
+    with open_postgres(postgres_url) as postgres:
+        inner = build_graph(RecordingModel(script=[say("Within.")]), (), settings(), postgres)
+
+        def ask(text: str) -> str:
+            """Ask another."""
+            given: Any = {"messages": [("user", text)]}
+            at: Any = {"configurable": {"thread_id": "inner"}}
+            return str(inner.invoke(given, at)["result"].output)
+
+        model = RecordingModel(script=[calls("ask"), say()])
+        out: Any = build_graph(model, [ask], settings(), postgres).invoke(HELLO, CONFIG)
+
+    assert [m.text for m in out["messages"] if m.type == "tool"] == ["Within."]
 
 
-def graph() -> Any:
-    builder = StateGraph(State, context_schema=Context)
-    builder.add_node(async_node(greet))
-    builder.add_node("ask", async_node(ask), input_schema=Question)
-    builder.add_node("fail", async_node(fail), error_handler=async_node(handle))
-    builder.add_edge(START, "greet")
-    builder.add_conditional_edges("greet", to_each, ["ask"])
-    builder.add_edge("ask", "fail")
-    return builder.compile(InMemorySaver())
+@pytest.mark.parametrize("saver", [waiting, memory])
+def test_a_graph_of_langgraphs_keeps_ours_in_its_own_checkpointer(saver: Any) -> None:
+    """FA-08: as a node it is kept there, in a node it is a run of its own."""
+    seen = []
+    inner = build_graph(RecordingModel(script=[say(), say()]), settings=settings())
 
+    def look(_: Any) -> dict[str, Any]:
+        seen.append(inner.invoke(HELLO)["result"].completed)
+        return {}
 
-Calls = Callable[[Any, Any], Awaitable[dict[str, Any]]]
-GIVEN: dict[str, Any] = {"config": {"configurable": {"thread_id": "t"}}, "context": Context("Ann")}
+    outer: Any = StateGraph(MessagesState)
+    outer.add_sequence([("look", look), ("ours", inner)]).add_edge(START, "look")
+    kept = saver()
+    out = outer.compile(checkpointer=kept).invoke(HELLO, CONFIG)
 
-
-async def invoke(machine: Any, given: Any) -> dict[str, Any]:
-    return dict(machine.invoke(given, **GIVEN))
-
-
-async def invoke_in_thread(machine: Any, given: Any) -> dict[str, Any]:
-    return dict(await asyncio.to_thread(machine.invoke, given, **GIVEN))
-
-
-async def ainvoke(machine: Any, given: Any) -> dict[str, Any]:
-    return dict(await machine.ainvoke(given, **GIVEN))
-
-
-async def stream(machine: Any, given: Any) -> dict[str, Any]:
-    *_, last = machine.stream(given, stream_mode="values", **GIVEN)
-    return {**last, "__interrupt__": machine.get_state(GIVEN["config"]).interrupts}
-
-
-async def astream(machine: Any, given: Any) -> dict[str, Any]:
-    *_, last = [each async for each in machine.astream(given, stream_mode="values", **GIVEN)]
-    return {**last, "__interrupt__": machine.get_state(GIVEN["config"]).interrupts}
-
-
-@pytest.mark.parametrize("call", [invoke, invoke_in_thread, ainvoke, stream, astream])
-async def test_the_path_is_the_same_however_the_graph_is_called(call: Calls) -> None:
-    """Injection, fan-out, interrupts answered by id, and the error handler all take part."""
-    machine = graph()
-
-    asked = await call(machine, {})
-    answers = {question.id: question.value.upper() for question in asked["__interrupt__"]}
-    ended = await call(machine, Command(resume=answers))
-
-    assert sorted(answers.values()) == ["BLUE?", "RED?"]
-    assert ended["said"] == ["Ann on t", "RED?", "BLUE?", "fail: after 2"]
-
-
-async def test_what_a_node_streams_arrives_from_the_background_loop_too() -> None:
-    """The stream writer works across the bridge."""
-    events = graph().stream({}, stream_mode="custom", **GIVEN)
-
-    assert list(events) == [{"greeted": "Ann"}]
-
-
-async def test_nodes_keep_their_name_and_signature() -> None:
-    """LangGraph injects by the names and annotations that it finds on the node."""
-    node = async_node(greet)
-
-    assert node.get_name() == "greet"
-    assert set(node.func_accepts) == {"runtime", "config"}
-
-
-@pytest.mark.parametrize("call", [invoke, ainvoke])
-async def test_an_error_without_handler_reaches_the_caller_as_it_was_raised(call: Calls) -> None:
-    """The bridge adds no wrapper of its own."""
-    builder = StateGraph(State).add_node(async_node(fail)).add_edge(START, "fail")
-
-    with pytest.raises(LookupError, match="after 0"):
-        await call(builder.compile(InMemorySaver()), {})
-
-
-def test_a_node_is_not_taken_apart_when_its_graph_is_built() -> None:
-    """LangGraph looks for graphs in the code of each; ours holds none, and there are many nodes."""
-    held: Any = StateGraph(State).add_node("fail", fail).add_edge(START, "fail").compile()
-
-    async def within(state: State, runtime: Runtime[Context]) -> Any:
-        return await held.ainvoke(state, context=runtime.context)
-
-    node = async_node(within)
-
-    assert find_subgraph_pregel(node) is None
-    assert set(node.func_accepts) == {"runtime"}
+    assert seen == [True]
+    assert out["messages"][-1].text
+    assert any(each.config["configurable"]["checkpoint_ns"] for each in kept.list(CONFIG))
 
 
 # --- Ctrl-C ends a synchronous run at once, whatever its nodes are at, and the thread goes on.
 
-CONFIG: Any = {"configurable": {"thread_id": "t"}}
 REQUEST: Any = {"messages": [("user", "Do it")]}
 
 
@@ -435,38 +441,6 @@ def test_an_invocation_is_interrupted_as_it_ever_was(saver: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         machine(button, saver()).invoke(REQUEST, CONFIG)
     assert button.cancelled == 1
-
-
-def test_the_signal_is_given_back() -> None:
-    """After the last part, and with a stream that is closed before, Ctrl-C is whose it was."""
-    handlers = []
-    with pytest.raises(KeyboardInterrupt):
-        list(machine(Button()).stream(REQUEST, CONFIG, stream_mode="custom"))
-    handlers.append(signal.getsignal(signal.SIGINT))
-    parts = machine(Button()).stream(REQUEST, CONFIG, stream_mode="custom")
-    next(parts)
-    parts.close()
-    handlers.append(signal.getsignal(signal.SIGINT))
-
-    assert handlers == [signal.default_int_handler] * 2
-
-
-def test_who_has_taken_the_signal_keeps_it() -> None:
-    """An application that ends in its own way on Ctrl-C is not pre-empted."""
-
-    def theirs(number: int, _: object) -> None:
-        """Do as an application would."""
-
-    before = signal.signal(signal.SIGINT, theirs)
-    try:
-        parts = machine(Button()).stream(REQUEST, CONFIG, stream_mode="custom")
-        next(parts)
-        handler = signal.getsignal(signal.SIGINT)
-        parts.close()
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-    assert handler is theirs
 
 
 # --- No run waits for the threads of its event loop: an application may hold them all.

@@ -32,7 +32,7 @@ def test_failures_that_differ_in_numbers_are_the_same() -> None:
 
 
 def test_a_model_that_is_not_heard_fails_alike_in_any_words() -> None:
-    """RE-07: a provider puts an id into each message, and a circuit that has opened changes it."""
+    """RE-07: a provider puts an id into each message."""
     first = a_failure(message="a: sorry, request req_7f3a; b: sorry")
     second = a_failure(message="a: not asked; b: sorry, request req_c0de")
 

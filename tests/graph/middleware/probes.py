@@ -20,7 +20,6 @@ from tests.graph.middleware.agents import (
 )
 
 from daruma.graph.middleware import Failover, Gate, RepairLadder
-from daruma.graph.models import Circuits
 from daruma.state.settings import PolicyRule, Tools
 
 REQUIRED = Tools(policy={"pay": PolicyRule(decision="confirm", required=True)})
@@ -57,7 +56,7 @@ def failover_record(ours: bool) -> bool:
     """An answer from another model says that it is."""
     gone = ConnectionError("gone")
     other = Says(answers=["Done."])
-    own = Failover(other, circuits=Circuits(), luck=lambda: 0.0)
+    own = Failover(other, luck=lambda: 0.0)
     middleware = [own if ours else ModelFallbackMiddleware(other)]
     out = agent(Says(answers=[gone] * 5), Desk(), middleware).invoke(REQUEST)
     return "failover" in out["messages"][-1].response_metadata

@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, call, calling
+from tests.graph.middleware.agents import REQUEST, Desk, Says, agent
 
 from daruma.graph.middleware import Failover
-from daruma.graph.models import Circuits
 from daruma.state.failure import ModelFailed
 from daruma.state.settings import Requests
 
@@ -23,7 +22,7 @@ class Refused(Exception):
 
 def chained(main: Any, *others: Any, **options: Any) -> tuple[Any, list[Says]]:
     models = [Says(answers=each, model_name=f"m{n}") for n, each in enumerate((main, *others))]
-    failover = Failover(*models[1:], requests=AT_ONCE, circuits=Circuits(), luck=zero, **options)
+    failover = Failover(*models[1:], requests=AT_ONCE, luck=zero, **options)
     return agent(models[0], Desk(), [failover]), models
 
 
@@ -77,19 +76,6 @@ def test_where_nobody_answers_all_that_was_said_is_told() -> None:
 
     with pytest.raises(ModelFailed, match=r"m0: .*first; m1: .*second"):
         made.invoke(REQUEST)
-
-
-def test_a_model_that_keeps_failing_is_left_alone() -> None:
-    """Its circuit is open: the next call goes to the other one at once."""
-    made, models = chained([Refused(503)] * 9, [calling(call("read_file", path="a")), "Done."])
-
-    out = made.invoke(REQUEST)
-    once = len(models[0].asked)
-    models[1].answers += ["Again."]
-    made.invoke(REQUEST)
-
-    assert len(models[0].asked) == once
-    assert out["messages"][-1].text == "Done."
 
 
 def test_failures_are_events() -> None:

@@ -7,8 +7,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from tests.graph.middleware.agents import REQUEST, THREAD, Says, call, calling, decided
 from tests.pages import block_with
 
-from daruma.graph.models import CIRCUITS
-
 
 def test_the_agent_of_the_docs_pays_once_somebody_has_agreed() -> None:
     """The alias is mended, the lost model is stood in for, and the required yes is asked for."""
@@ -22,7 +20,6 @@ def test_the_agent_of_the_docs_pays_once_somebody_has_agreed() -> None:
     )
     names: dict[str, Any] = {"MODELS": models}
     exec(block, names)  # noqa: S102  # it is our own page
-    CIRCUITS.close_all()
     agent: Any = create_agent(
         models["main"], [names["pay"]], middleware=names["middleware"], checkpointer=InMemorySaver()
     )

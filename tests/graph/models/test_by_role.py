@@ -8,8 +8,6 @@ from typing import Any
 
 import openai
 import pytest
-from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
@@ -230,24 +228,3 @@ def test_each_place_of_a_chain_has_its_model(tmp_path: Path) -> None:
 
     assert [model.invoke("hi").text for model in places] == ["main", "aux", "spare"]
     assert models.chain("auxiliary") == (aux,)
-
-
-def test_circuits_are_told_apart_by_address_and_name(environment: pytest.MonkeyPatch) -> None:
-    """A second set of models for the same address shares them; a script has none."""
-    environment.setenv("OPENAI_BASE_URL", LOCAL)
-    models = Models("openai:m", "openai:n")
-    scripted = Models(ScriptedChatModel(script=[]))
-
-    assert models.circuit_key("main", 0) == Models("openai:m").circuit_key("main", 0)
-    assert models.circuit_key("main", 0) != models.circuit_key("auxiliary", 0)
-    assert scripted.circuit_key("main", 0) is None
-
-
-def test_a_model_that_is_passed_in_keeps_its_circuit_in_every_graph() -> None:
-    """By its identity: the copies that are asked in its place do not count."""
-    given = ChatOpenAI(model="m", base_url=LOCAL, api_key=SecretStr("k"))
-    other = ChatOpenAI(model="m", base_url=LOCAL, api_key=SecretStr("k"))
-
-    keys = [Models(model).circuit_key("main", 0) for model in (given, given, other)]
-
-    assert keys[0] == keys[1] != keys[2]

@@ -35,10 +35,13 @@ from daruma.graph.models import (
     ModelUnavailable,
     Request,
     ScriptedChatModel,
-    ToolOfferingModel,
     answer_within,
 )
-from daruma.graph.models._calls import called, with_images
+from daruma.graph.models._calls import (
+    ToolOfferingModel,
+    called,
+    with_images,
+)
 from daruma.state.settings import Tools
 from daruma.tools.calls import Tool
 from daruma.tools.provider_messages import sendable

@@ -20,24 +20,27 @@ from tests.parts import at_once, memory, settings
 from tests.scripted_runs import RecordingModel, say
 from typing_extensions import override
 
-from daruma.graph.asker import Asker
 from daruma.graph.build import build_graph
 from daruma.graph.models import (
+    Asker,
     FailedAttempt,
     Fault,
     Models,
     ModelUnavailable,
-    NextMove,
     Pursuit,
     Request,
-    answer_of,
     answer_within,
+    with_failover,
+)
+from daruma.graph.models._asker import (
+    MAX_RETRY_AFTER,
+    MAX_WAIT,
+    NextMove,
     next_move,
     usage_of,
 )
-from daruma.graph.models._failover import MAX_RETRY_AFTER, MAX_WAIT
 from daruma.graph.models._faults import Kind
-from daruma.state.events import Event
+from daruma.state.events import Event, unheard
 from daruma.state.settings import Requests, Settings
 from daruma.state.usage import Failover, Usage
 
@@ -211,19 +214,18 @@ def test_what_a_provider_counts_is_taken_as_it_is() -> None:
 
 
 def pursuit(request: Request) -> Pursuit:
-    return Pursuit("reflect", 0, "reflect", ("m",), request, began=0)
+    told: Any = {"limits": Requests(), "emit": unheard}
+    return Pursuit("reflect", 0, "reflect", ("m",), request, **told)
 
 
 def test_what_it_took_stands_on_the_message() -> None:
     """TL-17: beside what the provider told, and only if there is something to tell."""
     message = AIMessage("hi", response_metadata={"finish_reason": "stop"})
-    usage, failover = Usage(role="main", model="m"), Failover(requested="m", used="n")
+    failover = Failover(requested="m", used="n")
 
-    took = answer_of(message, usage, failover).message.response_metadata
-    took_nothing = answer_of(message, usage, None).message.response_metadata
+    took = with_failover(message, failover).response_metadata
 
     assert took == {"finish_reason": "stop", "failover": failover.to_dict()}
-    assert took_nothing == {"finish_reason": "stop"}
 
 
 # --- Waiting so long and no longer.

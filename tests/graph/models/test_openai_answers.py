@@ -12,11 +12,13 @@ from tests.openai_answers import Reply
 from tests.openai_server import Fault, openai_server
 
 from daruma.graph.models import (
-    BrokenAnswer,
     ReadableAnswers,
     ScriptedChatModel,
     check_whole,
     per_loop_model,
+)
+from daruma.graph.models._faults import (
+    BrokenAnswer,
 )
 from daruma.graph.models._openai_answers import HeardCalls, speaks_openai
 from daruma.tools.calls import SENT_CALLS_KEY

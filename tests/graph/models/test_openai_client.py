@@ -12,7 +12,7 @@ from tests.openai_server import openai_server
 from typing_extensions import override
 
 from daruma.graph.models import ClientPerLoop
-from daruma.graph.models._openai_client import openai_model
+from daruma.graph.models._openai_answers import openai_model
 from daruma.state.settings import Requests
 
 Then = Callable[[], object]

@@ -10,7 +10,7 @@ import pytest
 from tests.openai_answers import Reply
 from tests.openai_server import openai_server
 
-from daruma.graph.models._openai_client import openai_model
+from daruma.graph.models._openai_answers import openai_model
 from daruma.state.settings import Requests
 
 

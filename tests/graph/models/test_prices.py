@@ -5,8 +5,17 @@ from typing import Any
 import pytest
 from tests.failing_models import passed_in
 
-from daruma.graph.models import ScriptedChatModel, is_known_model, model_address, model_name
-from daruma.graph.models._names import listed, look_up, usd_of
+from daruma.graph.models import (
+    ScriptedChatModel,
+    model_address,
+)
+from daruma.graph.models._names import (
+    is_known_model,
+    listed,
+    look_up,
+    model_name,
+    usd_of,
+)
 from daruma.state.settings import LLM
 from daruma.state.usage import Usage
 

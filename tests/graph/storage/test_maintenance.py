@@ -25,7 +25,6 @@ from daruma.graph.storage import Postgres, open_postgres
 from daruma.graph.storage._ledgers import Place
 from daruma.graph.storage._maintenance import NotThinned, Renewal
 from daruma.graph.storage._manifest import NAME
-from daruma.graph.sync import async_node
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.tools.calls import Effect, Outcome
@@ -298,14 +297,14 @@ class Theirs(TypedDict):
     words: Annotated[list[str], DeltaChannel(joined)]
 
 
-async def speak(_: Theirs) -> dict[str, Any]:
+def speak(_: Theirs) -> dict[str, Any]:
     return {"words": ["hi"]}
 
 
 def test_a_thread_of_another_graph_is_refused(postgres_url: str) -> None:
     """Nobody here knows what its writes add up to: better no space than a lost history."""
     with open_postgres(postgres_url) as postgres:
-        builder = StateGraph(Theirs).add_node(async_node(speak)).add_edge(START, "speak")
+        builder: Any = StateGraph(Theirs).add_node(speak).add_edge(START, "speak")
         graph: Any = builder.compile(postgres.checkpointer)
         graph.invoke({"words": ["a"]}, {"configurable": {"thread_id": "t"}})
 

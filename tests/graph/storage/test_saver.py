@@ -17,7 +17,7 @@ from langgraph.graph import START, StateGraph
 from psycopg.rows import dict_row
 
 from daruma.graph.storage import Postgres, PostgresSaver, aopen_postgres, open_postgres
-from daruma.graph.sync import async_node, on, run
+from daruma.graph.sync import on, run
 from daruma.state.errors import DamagedState
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -31,12 +31,12 @@ class State(TypedDict):
     words: Annotated[list[str], DeltaChannel(extend)]
 
 
-async def speak(state: State) -> dict[str, Any]:
+def speak(state: State) -> dict[str, Any]:
     return {"words": [f"word {len(state['words'])}"]}
 
 
 def talker(postgres: Postgres) -> Any:
-    builder = StateGraph(State).add_node(async_node(speak)).add_edge(START, "speak")
+    builder = StateGraph(State).add_node(speak).add_edge(START, "speak")
     return builder.compile(postgres.checkpointer)
 
 
