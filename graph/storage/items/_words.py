@@ -122,7 +122,9 @@ def _candidates(words: Sequence[str], having: Sequence[int]) -> list[str]:
     of the common words, then all but the most common, and so on: to look for any of them would read
     nearly all that there is.
     """
-    order = sorted((count, quoted(word)) for word, count in zip(words, having, strict=True) if count)
+    order = sorted(
+        (count, quoted(word)) for word, count in zip(words, having, strict=True) if count
+    )
     used = list(accumulate(count for count, _ in order))
     rare = [word for (_, word), sum_ in zip(order, used, strict=True) if sum_ <= CANDIDATES]
     common = [word for _, word in order[len(rare) :]]
