@@ -32,10 +32,10 @@ from daruma.tools.evolution import (
     Learning,
     answer_nothing,
     experience_of,
+    experiences,
     is_sampled,
     key_of,
     learn,
-    shelf,
 )
 from daruma.tools.text import without_keys
 from daruma.tools.threads import to_thread
@@ -340,8 +340,8 @@ def is_learned_from(ended: Ended) -> bool:
 
 async def _is_known(experience: Experience, store: BaseStore | None) -> bool:
     """Whether a task is on record from before: it must not stay there as failed."""
-    place = shelf(experience.owner, "experiences")
-    return store is not None and await store.aget(place, key_of(experience)) is not None
+    known = experiences(store, experience.owner) if store else None
+    return known is not None and await known.get(key_of(experience)) is not None
 
 
 def _experience_of(ended: Ended, at: float) -> Experience:

@@ -19,7 +19,7 @@ async def clarify(state: State, context: Context) -> Update:
 
     What calls it off is told as it is: nothing is filled in then.
     """
-    from daruma.tools.continuity import is_calling_off  # six languages: only here
+    from daruma.tools.continuity import is_calling_off  # only here
 
     asked = state.clarification
     if asked is None:

@@ -27,8 +27,8 @@ from daruma.graph.storage.items._values import IndexWords
 from daruma.graph.sync import run
 from daruma.state.lessons import Experience, Setback
 from daruma.tools.evolution import Pitfalls
-from daruma.tools.evolution._evidence import seen_in, summed_up
-from daruma.tools.evolution._pitfalls import put_of
+from daruma.tools.evolution._evidence import evidence_of_setback, summarise
+from daruma.tools.evolution._pitfalls import stored_pitfall
 
 OWNER: Final = "/srv/billing"
 NOW: Final = 1_000_000.0
@@ -120,8 +120,10 @@ def fill(store: PostgresStore, count: int) -> float:
     begun = time.perf_counter()
     for start in range(0, count, _AT_ONCE):
         told = map(experience, range(start, min(count, start + _AT_ONCE)))
-        facts = [seen_in(each.setbacks[0], each) for each in told]
-        store.batch([put_of(summed_up([fact], LEAST)[0], shared=False) for fact in facts])
+        facts = [evidence_of_setback(each.setbacks[0], each) for each in told]
+        made = [stored_pitfall(summarise([fact], LEAST)[0], shared=False) for fact in facts]
+        own = Pitfalls(store, OWNER).kept
+        store.batch([own.to_put(each.id, each) for each in made])
     return time.perf_counter() - begun
 
 

@@ -3,7 +3,7 @@
 from tests.pitfalls_at_scale import Counted, asked, experience, fill, statements
 
 from daruma.graph.storage import open_postgres
-from daruma.tools.evolution._evidence import seen_in, summed_up
+from daruma.tools.evolution._evidence import evidence_of_setback, summarise
 
 COUNT = 300
 
@@ -18,7 +18,7 @@ def test_a_lookup_is_one_call_and_finds_what_was_met(postgres_url: str) -> None:
 
     for number, (_, calls, found) in looked_up.items():
         told = experience(number)
-        (own,) = summed_up([seen_in(told.setbacks[0], told)], 0.5)
+        (own,) = summarise([evidence_of_setback(told.setbacks[0], told)], 0.5)
         assert calls == 1
         assert len(found) <= 3
         assert (own.pitfall.id in found) is own.grave

@@ -1,4 +1,4 @@
-"""The day and time that a text names, where it leaves no doubt, in six languages."""
+"""The day and time that a text names, where it leaves no doubt: English, German, Chinese."""
 
 import re
 import unicodedata
@@ -7,19 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
-# --- The words for dates and times in six languages: en, de, fr, es, zh, ja.
+# --- The words for dates and times: en, de, zh. In another language the model is asked.
 #
-# Each has the letter of its kind, which the grammar in ``moments.py`` is written in, and a value.
+# Each has the letter of its kind, which the grammar below is written in, and a value.
 
 
 class Word(NamedTuple):
     """A word's kind, and its value or the name of its unit.
 
-    D days from today, W weekday from Monday as 0, M month, U unit, N number, E the number one or
-    "at" (``a``), P the half of the day in hours to add (``EVENING``: a late hour), A at, H o'clock,
-    I in, G from now, X next, K next week, Q and B minutes to add to the hour behind or before, Z a
-    time in minutes, J German and English "am", and a blank for what means
-    nothing.
+    D days from today, W weekday from Monday as 0, M month, U unit, N number, E the number one of
+    a unit (``a``), P the half of the day in hours to add (``EVENING``: a late hour), A at, H
+    o'clock, I in, G from now, X next, K next week, Q and B minutes to add to the hour behind or
+    before, Z a time in minutes, J German and English "am", and a blank for what means nothing.
     """
 
     kind: str
@@ -41,71 +40,56 @@ _NUMBERED: Final = {
     "N": (
         "one two three four five six seven eight nine ten eleven twelve",
         "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "une deux trois quatre cinq six sept huit neuf dix onze douze",
-        "una dos tres cuatro cinco seis siete ocho nueve diez once doce",
         "一 二 三 四 五 六 七 八 九 十 十一 十二",
     ),
     "M": (
         "january february march april may june july august september october november december",
         "jan feb mar apr may jun jul aug sep oct nov dec",
         "januar februar märz april mai juni juli august september oktober november dezember",
-        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
     ),
     "W": (
         "monday tuesday wednesday thursday friday saturday sunday",
         "mon tue wed thu fri sat sun",
         "montag dienstag mittwoch donnerstag freitag samstag sonntag",
-        "lundi mardi mercredi jeudi vendredi samedi dimanche",
-        "lunes martes miércoles jueves viernes sábado domingo",
         "周一 周二 周三 周四 周五 周六 周日",
         "星期一 星期二 星期三 星期四 星期五 星期六 星期日",
-        "月曜日 火曜日 水曜日 木曜日 金曜日 土曜日 日曜日",
-        "月曜 火曜 水曜 木曜 金曜 土曜 日曜",
     ),
 }
 _DAYS: Final = (
-    "today|heute|aujourd'hui|aujourd’hui|hoy|今天|今日|きょう",
-    "tomorrow|morgen|demain|mañana|明天|明日|あした",
-    (
-        "the day after tomorrow|day after tomorrow|übermorgen|après-demain|pasado mañana"
-        "|后天|後天|明後日|あさって"
-    ),
+    "today|heute|今天|今日",
+    "tomorrow|morgen|明天|明日",
+    "the day after tomorrow|day after tomorrow|übermorgen|后天|後天",
 )
 _UNITS: Final = {
-    "minute": "minute|minutes|min|minuten|minuto|minutos|分钟|分鐘|分間",
-    "hour": "hour|hours|stunde|stunden|hora|horas|小时|小時|個小時|个小时|時間",
-    "day": "day|days|tag|tage|tagen|jour|jours|día|días|天|日",
-    "week": "week|weeks|woche|wochen|semaine|semaines|semana|semanas|周|星期|个星期|週間",
-    "month": "month|months|monat|monate|monaten|mois|mes|meses|个月|個月|か月|ヶ月",
-    "year": "year|years|jahr|jahre|jahren|ans|année|années|año|años|年",
+    "minute": "minute|minutes|min|minuten|分钟|分鐘",
+    "hour": "hour|hours|stunde|stunden|小时|小時|個小時|个小时",
+    "day": "day|days|tag|tage|tagen|天|日",
+    "week": "week|weeks|woche|wochen|周|星期|个星期",
+    "month": "month|months|monat|monate|monaten|个月|個月",
+    "year": "year|years|jahr|jahre|jahren|年",
 }
 _OTHERS: Final[dict[Word, str]] = {
-    Word("N", 1): "an|ein|eine|einer|einem|un",
+    Word("N", 1): "ein|eine|einer|einem",
     Word("N", 2): "两|兩",
-    Word("E", 1): "a|à",
+    Word("E", 1): "a|an",
     Word("W", 6): "星期天|周天",
     Word("J"): "am",
-    Word("P", 0): "a.m.|a.m|morning|in the morning|früh|morgens|vormittags|matin|du matin"
-    "|de la mañana|por la mañana|上午|早上|午前|朝",
-    Word("P", 12): "pm|p.m.|p.m|afternoon|in the afternoon|nachmittag|nachmittags|après-midi"
-    "|de l'après-midi|de la tarde|por la tarde|下午|午後",
-    Word("P", EVENING): "evening|in the evening|at night|abend|abends|am abend|soir|du soir"
-    "|de la noche|por la noche|晚上|夜",
-    Word("A"): "at|@|um|a las|a la|gegen",
-    Word("H"): "o'clock|uhr|h|heures|heure|点|點|点钟|時",
-    Word("I"): "in|dans|en|dentro de",
+    Word("P", 0): "a.m.|a.m|morning|in the morning|früh|morgens|vormittags|上午|早上",
+    Word("P", 12): "pm|p.m.|p.m|afternoon|in the afternoon|nachmittag|nachmittags|下午",
+    Word("P", EVENING): "evening|in the evening|at night|abend|abends|am abend|晚上|夜",
+    Word("A"): "at|@|um|gegen",
+    Word("H"): "o'clock|uhr|h|点|點|点钟",
+    Word("I"): "in",
     Word("G"): "from now|后|後|以后|之后",
-    Word("X"): "next|this|coming|nächsten|nächster|nächste|diesen|kommenden|prochain|próximo|este",
-    Word("K"): "next week|nächste woche|la semaine prochaine|la próxima semana|下|下个|下個|来週",
+    Word("X"): "next|this|coming|nächsten|nächster|nächste|diesen|kommenden",
+    Word("K"): "next week|nächste woche|下|下个|下個",
     Word("Q", 30): "half past",
     Word("Q", 15): "quarter past|viertel nach",
     Word("Q", -15): "quarter to|viertel vor",
     Word("Q", -30): "halb",
-    Word("B", 30): "et demie|y media|半",
-    Word("B", 15): "et quart|y cuarto",
-    Word("Z", 720): "noon|midday|mittag|mittags|midi|mediodía|al mediodía|正午|中午",
-    Word(" "): "on|the|of|le|el|la|den|der|de|del|due|by|bis|の|に|und",
+    Word("B", 30): "半",
+    Word("Z", 720): "noon|midday|mittag|mittags|正午|中午",
+    Word(" "): "on|the|of|den|der|due|by|bis|und",
 }
 
 
@@ -159,7 +143,7 @@ _NUMBERS: Final = tuple(
         ("xxy", r"(\d{1,2})[-/](\d{1,2})[-/](\d{4})(?!\d)"),
         ("T", r"(\d{1,2})(?::|\s?[h点點時]\s?|\.(?=\d\d\s?uhr))(\d{2})(?!\d)(?:\s?(?:分|uhr))?"),
         ("Y", r"(\d{4})(?!\d)"),
-        ("O", r"(\d{1,2})(?:st|nd|rd|th|er|\.)(?!\w)"),
+        ("O", r"(\d{1,2})(?:st|nd|rd|th|\.)(?!\w)"),
         ("N", r"(\d{1,3})(?!\d)"),
     )
 )
@@ -190,15 +174,12 @@ def tokens(text: str) -> list[Token] | None:
         end, read = _next(text, at)
         if not read:
             return None
-        found += [_told(each, found) for each in read if each.kind != " "]
+        for each in read:
+            # German has "am" before a date; behind a number it is the half of the day.
+            late = each.kind == "J" and found and found[-1].kind in ("N", "T")
+            found += [] if each.kind == " " else [Token("P") if late else each]
         at = end
     return [each for each in found if each.kind != "J"]
-
-
-def _told(token: Token, before: list[Token]) -> Token:
-    """Return an ``am`` behind a number as the half of the day: German has it before a date."""
-    late = token.kind == "J" and before and before[-1].kind in ("N", "T")
-    return Token("P") if late else token
 
 
 def _next(text: str, at: int) -> tuple[int, tuple[Token, ...]]:
@@ -209,12 +190,8 @@ def _next(text: str, at: int) -> tuple[int, tuple[Token, ...]]:
             return number.end(), tuple(_number(kind, number))
     letter_before = at > 0 and text[at - 1].isascii() and text[at - 1].isalpha()
     if (word := _WORD.match(text, at)) and not letter_before:
-        return word.end(), (_token(WORDS[word[0]]),)
+        return word.end(), (Token(*WORDS[word[0]]),)
     return at, ()
-
-
-def _token(word: Word) -> Token:
-    return Token(word.kind, word.value, word.unit)
 
 
 def _number(kind: str, found: re.Match[str]) -> Iterator[Token]:
@@ -356,7 +333,7 @@ _ISO_MOMENT: Final = re.compile(
 _CLOCK: Final = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d")
 
 _DATE = r"W?C|D|KW|WK|X?W|WX|W?(?:[NO]MY?|M[NO]Y?)"
-_TIME = r"P?[AE]?P?(?:Z|T|QN|NHB|NHN|NH|(?<=[AEP])N|N(?=P))P?"
+_TIME = r"P?A?P?(?:Z|T|QN|NHB|NHN|NH|(?<=[AP])N|N(?=P))P?"
 _FORMS: Final = (
     re.compile(rf"(?P<date>{_DATE})(?P<time>{_TIME})?"),
     re.compile(rf"(?P<time>{_TIME})(?P<date>{_DATE})?"),

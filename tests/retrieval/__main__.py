@@ -28,7 +28,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def told_quality(url: str) -> None:
+def told_quality(url: str, plain: str) -> None:
     """Say how often the right passage is found."""
     try:
         with real_model() as model, open_postgres(url, embeddings=model) as pg:
@@ -40,6 +40,10 @@ def told_quality(url: str) -> None:
             quality.filled(pg.store)
             rows = quality.quality(pg.store, ["words"])
     say(f"{'questions':10}{'':5}{'by':>10}{'first':>8}{'of five':>9}")
+    pairs = list(dict.fromkeys(quality.standard_library()))
+    with open_postgres(plain) as pg:
+        quality.filled(pg.store, pairs)
+        rows += quality.quality(pg.store, ["words"], pairs)[:1]
     for row in rows:
         say(f"{row.kind:10}{row.count:5}{row.way:>10}{row.first:8.0%}{row.among_five:9.0%}")
 
@@ -69,9 +73,9 @@ def main() -> None:
         Path(folder).chmod(0o755)  # as root, Postgres runs as an account that has to get in
         with embedded_postgres(Path(folder)) as server:
             with psycopg.connect(server, autocommit=True) as administrator:
-                for name in ("quality", "speed"):
+                for name in ("quality", "plain", "speed"):
                     administrator.execute(f"CREATE DATABASE {name}".encode())
-            told_quality(make_conninfo(server, dbname="quality"))
+            told_quality(*(make_conninfo(server, dbname=name) for name in ("quality", "plain")))
             if count:
                 told_speed(make_conninfo(server, dbname="speed"), count)
 

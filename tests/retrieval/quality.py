@@ -1,7 +1,9 @@
 """How often the passage that answers a question is the first found, or among the first five."""
 
+import ast
 import asyncio
-from collections.abc import Sequence
+import sysconfig
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,16 +44,19 @@ def labelled() -> list[Labelled]:
     return [Labelled(**each) for each in yaml.safe_load(text)]
 
 
-def filled(store: PostgresStore) -> None:
+def filled(store: PostgresStore, pairs: Sequence[Labelled] | None = None) -> None:
     """Put the passages."""
-    store.batch([PutOp(HERE, f"{n:02}", {"text": each.text}) for n, each in enumerate(labelled())])
+    texts = [each.text for each in pairs or labelled()]
+    store.batch([PutOp(HERE, f"{n:02}", {"text": text}) for n, text in enumerate(texts)])
 
 
-def quality(store: PostgresStore, ways: Sequence[Way] = WAYS) -> list[Row]:
+def quality(
+    store: PostgresStore, ways: Sequence[Way] = WAYS, pairs: Sequence[Labelled] | None = None
+) -> list[Row]:
     """Ask all questions in all ways; the last rows are of all kinds together."""
     rows: list[Row] = []
     for way in ways:
-        places = asyncio.run(_places(store, way))
+        places = asyncio.run(_places(store, way, pairs or labelled()))
         kinds = sorted({kind for kind, _ in places})
         for kind in (*kinds, "all"):
             own = [place for each, place in places if kind in (each, "all")]
@@ -60,11 +65,26 @@ def quality(store: PostgresStore, ways: Sequence[Way] = WAYS) -> list[Row]:
     return rows
 
 
-async def _places(store: PostgresStore, way: Way) -> list[tuple[str, int]]:
+async def _places(
+    store: PostgresStore, way: Way, pairs: Sequence[Labelled]
+) -> list[tuple[str, int]]:
     found = []
-    for number, each in enumerate(labelled()):
+    for number, each in enumerate(pairs):
         result = await store.afind(HERE, each.asks, way=way, limit=5)
         keys = [item.key for item in result.items]
         key = f"{number:02}"
         found.append((each.kind, keys.index(key) if key in keys else 99))
     return found
+
+
+def standard_library() -> Iterator[Labelled]:
+    """Yield questions in plain English: the docstrings of Python's own modules.
+
+    The first paragraph of each asks for the rest of it, among some thousand others.
+    """
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                asks, _, text = (ast.get_docstring(node) or "").partition("\n\n")
+                if len(asks.split()) >= 5 and len(text.split()) >= 20:
+                    yield Labelled("docstrings", text, " ".join(asks.split()))

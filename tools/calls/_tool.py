@@ -94,10 +94,7 @@ def _moments(
     dates = canonical.dates if canonical else {}
     if not dates:
         return {}
-    from daruma.tools.dates import (
-        has_day,
-        moment_in,  # dates in six languages: rarely
-    )
+    from daruma.tools.dates import has_day, moment_in  # rarely needed
 
     found: dict[str, str | None] = {}
     for key, kind in dates.items():

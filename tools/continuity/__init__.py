@@ -1,8 +1,7 @@
-"""Clarifications: asking the user for what a call lacks, and going on once it was said (CO-01,
-CO-02).
+"""Clarifications: asking the user for what a call lacks, and going on with it (CO-01, CO-02).
 
-Whether the next message is the answer is read off its form, in six languages, or else asked of a
-model.
+Whether the next message is the answer is read off its form, in English, German and Chinese, or else
+asked of a model.
 """
 
 from typing import TYPE_CHECKING

@@ -244,8 +244,7 @@ async def take_up(
     extra = continuity.extra if continuity else {}
     if asked.status != "open" and state.plan:  # its plan is over: nobody waits for an answer
         return _taken_up_stale(asked, extra)
-    # six languages: only where something waits
-    from daruma.tools.continuity._continuation import judged
+    from daruma.tools.continuity._continuation import judged  # only where something waits
 
     steps: list[Step] = []
     resumes = mode in (None, TAKE_UP_MODE)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
@@ -16,21 +17,136 @@ from daruma.state.steps import Step
 from daruma.tools.calls import call_audit, local_time
 from daruma.tools.calls.repair import strip_fence
 from daruma.tools.context import EXACT, Context
-from daruma.tools.continuity._phrases import (
-    ASKING,
-    CANCEL,
-    GREETING,
-    INSTEAD,
-    LEADING,
-    NUMBER,
-    PRONOUN,
-    REQUEST,
-    SAME_MATTER,
-    SUGGESTING,
-    TRAILING,
-    besides_time,
+from daruma.tools.dates import WORDS, moment_in, plain
+
+# --- What marks a message as an answer, as something new, or as the end of it: en, de, zh.
+#
+# In other languages the form tells less, and a model is asked.
+
+
+def phrases(*rows: str) -> re.Pattern[str]:
+    """Return what finds one of the phrases; of Latin letters whole words only."""
+    each = sorted({plain(one) for row in rows for one in row.split("|")}, key=len, reverse=True)
+    whole = (rf"(?<![a-z0-9]){re.escape(p)}(?![a-z0-9])" if p.isascii() else p for p in each)
+    return re.compile("|".join(whole))
+
+
+CANCEL: Final = phrases(
+    "cancel|never mind|nevermind|forget it|forget about it|drop it|stop it|leave it|skip it|abort"
+    "|don't bother|not any more|not anymore|no longer needed|don't need it",
+    "abbrechen|brich ab|vergiss es|vergiss das|lass es|lass gut sein|lass mal|egal|stornieren"
+    "|nicht mehr nötig|doch nicht",
+    "算了|取消|不用了|不要了|不必了|没事了",
 )
-from daruma.tools.dates import moment_in, plain
+GREETING: Final = phrases(
+    "hello|hi|hey|good morning|good afternoon|good evening|thanks|thank you|bye|goodbye",
+    "hallo|guten morgen|guten tag|guten abend|danke|tschüss|servus",
+    "你好|您好|谢谢|再见|早上好",
+)
+ASKING: Final = phrases(
+    "what|who|whose|why|where|how|which|when|is there|are there|can you|could you|would you"
+    "|will you|do you|does|did|tell me",
+    "was|wer|wie|warum|wieso|wo|wohin|welche|welcher|welches|wann|kannst du|könntest du|gibt es",
+    "什么|谁|怎么|为什么|哪里|哪个|哪些|多少|能不能|可以吗|吗",
+)
+SAME_MATTER: Final = phrases(
+    "do you ask|do you need|do you mean|you mean|is that possible|the options|are possible"
+    "|meinst du|brauchst du|fragst du|什么意思"
+)
+"""Questions about the question."""
+SUGGESTING: Final = phrases("how about|what about|would|is fine|is ok|wie wäre|passt|可以吗|好吗")
+REQUEST: Final = phrases(
+    "create|add|make|write|show|list|tell|send|open|book|find|search|look|delete|remove|play|run"
+    "|translate|summarize|summarise|explain|fix|build|refactor|generate|compute|calculate|draw|read"
+    "|describe|compare|give me|help me|i want|i need|i would like|i'd like|start|install|update"
+    "|remind me|schedule|check|let's talk|talk about",
+    "erstelle|schreib|schreibe|zeig|zeige|such|suche|finde|öffne|lösche|übersetze|erkläre|erklär"
+    "|fasse|führe|baue|berechne|sag mir|gib mir|hilf mir|ich möchte|ich brauche|ich will|lies"
+    "|prüfe",
+    "帮我|请帮|写|查一下|查找|搜索|告诉我|打开|删除|翻译|解释|总结|给我|我想|我要|运行",
+)
+INSTEAD: Final = phrases(
+    "instead|something else|another thing|stattdessen|etwas anderes|换一个|别的"
+)
+PRONOUN: Final = phrases("it|that one|this one|es|ihn|那|它")
+"""What stands for the action that was asked about."""
+LEADING: Final = re.compile(
+    r"(?:(?:how about|what about|make it|let's say|let's do|let us say|say|ok|okay|sure|yes|yeah"
+    "|yep|well|hmm|um|then|maybe|perhaps|please|just|no|nope|set it for|put it in|put it on"
+    "|i think|i would say|let it be|am besten|sagen wir|bitte|ja|nein|also|vielleicht|lieber"
+    r"|好的|好|嗯|那就)(?![a-z0-9])[\s,.:;，、。!-]*)+"
+)
+TRAILING: Final = re.compile(
+    r"(?<![\s,.!?。！？，、])[\s,.!?。！？，、]*+(?:(?:(?<![a-z0-9])(?:"
+    "please|then|thanks|thank you|instead|if possible|would be best|is fine|is best|bitte|danke"
+    "|吧|好了|谢谢"
+    r")[\s,.!?。！？，、]*+)++$|(?<=[\s,.!?。！？，、])$)"
+)
+VAGUE_TIME: Final = phrases(
+    "soon|later|whenever|asap|as soon as|as early as|morning|afternoon|evening|night|weekend|week"
+    "|month|year|yearly|daily|weekly|o'clock|noon|midnight|before|after|hour|hours"
+    "|christmas|easter",
+    "bald|später|irgendwann|jederzeit|vormittag|nachmittag|abend|wochenende|woche|uhr|weihnachten",
+    "以后|尽快|随时|上午|下午|晚上|早上|周|星期|点",
+    *(word for word, each in WORDS.items() if each.kind in "DWM" and len(word) > 3),
+)
+NUMBER: Final = re.compile(
+    r"\d|"
+    + phrases(
+        "none|a dozen|dozen|a couple|couple|a few|both|half",
+        *(word for word, each in WORDS.items() if each.kind == "N"),
+    ).pattern
+)
+
+
+# --- What a message says besides a day or a time: one that says more may be another request. Pure.
+
+_MOST_TOGETHER: Final = 6
+"""Words of a moment that are tried together."""
+
+_FILLING: Final = frozenset(
+    plain(
+        "a an the this that next last same at on in by of for to about around roughly any anytime "
+        "sometime time day is be would will i me you it we think guess like prefer works work fine "
+        "good ok okay best better great perfect suits please thanks possible then maybe perhaps "
+        "am im um gegen der die das den dem ein einen etwa ungefähr so früh ist wäre passt geht "
+        "mir ich gut bitte danke dann vielleicht"
+    ).split()
+)
+"""Words that say nothing by themselves. None that negates is among them."""
+_SAYS_NUMBER: Final = re.compile(r"\d{1,4}(?:h|am|pm|st|nd|rd|th)?")
+
+
+def besides_time(text: str, now: datetime) -> list[str] | None:
+    """Return what a text in plain letters says besides time, None where it speaks of no time.
+
+    Of a writing without spaces a single character more is none.
+    """
+    words = text.split()
+    rest = " ".join(_without_moment(words, now))
+    left = VAGUE_TIME.sub(" ", rest)
+    if left == rest and rest == " ".join(words):
+        return None
+    return [word for word in re.findall(r"\w+", left) if not _says_nothing(word)]
+
+
+def _without_moment(words: Sequence[str], now: datetime) -> Sequence[str]:
+    """Return the words but for the longest ones next to each other that are a day or a time."""
+    spans = (
+        (at, at + n)
+        for n in range(min(_MOST_TOGETHER, len(words)), 0, -1)
+        for at in range(len(words) - n + 1)
+    )
+    for begins, ends in spans:
+        if moment_in(" ".join(words[begins:ends]).strip(",.;:!?"), now):
+            return [*words[:begins], *words[ends:]]
+    return words
+
+
+def _says_nothing(word: str) -> bool:
+    lone = len(word) == 1 and not word.isascii()
+    return lone or word in _FILLING or word in WORDS or _SAYS_NUMBER.fullmatch(word) is not None
+
 
 # --- Whether a message answers what the user was asked, by its form alone (CO-02). Pure.
 
@@ -46,7 +162,9 @@ _NUMBERS: Final = ("count", "amount", "number", "quantity", "size", "minutes", "
 _COMMAND: Final = re.compile(r"/\w+(?:\s|$)")
 """As other programs are told what to do; a path goes on with a slash."""
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_BREAK: Final = re.compile(r"(?<!\s)\s*+(?:[,;.，、。；]|\band\b|\bund\b|\bet\b|\by\b)\s*")
+_KANA: Final = re.compile(r"[\u3040-\u30ff]")
+"""Japanese, of which nothing is known here but that it is not Chinese."""
+_BREAK: Final = re.compile(r"(?<!\s)\s*+(?:[,;.，、。；]|\band\b|\bund\b)\s*")
 
 
 def continues(message: str, clarification: Clarification, now: datetime) -> Verdict:
@@ -55,11 +173,9 @@ def continues(message: str, clarification: Clarification, now: datetime) -> Verd
     Dates are read as of ``now``.
     """
     text = plain(message).strip()
-    if not text or len(text) > LONGEST:
+    if not text or len(text) > LONGEST or _KANA.search(text):
         return "unsure"
-    if split_prefix(message)[0] or _COMMAND.match(text):
-        return "stale"
-    if is_calling_off(text):
+    if split_prefix(message)[0] or _COMMAND.match(text) or is_calling_off(text):
         return "stale"
     bare = stripped(text)
     if _is_the_field(bare, clarification, now) or _names_an_option(bare, clarification):
@@ -74,7 +190,8 @@ def is_calling_off(text: str) -> bool:
 
 def stripped(text: str) -> str:
     """Return a text without the words of assent and courtesy around it."""
-    return TRAILING.sub("", text[_lead(text) :]).strip()
+    lead = LEADING.match(text)
+    return TRAILING.sub("", text[lead.end() if lead else 0 :]).strip()
 
 
 def words_in(text: str) -> int:
@@ -83,24 +200,15 @@ def words_in(text: str) -> int:
     return dense // 2 + len(_CJK.sub(" ", text).split())
 
 
-def _lead(text: str) -> int:
-    found = LEADING.match(text)
-    return found.end() if found else 0
-
-
 def _is_the_field(bare: str, clarification: Clarification, now: datetime) -> bool:
     """Whether a message is, or begins with, a value of what is missing."""
     parts = [bare, f"{bare}.", _BREAK.split(bare, maxsplit=1)[0]]
     for name in clarification.missing_fields:
         if expects(name) == "date" and any(moment_in(part, now) for part in parts):
             return True
-        if expects(name) == "number" and words_in(bare) <= SHORT and _number_in(bare):
+        if expects(name) == "number" and words_in(bare) <= SHORT and NUMBER.search(bare):
             return not REQUEST.match(bare)
     return False
-
-
-def _number_in(text: str) -> bool:
-    return bool(re.search(r"\d", text) or NUMBER.search(text))
 
 
 def expects(field: str) -> Literal["date", "number", "text"]:
@@ -147,21 +255,16 @@ def _is_new(text: str, bare: str) -> bool:
     """Whether it has the form of a request, of a question, or of a greeting."""
     if GREETING.match(text) and words_in(text) <= 3:
         return True
-    if INSTEAD.search(text) or _at_the_start(REQUEST, bare):
+    requests = REQUEST.match(bare)
+    if requests and not PRONOUN.match(bare[requests.end() :].strip()):
         return True
-    if _CJK.search(text) and REQUEST.search(text):
+    if INSTEAD.search(text) or (_CJK.search(text) and REQUEST.search(text)):
         return True
-    suggests = SUGGESTING.search(text)
-    return _is_question(text) and not suggests and bool(ASKING.search(text))
-
-
-def _at_the_start(pattern: re.Pattern[str], bare: str) -> bool:
-    found = pattern.match(bare)
-    return found is not None and not PRONOUN.match(bare[found.end() :].strip())
+    return _is_question(text) and not SUGGESTING.search(text) and bool(ASKING.search(text))
 
 
 def _is_question(text: str) -> bool:
-    opens = ASKING.match(text.lstrip("¿"))
+    opens = ASKING.match(text)
     return text.endswith(("?", "？")) or (opens is not None and words_in(text) > 1)
 
 
@@ -196,11 +299,16 @@ async def judged(
     if verdict != "unsure" or not message.strip():
         return Judged(verdict == "resume", [])
     at = context.now()
+    shown = {  # a message is data, in quotes
+        "asked": asked.question,
+        "missing": list(asked.missing_fields),
+        "message": message[:MOST_SHOWN],
+    }
     answers, usage, failover = False, None, None
     try:
         answer = await context.ask(
             "intake",
-            [SystemMessage(PROMPT), HumanMessage(_shown(message, asked))],
+            [SystemMessage(PROMPT), HumanMessage(json.dumps(shown, ensure_ascii=False))],
             call=budget.on_thread(state, "intake"),
             role="auxiliary",
             sampling=EXACT,
@@ -229,15 +337,3 @@ def says_yes(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(said, dict) and said.get("answers") is True
-
-
-def _shown(message: str, asked: Clarification) -> str:
-    """Return what the model is shown: a message is data, in quotes."""
-    return json.dumps(
-        {
-            "asked": asked.question,
-            "missing": list(asked.missing_fields),
-            "message": message[:MOST_SHOWN],
-        },
-        ensure_ascii=False,
-    )

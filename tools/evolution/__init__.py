@@ -27,7 +27,9 @@ from daruma.tools.evolution._recoveries import (
 from daruma.tools.evolution._reflector import experience_of, is_sampled
 from daruma.tools.evolution._shelf import (
     EVOLUTION_NAMESPACE,
+    Shelf,
     experience_in,
+    experiences,
     key_of,
     put_experience,
     shelf,
@@ -44,6 +46,7 @@ __all__ = [
     "MetFailure",
     "Pitfalls",
     "RecoveryPattern",
+    "Shelf",
     "Variant",
     "Variants",
     "answer_nothing",
@@ -52,6 +55,7 @@ __all__ = [
     "counterfactual_lessons",
     "experience_in",
     "experience_of",
+    "experiences",
     "feeds_back",
     "finish_within",
     "is_sampled",

@@ -2,14 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from langgraph.store.base import Item
-from pydantic import TypeAdapter, ValidationError
-
-from daruma.state.lessons import Experience, Level, Pitfall, Setback, SetbackKind
+from daruma.state.lessons import Experience, KnownPitfall, Level, Pitfall, Setback, SetbackKind
 from daruma.state.record import record
 from daruma.state.text import digest
 from daruma.tools.evolution._text import kept_line
@@ -34,17 +31,12 @@ def confidence(hits: int, against: int, alike: float = 1.0, age: float = 0.0) ->
     alike their goals are, from 0 to 1; ``age`` are the seconds since it was seen last.
     """
     share = (hits + 0.5) / (hits + against + 1.5)
-    return aged(share * alike, age)
-
-
-def aged(sure: float, age: float) -> float:
-    """Return a confidence so many seconds later."""
-    return float(sure * 0.5 ** (max(age, 0.0) / HALF_LIFE))
+    return float(share * alike * 0.5 ** (max(age, 0.0) / HALF_LIFE))
 
 
 def confidence_at(pitfall: Pitfall, now: float) -> float:
     """Return how sure a pitfall is at ``now``, Unix time in seconds."""
-    return aged(pitfall.confidence, now - pitfall.last_at)
+    return float(pitfall.confidence * 0.5 ** (max(now - pitfall.last_at, 0.0) / HALF_LIFE))
 
 
 def level_of(sure: float, least: float, *, grave: bool) -> Level:
@@ -108,36 +100,43 @@ class Evidence:
         return digest(self.task)
 
 
-EVIDENCE: TypeAdapter[Evidence] = TypeAdapter(Evidence)
-
-
 def group_of(owner: str, actor: str, signature: str) -> str:
     """Return the name of all pitfalls of an actor and a signature, whatever the goals."""
     return digest([owner, actor, signature])[:12]
 
 
-def seen_in(setback: Setback, experience: Experience) -> Evidence:
-    """Return the fact that a task met a setback."""
-    group = group_of(experience.owner, setback.actor, setback.signature)
-    told = [each.id for each in told_of(experience) if each.id.startswith(f"{group}-")]
+def evidence_of(
+    experience: Experience, how: EvidenceKind, met: Setback | Pitfall, told: str
+) -> Evidence:
+    """Return what a task says of the pitfalls of an actor and a signature, but for words."""
     return Evidence(
         task=experience.task_id,
-        how="repeated" if told else "failed",
+        how=how,
         at=experience.at,
         owner=experience.owner,
-        actor=setback.actor,
-        signature=setback.signature,
+        actor=met.actor,
+        signature=met.signature,
         goal=goal_of(experience),
-        kind=setback.kind,
+        kind=met.kind,
+        pitfall=told,
+    )
+
+
+def evidence_of_setback(setback: Setback, experience: Experience) -> Evidence:
+    """Return the fact that a task met a setback."""
+    group = group_of(experience.owner, setback.actor, setback.signature)
+    told = [each.id for each in told_pitfalls(experience) if each.id.startswith(f"{group}-")]
+    fact = evidence_of(experience, "repeated" if told else "failed", setback, (*told, "")[0])
+    return replace(
+        fact,
         text=kept_line(setback.text),
         advice=kept_line(setback.advice),
         ended=setback.ended,
         skills=experience.skills,
-        pitfall=told[0] if told else "",
     )
 
 
-def told_of(experience: Experience) -> Iterable[Any]:
+def told_pitfalls(experience: Experience) -> Sequence[KnownPitfall]:
     """Return the pitfalls that a task was told of."""
     return experience.lessons.pitfalls if experience.lessons else ()
 
@@ -145,19 +144,6 @@ def told_of(experience: Experience) -> Iterable[Any]:
 def goal_of(experience: Experience) -> str:
     """Return a task's goal as it is kept with what is learned from it."""
     return kept_line(experience.goal, _LONGEST_GOAL)
-
-
-def evidence_in(items: Iterable[Item], namespace: tuple[str, ...]) -> list[Evidence]:
-    """Return the facts that a namespace's items hold, the oldest first; others are skipped."""
-    found = []
-    for item in items:
-        if item.namespace != namespace:
-            continue
-        try:
-            found.append(EVIDENCE.validate_python(item.value))
-        except ValidationError:
-            continue
-    return sorted(found, key=lambda each: (each.at, each.task))
 
 
 # --- The pitfalls that the facts of a group make: one for each kind of goal. Pure.
@@ -194,7 +180,7 @@ class Summary:
     facts: tuple[Evidence, ...]
 
 
-def summed_up(facts: Iterable[Evidence], min_confidence: float) -> list[Summary]:
+def summarise(facts: Iterable[Evidence], min_confidence: float) -> list[Summary]:
     """Return the pitfalls that facts of one group make, the one that was seen first before others.
 
     A fact joins the first cluster whose first goal is alike, the earlier facts before the later; a
@@ -254,7 +240,7 @@ def _summary(cluster: _Cluster, min_confidence: float) -> Summary:
 # --- Which facts of a group are let go of where there are more than are counted. Pure.
 
 
-def surplus(
+def choose_excess(
     facts: Sequence[Evidence], summaries: Sequence[Summary], most: int
 ) -> tuple[Evidence, ...]:
     """Return the facts, the oldest first, without which there are ``most`` of them.

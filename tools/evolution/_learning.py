@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Final
 
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore
 
-from daruma.state.lessons import Experience, Setback, WouldHave
+from daruma.state.lessons import Experience
 from daruma.state.settings import Settings
-from daruma.tools.evolution._lessons import would_have
+from daruma.tools.evolution._lessons import work_out_counterfactual
 from daruma.tools.evolution._optimiser import count_outcomes, optimise
 from daruma.tools.evolution._pitfalls import Pitfalls, detect
 from daruma.tools.evolution._recoveries import KnownRecoveries, learn_recoveries
-from daruma.tools.evolution._shelf import experience_in, key_of, put_experience, shelf
+from daruma.tools.evolution._shelf import experiences, key_of, put_experience, shelf
 from daruma.tools.evolution._text import kept_line
 
 # --- Advice on what a task fell to and nobody knows a way out of: in the words of a model.
@@ -36,26 +36,20 @@ async def advised(experience: Experience, ask: Ask) -> Experience:
 
     Without a usable answer it is as it was.
     """
-    open_ = [each for each in experience.setbacks if each.ended and not _known(each)][:MOST_ASKED]
+    ended = [each for each in experience.setbacks if each.ended]
+    open_ = [each for each in ended if not each.advice and not each.passing][:MOST_ASKED]
     if not open_:
         return experience
-    lines = [f'<setback number="{n}">{escape(each.text)}</setback>' for n, each in _numbered(open_)]
+    numbered = list(enumerate(open_, 1))
+    lines = [f'<setback number="{n}">{escape(each.text)}</setback>' for n, each in numbered]
     goal = escape(kept_line(experience.goal, 1000))
     said = _read(await ask(PROMPT, "\n".join((f"<goal>{goal}</goal>", *lines))))
-    words = {each: kept_line(said.get(str(n), "")) for n, each in _numbered(open_)}
+    words = {each: kept_line(said.get(str(n), "")) for n, each in numbered}
     setbacks = tuple(
         replace(each, advice=words[each]) if words.get(each) else each
         for each in experience.setbacks
     )
     return replace(experience, setbacks=setbacks)
-
-
-def _known(setback: Setback) -> bool:
-    return bool(setback.advice) or setback.passing
-
-
-def _numbered(setbacks: list[Setback]) -> list[tuple[int, Setback]]:
-    return list(enumerate(setbacks, 1))
 
 
 def _read(answer: str) -> dict[str, str]:
@@ -84,32 +78,19 @@ async def let_go(pitfalls: Pitfalls, keep_days: int, now: float) -> int:
     one go takes; ``now`` is Unix time in seconds. Return how many pitfalls, experiences and
     recovery patterns were let go of.
     """
-    place = shelf(pitfalls.owner, "upkeep")
-    if not await _due(pitfalls.store, place, now):
-        return 0
-    await pitfalls.store.aput(place, _KEY, {"at": now}, index=False)
-    before = now - keep_days * DAY
-    gone = [await pitfalls.forget(id_) for id_ in await pitfalls.not_seen_since(before, MOST)]
-    experiences = await _experiences(pitfalls, before)
-    if MOST in (len(gone), experiences):
-        await pitfalls.store.adelete(place, _KEY)
-    recoveries = await KnownRecoveries(pitfalls.store, pitfalls.owner).let_go(before)
-    return sum(gone) + experiences + recoveries
-
-
-async def _due(store: BaseStore, place: tuple[str, ...], now: float) -> bool:
+    store, owner = pitfalls.store, pitfalls.owner
+    place = shelf(owner, "upkeep")
     last = await store.aget(place, _KEY)
     at = last.value.get("at") if last else None
-    return not isinstance(at, int | float) or abs(now - at) >= DAY
-
-
-async def _experiences(pitfalls: Pitfalls, before: float) -> int:
-    place = shelf(pitfalls.owner, "experiences")
-    found = await pitfalls.store.asearch(place, filter={"at": {"$lt": before}}, limit=MOST)
-    old = [PutOp(item.namespace, item.key, None) for item in found if item.namespace == place]
-    if old:
-        await pitfalls.store.abatch(old)
-    return len(old)
+    if isinstance(at, int | float) and abs(now - at) < DAY:
+        return 0
+    await store.aput(place, _KEY, {"at": now}, index=False)
+    before = now - keep_days * DAY
+    gone = [await pitfalls.forget(id_) for id_ in await pitfalls.not_seen_since(before, MOST)]
+    old = await experiences(store, owner).delete_all(MOST, at={"$lt": before})
+    if MOST in (len(gone), old):
+        await store.adelete(place, _KEY)
+    return sum(gone) + old + await KnownRecoveries(store, owner).forget_older(before)
 
 
 # --- All that is learned from one ended task, step by step (EV-03).
@@ -153,18 +134,14 @@ async def _reflected(experience: Experience, learning: Learning) -> Experience:
     What it would have been given is worked out before anything of the task itself is learned: of a
     task that was taken up again it stays as it was, since its own failures are known by then.
     """
-    place = shelf(experience.owner, "experiences")
-    known = experience_in(await learning.store.aget(place, key_of(experience)))
+    own = experiences(learning.store, experience.owner)
+    known = await own.get(key_of(experience))
     before = known if known and known.reflected else None
     if before and before.at == experience.at:
         return before
-    would_have = before.would_have if before else await would_have_of(experience, learning)
+    would_have = before.would_have if before else None
+    if not before and learning.settings.evolution.observe_only:
+        given = experience, learning.store, learning.settings
+        would_have = await work_out_counterfactual(*given)
     advised_of = await advised(replace(experience, would_have=would_have), learning.ask)
     return replace(advised_of, reflected=True)
-
-
-async def would_have_of(experience: Experience, learning: Learning) -> WouldHave | None:
-    """Return what a task would have been given, where learning only observes."""
-    if not learning.settings.evolution.observe_only:
-        return None
-    return await would_have(experience, learning.store, learning.settings)

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
 from typing import Any, Final, TypeVar
 
-from langgraph.store.base import BaseStore, Item, Result, SearchItem
+from langgraph.store.base import BaseStore
 
 from daruma.state.events import LessonsGiven
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, WouldHave
@@ -19,11 +19,10 @@ from daruma.state.task import Task
 from daruma.state.text import printable_line
 from daruma.tools.context import Context
 from daruma.tools.evolution._pitfalls import Pitfalls
-from daruma.tools.evolution._recoveries import would_recover
-from daruma.tools.evolution._shelf import experience_in, shelf
+from daruma.tools.evolution._recoveries import counterfactual_actions
+from daruma.tools.evolution._shelf import experiences
 from daruma.tools.evolution._text import kept_line, skills_about
-from daruma.tools.evolution._variants import instructions_of
-from daruma.tools.evolution._variants import ops as variant_ops
+from daruma.tools.evolution._variants import instructions_of, variant_ops
 from daruma.tools.team import team_of
 from daruma.tools.text import RANKED_ITEMS, without_keys
 from daruma.tools.threads import in_thread
@@ -111,7 +110,7 @@ async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lesso
         task_id=about.task_id,
         pitfalls=tuple(_known(each) for each in similar),
         instructions=instructions_of(
-            _items(results[len(ops) :]),
+            (item for found in results[len(ops) :] if isinstance(found, list) for item in found),
             owner=about.owner,
             task_id=about.task_id,
             actors=about.actors,
@@ -126,12 +125,6 @@ async def _beside(about: About, work: Callable[[], T]) -> T:
     It may do so until the process ends, when there are no threads any more.
     """
     return work() if about.observing else await in_thread(work)
-
-
-def _items(results: Iterable[Result]) -> Iterator[Item]:
-    for found in results:
-        if isinstance(found, list):
-            yield from (each for each in found if isinstance(each, SearchItem))
 
 
 def _known(pitfall: Pitfall) -> KnownPitfall:
@@ -150,6 +143,19 @@ def _known(pitfall: Pitfall) -> KnownPitfall:
 
 SECONDS: Final = 2.0
 """A task does not wait longer for its lessons: they stand beside what it waits for anyway."""
+
+
+async def _found(task: Task, context: Context, store: BaseStore) -> Lessons:
+    team = await team_of(task, context.settings)
+    about = About(
+        task_id=task.id,
+        owner=task.experience_owner,
+        goal=task.goal,
+        mode=task.mode,
+        experts=tuple(team.names) if team else (),
+        now=context.now(),
+    )
+    return await looked_up(about, store, context.settings)
 
 
 async def lessons_for(task: Task, context: Context, *, seconds: float = SECONDS) -> Lessons | None:
@@ -189,25 +195,12 @@ def report_lessons(lessons: Lessons | None, context: Context) -> Lessons | None:
     return lessons
 
 
-async def _found(task: Task, context: Context, store: BaseStore) -> Lessons:
-    team = await team_of(task, context.settings)
-    about = About(
-        task_id=task.id,
-        owner=task.experience_owner,
-        goal=task.goal,
-        mode=task.mode,
-        experts=tuple(team.names) if team else (),
-        now=context.now(),
-    )
-    return await looked_up(about, store, context.settings)
-
-
 # --- What a task would have been given, worked out after it has ended: for who only looks on.
 
 LOG: Final = logging.getLogger("daruma.evolution")
 
 
-async def would_have(
+async def work_out_counterfactual(
     experience: Experience, store: BaseStore, settings: Settings
 ) -> WouldHave | None:
     """Return what a task would have been given, and say so in the log; None for nothing.
@@ -224,9 +217,10 @@ async def would_have(
         observing=True,
     )
     lessons = await looked_up(about, store, settings)
-    actions = await would_recover(experience, store, settings)
+    actions = await counterfactual_actions(experience, store, settings)
     found = WouldHave(lessons=lessons, actions=tuple(starmap(_in_words, actions.items())))
-    _log(experience, found)
+    told = render_counterfactual(found)
+    LOG.info("task %s would have been given %s", experience.task_id, told)
     return found if found.anything else None
 
 
@@ -235,15 +229,9 @@ async def counterfactual_lessons(store: BaseStore, owner: str, limit: int) -> li
 
     At most ``limit``, of those that the store gives first: ``RANKED_ITEMS`` of them.
     """
-    place = shelf(owner, "experiences")
-    items = await store.asearch(place, limit=RANKED_ITEMS)
-    read = (experience_in(item) for item in items if item.namespace == place)
-    found = [each for each in read if each and each.would_have]
+    read = await experiences(store, owner).all(RANKED_ITEMS)
+    found = [each for each in read if each.would_have]
     return sorted(found, key=lambda each: (-each.at, each.task_id))[:limit]
-
-
-def _log(experience: Experience, found: WouldHave) -> None:
-    LOG.info("task %s would have been given %s", experience.task_id, render_counterfactual(found))
 
 
 def _in_words(signature: str, action: RecoveryAction) -> str:

@@ -12,13 +12,12 @@ from daruma.state.lessons import Experience, Pitfall
 from daruma.state.settings import Evolution
 from daruma.state.text import digest
 from daruma.tools.evolution._evidence import confidence_at
-from daruma.tools.evolution._pitfalls import Pitfalls, kept_in
-from daruma.tools.evolution._shelf import Namespace, all_in, plain, shelf
+from daruma.tools.evolution._pitfalls import Pitfalls
+from daruma.tools.evolution._shelf import Shelf, shelf
 from daruma.tools.evolution._text import gated, words
 from daruma.tools.evolution._variants import (
     MOST_IN_USE,
     OPEN,
-    Decision,
     Outcome,
     Status,
     Variant,
@@ -30,12 +29,12 @@ from daruma.tools.evolution._variants import (
     setback_in_use,
     taken_back,
     variant_id,
-    withdrawn,
+    withdrawal_of,
 )
 
 # --- Counting how tasks ended that were given a variant, and deciding on it by them (EV-03).
 
-_OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
+_OUTCOME: Final[TypeAdapter[Outcome]] = TypeAdapter(Outcome)
 _MOST_OUTCOMES: Final = 5000
 _ROUNDS: Final = 10
 _AFTER_TEST: Final[dict[Verdict, Status]] = {
@@ -55,8 +54,11 @@ async def count_outcomes(experience: Experience, store: BaseStore) -> None:
         return
     variants = Variants(store, experience.owner)
     for given in experience.lessons.instructions:
-        variant = await variants.get(given.variant)
-        if variant is None or await _counted_before(variant, experience.task_id, store):
+        variant, key = await variants.get(given.variant), digest(experience.task_id)
+        if variant is None:
+            continue
+        # Nor is one counted again that was in the comparison before the one that goes on now.
+        if variant.review and await _outcomes(store, variant, 1).get(key):
             continue
         outcome = Outcome(
             task_id=experience.task_id,
@@ -65,9 +67,14 @@ async def count_outcomes(experience: Experience, store: BaseStore) -> None:
             ok=experience.completed,
             at=experience.at,
         )
-        key = digest(experience.task_id)
-        await store.aput(_place(variant), key, plain(_OUTCOME, outcome), index=False)
+        await _outcomes(store, variant).put(key, outcome)
         await decide(variant, store)
+
+
+def _outcomes(store: BaseStore, variant: Variant, back: int = 0) -> Shelf[Outcome]:
+    """Return the outcomes that a variant is compared by now, or so many comparisons back."""
+    place = shelf(variant.owner, "outcomes", variant.id, str(variant.review - back))
+    return Shelf(store, _OUTCOME, place)
 
 
 async def decide(variant: Variant, store: BaseStore) -> None:
@@ -76,10 +83,10 @@ async def decide(variant: Variant, store: BaseStore) -> None:
         return
     before, variants = None, Variants(store, variant.owner)
     for _ in range(_ROUNDS):
-        outcomes = await all_in(store, _OUTCOME, _place(variant), _MOST_OUTCOMES)
-        gone = await withdrawn(store, variant.owner, variant.id)
+        outcomes = await _outcomes(store, variant).all(_MOST_OUTCOMES)
+        gone = await withdrawal_of(store, variant.owner, variant.id)
         facts = sorted(map(repr, outcomes)), gone
-        found = taken_back(variant, gone) if gone else decided(variant, outcomes)
+        found = taken_back(variant, gone) if gone else apply_outcomes(variant, outcomes)
         if facts == before or found == variant:
             return
         now = await variants.get(variant.id)
@@ -88,44 +95,21 @@ async def decide(variant: Variant, store: BaseStore) -> None:
         await variants.put(found)
         _LOG.info("instruction %s of %s: %s, %s", found.id, found.actor, found.status, found.why)
         before = facts
-        await _let_go(_place(found, 2), store)
+        # Those of the comparison before stay, as a task may still be learned from again.
+        await _outcomes(store, found, 2).delete_all(_MOST_OUTCOMES)
 
 
-async def _let_go(place: Namespace, store: BaseStore) -> None:
-    """Delete the outcomes of a comparison that is long over: what is counted once is told by now.
-
-    Those of the one before stay, as a task may still be learned from again.
-    """
-    for item in await store.asearch(place, limit=_MOST_OUTCOMES):
-        if tuple(item.namespace) == place:
-            await store.adelete(place, item.key)
-
-
-def decided(variant: Variant, outcomes: list[Outcome]) -> Variant:
+def apply_outcomes(variant: Variant, outcomes: list[Outcome]) -> Variant:
     """Return a variant as its outcomes leave it. Pure."""
     in_use = variant.status == "promoted"
     found = setback_in_use(outcomes) if in_use else decision(outcomes)
     if found is None:
         return variant
-    if not in_use:
-        return _with(variant, found, _AFTER_TEST[found.verdict])
-    return _with(variant, found, "withdrawn" if found.verdict == "worse" else "promoted")
-
-
-def _with(variant: Variant, found: Decision, status: Status) -> Variant:
+    status = _AFTER_TEST[found.verdict]
+    if in_use:
+        status = "withdrawn" if found.verdict == "worse" else "promoted"
     review = variant.review + 1
     return replace(variant, status=status, why=found.why, decided_at=found.at, review=review)
-
-
-def _place(variant: Variant, back: int = 0) -> Namespace:
-    return shelf(variant.owner, "outcomes", variant.id, str(variant.review - back))
-
-
-async def _counted_before(variant: Variant, task_id: str, store: BaseStore) -> bool:
-    """Whether the outcome was counted in the comparison before the one that goes on now."""
-    if not variant.review:
-        return False
-    return await store.aget(_place(variant, 1), digest(task_id)) is not None
 
 
 # --- Proposing a change of a prompt where enough tasks fell into the same pitfall (EV-03).
@@ -150,17 +134,19 @@ async def optimise(experience: Experience, store: BaseStore, given: Evolution, a
     While nothing is fed back it waits as ``proposed``; its test begins when that changes. ``ask``
     words an advice, given what to do and the advice; it may answer nothing.
     """
-    owner = experience.owner
-    variants = Variants(store, owner)
-    pitfalls, known = await _grave(store, owner, given.min_examples), await variants.all()
+    own, variants = Pitfalls(store, experience.owner), Variants(store, experience.owner)
+    # Of an owner's thousands of pitfalls most were met by one task.
+    wanted = {"grave": True} | ({"again": True} if given.min_examples > 1 else {})
+    pitfalls, known = await own.own(most=_MOST_PITFALLS, **wanted), await variants.all()
     waiting = {each.actor for each in known if each.status in OPEN}
     for actor in sorted({each.actor for each in pitfalls} | waiting):
         pitfall = candidate(actor, pitfalls, known, given, experience.at)
         if pitfall is not None:
-            facts = await Pitfalls(store, owner).evidence(pitfall.id)
+            facts = await own.evidence(pitfall.id)
             tasks = tuple(fact.task for fact in facts if fact.seen)[-_EXAMPLES:]
-            made = await _made_of(pitfall, experience.at, ask)
-            await _propose(replace(made, tasks=tasks), variants)
+            made = replace(await _made_of(pitfall, experience.at, ask), tasks=tasks)
+            if await variants.get(made.id) is None:
+                await variants.put(made)
         if not given.observe_only:
             await one_test(actor, variants, store)
 
@@ -204,7 +190,7 @@ async def one_test(actor: str, variants: Variants, store: BaseStore) -> None:
     waiting = [v for v in await variants.all() if v.actor == actor and v.status in OPEN]
     waiting.sort(key=lambda each: (each.status != "testing", oldest_first(each)))
     for number, each in enumerate(waiting):
-        if gone := await withdrawn(store, each.owner, each.id):
+        if gone := await withdrawal_of(store, each.owner, each.id):
             await variants.put(taken_back(each, gone))
             continue
         status: Status = "testing" if number == 0 else "proposed"
@@ -226,16 +212,3 @@ async def _made_of(pitfall: Pitfall, at: float, ask: Ask) -> Variant:
         why=f"{pitfall.tasks} tasks fell into it",
         proposed_at=at,
     )
-
-
-async def _propose(variant: Variant, variants: Variants) -> None:
-    if await variants.get(variant.id) is None:
-        await variants.put(variant)
-
-
-async def _grave(store: BaseStore, owner: str, tasks: int) -> list[Pitfall]:
-    """Return pitfalls that so many tasks may have met: of an owner's thousands, most met one."""
-    place = shelf(owner, "pitfalls")
-    wanted = {"grave": True} | ({"again": True} if tasks > 1 else {})
-    items = await store.asearch(place, filter=wanted, limit=_MOST_PITFALLS)
-    return [each.pitfall for each in kept_in(i for i in items if i.namespace == place)]

@@ -3,27 +3,27 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem, SearchOp
-from pydantic import TypeAdapter, ValidationError
+from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchOp
+from pydantic import TypeAdapter
 
 from daruma.state.lessons import Experience, Pitfall
+from daruma.state.record import record
 from daruma.tools.evolution._evidence import (
-    EVIDENCE,
     Evidence,
     EvidenceKind,
     Summary,
+    choose_excess,
     confidence_at,
-    evidence_in,
+    evidence_of,
+    evidence_of_setback,
     goal_of,
     level_of,
-    seen_in,
-    summed_up,
-    surplus,
-    told_of,
+    summarise,
+    told_pitfalls,
 )
-from daruma.tools.evolution._shelf import EVOLUTION_NAMESPACE, shelf
+from daruma.tools.evolution._shelf import EVOLUTION_NAMESPACE, PAGE, Shelf, read_record, shelf
 from daruma.tools.text import (
     RANKED_ITEMS,
     SearchableStore,
@@ -35,82 +35,77 @@ from daruma.tools.threads import in_thread
 
 # --- A pitfall as an item of a store, and back. Pure.
 
-PITFALL: TypeAdapter[Pitfall] = TypeAdapter(Pitfall)
-
-FOUND_BY: Final = ["about"]
-"""What a pitfall is searched by: the goals and skills of its tasks, and not its own text, whose
-words any goal may have."""
-
 _LONGEST_ABOUT: Final = 2000
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A pitfall as it was found. ``grave`` says that it is high wherever it is sure enough."""
+@record
+class StoredPitfall:
+    """A pitfall as a store keeps it, with plain values that filters ask for.
 
-    pitfall: Pitfall
+    ``about`` is what it is searched by: the goals and skills of its tasks, and not its own text,
+    whose words any goal may have. ``grave`` says that it is high wherever it is sure enough.
+    """
+
+    about: str
+    id: str
+    group: str
+    owner: str
     grave: bool
+    again: bool
+    shared: bool
+    last_at: float
+    pitfall: Pitfall
+
+    def as_of(self, now: float, min_confidence: float) -> Pitfall:
+        """Return it with the confidence and the level that it has at ``now`` (Unix seconds)."""
+        sure = confidence_at(self.pitfall, now)
+        level = level_of(sure, min_confidence, grave=self.grave)
+        return replace(self.pitfall, confidence=sure, level=level)
+
+    def marked(self, *, shared: bool) -> "StoredPitfall":
+        """Return it marked as shared or not, and as it is else."""
+        return replace(self, shared=shared, pitfall=replace(self.pitfall, shared=shared))
 
 
-def put_of(summary: Summary, *, shared: bool) -> PutOp:
-    """Return the operation that keeps a pitfall, with plain values that filters ask for."""
+_STORED: Final[TypeAdapter[StoredPitfall]] = TypeAdapter(StoredPitfall)
+_EVIDENCE: Final[TypeAdapter[Evidence]] = TypeAdapter(Evidence)
+
+
+def stored_pitfall(summary: Summary, *, shared: bool) -> StoredPitfall:
+    """Return a pitfall as it is kept."""
     pitfall = replace(summary.pitfall, shared=shared)
-    return PutOp(shelf(pitfall.owner, "pitfalls"), pitfall.id, _value(pitfall, summary), FOUND_BY)
+    return StoredPitfall(
+        about="\n".join((*pitfall.goals, *pitfall.skills))[:_LONGEST_ABOUT],
+        id=pitfall.id,
+        group=pitfall.id.partition("-")[0],
+        owner=pitfall.owner,
+        grave=summary.grave,
+        again=pitfall.tasks > 1,
+        shared=shared,
+        last_at=pitfall.last_at,
+        pitfall=pitfall,
+    )
 
 
-def _value(pitfall: Pitfall, summary: Summary) -> dict[str, Any]:
-    return {
-        "about": "\n".join((*pitfall.goals, *pitfall.skills))[:_LONGEST_ABOUT],
-        "id": pitfall.id,
-        "group": pitfall.id.partition("-")[0],
-        "owner": pitfall.owner,
-        "grave": summary.grave,
-        "again": pitfall.tasks > 1,
-        "shared": pitfall.shared,
-        "last_at": pitfall.last_at,
-        "pitfall": PITFALL.dump_python(pitfall, mode="json"),
-    }
-
-
-def marked(item: Item, *, shared: bool) -> PutOp:
-    """Return the operation that marks an item as shared or not, and leaves it as it is else."""
-    inner = item.value.get("pitfall")
-    whole = {**inner, "shared": shared} if isinstance(inner, dict) else inner
-    value = {**item.value, "shared": shared, "pitfall": whole}
-    return PutOp(item.namespace, item.key, value, FOUND_BY)
-
-
-def kept_in(items: Iterable[Item]) -> list[Kept]:
-    """Return the pitfalls that items hold; what is none, or lies where it does not belong, is not.
+def pitfalls_in(items: Iterable[Item]) -> Iterator[StoredPitfall]:
+    """Yield the pitfalls that items hold; not what is none, or lies where it does not belong.
 
     Whose it says it is has to be whose namespace it lies in, and its id its key.
     """
-    found = (_kept(item) for item in items)
-    return [each for each in found if each]
+    for item in items:
+        found = read_record(_STORED, item)
+        if found and (item.namespace, item.key) == (_place(found.pitfall.owner), found.pitfall.id):
+            yield found
 
 
-def _kept(item: Item) -> Kept | None:
-    try:
-        pitfall = PITFALL.validate_python(item.value.get("pitfall"))
-    except ValidationError:
-        return None
-    shared = item.value.get("shared") is True
-    ours = item.namespace == shelf(pitfall.owner, "pitfalls") and item.key == pitfall.id
-    found = replace(pitfall, shared=shared)
-    return Kept(found, item.value.get("grave") is True) if ours else None
+def _place(owner: str) -> tuple[str, ...]:
+    return shelf(owner, "pitfalls")
 
 
 # --- Which pitfalls a task is told of: those of the most alike goals. Pure.
 
 _FOR_A_SKILL = 0.1
 """What a skill in common adds to the likeness of goals, and never more than 1."""
-
-
-def as_of(kept: Kept, now: float, min_confidence: float) -> Pitfall:
-    """Return a pitfall with the confidence and the level that it has at ``now`` (Unix seconds)."""
-    sure = confidence_at(kept.pitfall, now)
-    level = level_of(sure, min_confidence, grave=kept.grave)
-    return replace(kept.pitfall, confidence=sure, level=level)
 
 
 def most_alike(
@@ -137,42 +132,63 @@ def _alike(query: str, skills: Sequence[str], pitfall: Pitfall) -> float:
     return min(1.0, likeness_to_any(query, pitfall.goals) + more)
 
 
-# --- Reading an owner's pitfalls in any of LangGraph's stores: by id, all, and by a goal.
+# --- An owner's pitfalls in any of LangGraph's stores: observed, found, marked and forgotten.
 
 CANDIDATES: Final = 32
 """Pitfalls that a store which ranks by words is asked for, to choose the most alike goals from."""
+MOST_FACTS: Final = 300
+"""Tasks of one group of pitfalls that are kept: of more, the newest. Each is compared with each
+pitfall of the group, which takes tenths of a second where all goals are different."""
+_MOST_READ: Final = 2 * MOST_FACTS
+_ROUNDS: Final = 50
+"""Times that facts may have changed while they were summed up, which each time another did."""
 _LONGEST_QUERY: Final = 1000
 _ID: Final = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
-class PitfallLookup:
+class Pitfalls:
     """The pitfalls of an owner; with ``shared`` also those of others that share theirs, to read.
 
-    What another owner has, and does not share, is answered like what does not exist.
+    What another owner has, and does not share, is answered like what does not exist; only the
+    owner's own are ever written (EV-04).
     """
 
     store: BaseStore
     owner: str
     shared: bool = False
 
+    @property
+    def kept(self) -> Shelf[StoredPitfall]:
+        """The owner's own, as a store keeps them."""
+        return Shelf(self.store, _STORED, _place(self.owner), ("about",))
+
+    def _facts_of(self, group: str) -> Shelf[Evidence]:
+        return Shelf(self.store, _EVIDENCE, shelf(self.owner, "evidence", group))
+
     async def get(self, id_: str) -> Pitfall | None:
         """Return a pitfall by its id, with the confidence of when it was last seen."""
-        if not is_id(id_):
+        if not _ID.fullmatch(id_):
             return None
-        item = await self.store.aget(self.place, id_)
-        found = kept_in([item] if item else [])
+        item = await self.store.aget(_place(self.owner), id_)
+        found = list(pitfalls_in([item] if item else []))
         if not found and self.shared:
             wanted = {"id": id_, "shared": True}
             items = await self.store.asearch(EVOLUTION_NAMESPACE, filter=wanted, limit=RANKED_ITEMS)
-            found = list(self._readable(items))
+            found = list(pitfalls_in(items))
         return found[0].pitfall if found else None
 
     async def all(self, limit: int = 1000) -> list[Pitfall]:
         """Return the owner's own pitfalls, at most ``limit``, the one seen last first."""
-        items = await self.store.asearch(self.place, limit=max(limit, RANKED_ITEMS))
-        found = [each.pitfall for each in kept_in(self.ours(items))]
+        found = await self.own(most=max(limit, RANKED_ITEMS))
         return sorted(found, key=lambda each: (-each.last_at, each.id))[:limit]
+
+    async def own(self, query: str | None = None, *, most: int, **wanted: bool) -> list[Pitfall]:
+        """Return own pitfalls of those plain values, those that a query finds before others."""
+        items = await self.store.asearch(
+            _place(self.owner), query=query, filter=dict(wanted) or None, limit=most
+        )
+        return [each.pitfall for each in pitfalls_in(self.kept.own(items))]
 
     async def similar(
         self,
@@ -185,35 +201,26 @@ class PitfallLookup:
     ) -> list[Pitfall]:
         """Return the HIGH pitfalls that fit a goal best, as of ``now``: one call of the store."""
         results = await self.store.abatch(self.similar_ops(query, skills))
-        return await in_thread(
-            self.similar_of,
-            results,
-            query,
-            now,
-            min_confidence=min_confidence,
-            limit=limit,
-            skills=skills,
-        )
+        how = {"min_confidence": min_confidence, "limit": limit, "skills": skills}
+        return await in_thread(self.similar_of, results, query, now, **how)
 
     async def near(self, goal: str) -> list[Pitfall]:
         """Return some own pitfalls, of any level, that may be of tasks alike to one with a goal."""
-        most = CANDIDATES if isinstance(self.store, SearchableStore) else RANKED_ITEMS
         query = goal[:_LONGEST_QUERY]
-        items = await self.store.asearch(self.place, query=query, limit=most)
-        found = [each.pitfall for each in kept_in(self.ours(items))]
+        found = await self.own(query, most=self._most)
+        rank = lambda each: (-likeness_to_any(query, each.goals), each.id)  # noqa: E731
+        return await in_thread(lambda: sorted(found, key=rank)[:CANDIDATES])
 
-        def rank() -> list[Pitfall]:
-            order = sorted(found, key=lambda each: (-likeness_to_any(query, each.goals), each.id))
-            return order[:CANDIDATES]
-
-        return await in_thread(rank)
+    @property
+    def _most(self) -> int:
+        return CANDIDATES if isinstance(self.store, SearchableStore) else RANKED_ITEMS
 
     def similar_ops(self, query: str, skills: Sequence[str] = ()) -> list[Op]:
-        """Return the operations of :meth:`similar`: they may be part of a larger batch."""
+        """Return the operations of :meth:`similar`: they may be part of a larger batch (EV-05)."""
         asked = "\n".join((query[:_LONGEST_QUERY], *skills))
-        most = CANDIDATES if isinstance(self.store, SearchableStore) else RANKED_ITEMS
-        own = SearchOp(self.place, {"grave": True}, most, 0, asked)
-        others = SearchOp(EVOLUTION_NAMESPACE, {"grave": True, "shared": True}, most, 0, asked)
+        own = SearchOp(_place(self.owner), {"grave": True}, self._most, 0, asked)
+        wanted = {"grave": True, "shared": True}
+        others = SearchOp(EVOLUTION_NAMESPACE, wanted, self._most, 0, asked)
         return [own, others] if self.shared else [own]
 
     def similar_of(
@@ -230,69 +237,35 @@ class PitfallLookup:
 
         Where the store does not rank it takes time for each pitfall: call it in a thread.
         """
-        items = [item for found in results if isinstance(found, list) for item in found]
-        readable = self._readable(each for each in items if isinstance(each, SearchItem))
-        pitfalls = [as_of(each, now, min_confidence) for each in readable]
+        items = (item for found in results if isinstance(found, list) for item in found)
+        readable = (
+            each
+            for each in pitfalls_in(item for item in items if isinstance(item, Item))
+            if each.pitfall.owner == self.owner or (self.shared and each.shared)
+        )
+        pitfalls = [each.as_of(now, min_confidence) for each in readable]
         return most_alike(query[:_LONGEST_QUERY], pitfalls, skills=skills, limit=limit)
-
-    @property
-    def place(self) -> tuple[str, ...]:
-        """The namespace of the owner's pitfalls."""
-        return shelf(self.owner, "pitfalls")
-
-    def ours(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items that are the owner's pitfalls, of those that a search gave."""
-        # A store may take a namespace for the beginning of others.
-        return (item for item in items if item.namespace == self.place)
-
-    def _readable(self, items: Iterable[SearchItem]) -> Iterator[Kept]:
-        for item, kept in ((item, kept_in([item])) for item in items):
-            ours = item.namespace == self.place
-            if kept and (ours or (self.shared and kept[0].pitfall.shared)):
-                yield kept[0]
-
-
-def is_id(text: str) -> bool:
-    """Whether a text can be the id of a pitfall: the name of its group, and of its first task."""
-    return _ID.fullmatch(text) is not None
-
-
-# --- An owner's pitfalls in any of LangGraph's stores: observed, read, marked and forgotten.
-
-MOST_FACTS: Final = 300
-"""Tasks of one group of pitfalls that are kept: of more, the newest. Each is compared with each
-pitfall of the group, which takes tenths of a second where all goals are different."""
-_MOST_READ: Final = 2 * MOST_FACTS
-_ROUNDS: Final = 50
-"""Times that facts may have changed while they were summed up, which each time another did."""
-_MOST_MARKED: Final = 500
-
-
-class Pitfalls(PitfallLookup):
-    """The pitfalls of an owner, to read and to write; only the owner's own are ever written."""
 
     async def record(self, fact: Evidence, min_confidence: float) -> list[Summary]:
         """Put a fact on record, and sum its group up anew; return what that came to.
 
         What a task met once it has met, though it was taken up again and went well.
         """
-        place, value = self._facts_place(fact.group), EVIDENCE.dump_python(fact, mode="json")
-        before = await self.store.aget(place, fact.key)
-        met = any(each.seen for each in evidence_in([before] if before else [], place))
-        if fact.seen or not met:
-            await self.store.aput(place, fact.key, value, index=False)
+        facts = self._facts_of(fact.group)
+        before = await facts.get(fact.key)
+        if fact.seen or not (before and before.seen):
+            await facts.put(fact.key, fact)
         return await self.sum_up(fact.group, min_confidence)
 
     async def sum_up(self, group: str, min_confidence: float) -> list[Summary]:
         """Make the pitfalls of a group what its facts say, whoever adds to these meanwhile."""
         facts, found = await self._facts(group), list[Summary]()
         for _ in range(_ROUNDS):
-            found = summed_up(facts, min_confidence)
-            if gone := surplus(facts, found, MOST_FACTS):
-                place, keys = self._facts_place(group), {each.key for each in gone}
-                await self.store.abatch([PutOp(place, key, None) for key in sorted(keys)])
-                facts = [each for each in facts if each.key not in keys]
-                found = summed_up(facts, min_confidence)
+            found = summarise(facts, min_confidence)
+            if gone := choose_excess(facts, found, MOST_FACTS):
+                await self._facts_of(group).delete(sorted({each.key for each in gone}))
+                facts = [each for each in facts if each not in gone]
+                found = summarise(facts, min_confidence)
             if changes := await self._changes(group, found):
                 await self.store.abatch(changes)
             before, facts = facts, await self._facts(group)
@@ -302,56 +275,55 @@ class Pitfalls(PitfallLookup):
 
     async def forget(self, id_: str) -> bool:
         """Forget an own pitfall and its evidence; say whether there was one."""
-        item = await self.store.aget(self.place, id_) if is_id(id_) else None
-        if item is None or not list(self.ours([item])):
+        item = await self.store.aget(_place(self.owner), id_) if _ID.fullmatch(id_) else None
+        if item is None:
             return False
-        group = id_.partition("-")[0]
-        gone = [(self._facts_place(group), each.key) for each in await self.evidence(id_)]
-        await self.store.abatch([PutOp(*name, None) for name in [*gone, (self.place, id_)]])
+        evidence = await self.evidence(id_)
+        await self._facts_of(id_.partition("-")[0]).delete(each.key for each in evidence)
+        await self.kept.delete([id_])
         return True
 
     async def evidence(self, id_: str) -> list[Evidence]:
         """Return what tasks say of an own pitfall, the oldest first; nothing for any other id."""
-        if not is_id(id_):
+        if not _ID.fullmatch(id_):
             return []
-        found = summed_up(await self._facts(id_.partition("-")[0]), 0.0)
+        found = summarise(await self._facts(id_.partition("-")[0]), 0.0)
         return [fact for each in found if each.pitfall.id == id_ for fact in each.facts]
 
     async def settle_sharing(self) -> int:
         """Mark all own pitfalls as shared, or as not; return how many were changed."""
-        changed, wanted = 0, {"shared": not self.shared}
+        own, wanted, changed = self.kept, {"shared": not self.shared}, 0
         while True:
-            items = await self.store.asearch(self.place, filter=wanted, limit=_MOST_MARKED)
-            ours = list(self.ours(items))
-            if not ours:
+            items = await self.store.asearch(own.place, filter=wanted, limit=PAGE)
+            marked = [each.marked(shared=self.shared) for each in pitfalls_in(own.own(items))]
+            if not marked:
                 return changed
-            await self.store.abatch([marked(item, shared=self.shared) for item in ours])
-            changed += len(ours)
+            await self.store.abatch([own.to_put(each.id, each) for each in marked])
+            changed += len(marked)
 
     async def not_seen_since(self, at: float, most: int) -> list[str]:
         """Return the ids of at most so many own pitfalls that were seen last before ``at``."""
         old = {"last_at": {"$lt": at}}
-        found = await self.store.asearch(self.place, filter=old, limit=most)
-        return [item.key for item in self.ours(found)]
-
-    def _facts_place(self, group: str) -> tuple[str, ...]:
-        return shelf(self.owner, "evidence", group)
+        found = await self.store.asearch(_place(self.owner), filter=old, limit=most)
+        return [item.key for item in self.kept.own(found)]
 
     async def _facts(self, group: str) -> list[Evidence]:
-        place = self._facts_place(group)
-        return evidence_in(await self.store.asearch(place, limit=_MOST_READ), place)
+        facts = await self._facts_of(group).all(_MOST_READ)
+        return sorted(facts, key=lambda each: (each.at, each.task))
 
     async def _changes(self, group: str, summaries: list[Summary]) -> list[Op]:
         """Return what makes a group's pitfalls what they are to be; one that is so already stays.
 
         A failure that any task can meet has hundreds of them, and a task changes one.
         """
-        items = await self.store.asearch(self.place, filter={"group": group}, limit=_MOST_READ)
-        before = {item.key: item.value for item in self.ours(items)}
-        wanted = [put_of(each, shared=self.shared) for each in summaries]
-        gone = before.keys() - {each.key for each in wanted}
+        own = self.kept
+        items = await self.store.asearch(own.place, filter={"group": group}, limit=_MOST_READ)
+        before = {item.key: item.value for item in own.own(items)}
+        stored = [stored_pitfall(each, shared=self.shared) for each in summaries]
+        wanted = [own.to_put(each.id, each) for each in stored]
+        gone = sorted(before.keys() - {each.key for each in wanted})
         changed: list[Op] = [each for each in wanted if each.value != before.get(each.key)]
-        return [*changed, *(PutOp(self.place, key, None) for key in sorted(gone))]
+        return [*changed, *(PutOp(own.place, key, None) for key in gone)]
 
 
 # --- The pitfall detector: what one task says of pitfalls, put on record (EV-03).
@@ -364,7 +336,7 @@ async def detect(experience: Experience, pitfalls: Pitfalls, min_confidence: flo
     """
     for setback in experience.setbacks:
         if not setback.passing:
-            await pitfalls.record(seen_in(setback, experience), min_confidence)
+            await pitfalls.record(evidence_of_setback(setback, experience), min_confidence)
     if experience.countable:
         for fact in not_met(experience, await _known(experience, pitfalls)):
             await pitfalls.record(fact, min_confidence)
@@ -376,12 +348,12 @@ def not_met(experience: Experience, known: list[Pitfall]) -> Iterator[Evidence]:
     See :func:`how_not_met`.
     """
     met = {(each.actor, each.signature) for each in experience.setbacks}
-    told = {each.id for each in told_of(experience)}
+    told = {each.id for each in told_pitfalls(experience)}
     ours = [each for each in known if (each.actor, each.signature) not in met]
     facts: dict[str, Evidence] = {}
     for pitfall in sorted(ours, key=lambda each: each.id):
         if how := how_not_met(experience, pitfall, told):
-            fact = _fact(experience, pitfall, how)
+            fact = evidence_of(experience, how, pitfall, pitfall.id)
             facts.setdefault(fact.group, fact)
     yield from facts.values()
 
@@ -406,21 +378,7 @@ def how_not_met(
 
 async def _known(experience: Experience, pitfalls: Pitfalls) -> list[Pitfall]:
     """Return the owner's own pitfalls that a task was told of, or that its goal may be alike to."""
-    told = [await pitfalls.get(each.id) for each in told_of(experience)]
+    told = [await pitfalls.get(each.id) for each in told_pitfalls(experience)]
     near = await pitfalls.near(goal_of(experience))
     found = [each for each in (*told, *near) if each and each.owner == pitfalls.owner]
     return list({each.id: each for each in found}.values())
-
-
-def _fact(experience: Experience, pitfall: Pitfall, how: EvidenceKind) -> Evidence:
-    return Evidence(
-        task=experience.task_id,
-        how=how,
-        at=experience.at,
-        owner=experience.owner,
-        actor=pitfall.actor,
-        signature=pitfall.signature,
-        goal=goal_of(experience),
-        kind=pitfall.kind,
-        pitfall=pitfall.id,
-    )

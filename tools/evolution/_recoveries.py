@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore
 from pydantic import TypeAdapter
 
 from daruma.state.lessons import Experience, Tried
@@ -13,7 +14,7 @@ from daruma.state.record import record
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.settings import Settings
 from daruma.state.text import digest
-from daruma.tools.evolution._shelf import Namespace, all_in, plain, shelf, valid, valid_in
+from daruma.tools.evolution._shelf import Shelf, shelf
 from daruma.tools.evolution._text import gated
 
 # --- What earlier tasks say of actions against one failure: counts, and how sure they are. Pure.
@@ -82,15 +83,11 @@ def attempts_in(experience: Experience) -> dict[tuple[str, str], Attempts]:
         for each in experience.tried
         if each.strategy not in _NOT_LEARNED and not each.asked and (each.worked or not broken)
     ]
-    kept.sort(key=_met)
+    met = attrgetter("actor", "signature")
     return {
-        met: Attempts(task_id=experience.task_id, at=experience.at, tried=tuple(tried))
-        for met, tried in groupby(kept, key=_met)
+        of: Attempts(task_id=experience.task_id, at=experience.at, tried=tuple(tried))
+        for of, tried in groupby(sorted(kept, key=met), key=met)
     }
-
-
-def _met(tried: Tried) -> tuple[str, str]:
-    return tried.actor, tried.signature
 
 
 class _Seen(NamedTuple):
@@ -163,12 +160,13 @@ def surest(
 
 KEPT: Final = 64
 """Tasks whose attempts against one failure are kept, the newest."""
-_MOST: Final = 1000
+MOST: Final = 1000
+"""Patterns, and attempts, that are looked through; a failure has a pattern for each actor."""
 _ROUNDS: Final = 10
 """How often a summary is made again because others have added to what it is made of."""
 
-_ATTEMPTS: TypeAdapter[Attempts] = TypeAdapter(Attempts)
-PATTERN: TypeAdapter[RecoveryPattern] = TypeAdapter(RecoveryPattern)
+_ATTEMPTS: Final[TypeAdapter[Attempts]] = TypeAdapter(Attempts)
+_PATTERN: Final[TypeAdapter[RecoveryPattern]] = TypeAdapter(RecoveryPattern)
 
 
 class MetFailure(NamedTuple):
@@ -179,33 +177,30 @@ class MetFailure(NamedTuple):
     signature: str
 
 
+def _patterns(store: BaseStore, owner: str) -> Shelf[RecoveryPattern]:
+    return Shelf(store, _PATTERN, shelf(owner, "recoveries"))
+
+
+def _attempts(store: BaseStore, owner: str, key: str) -> Shelf[Attempts]:
+    return Shelf(store, _ATTEMPTS, shelf(owner, "recoveries", key))
+
+
 async def learn_recoveries(experience: Experience, store: BaseStore) -> None:
     """Put what a task tried on record, and sum up anew what is known against its failures."""
-    for (actor, signature), attempts in attempts_in(experience).items():
-        name = recovery_key(actor, signature)
-        place = shelf(experience.owner, "recoveries", name)
-        key = digest(experience.task_id)
-        await store.aput(place, key, plain(_ATTEMPTS, attempts), index=False)
+    for (actor, signature), tried in attempts_in(experience).items():
+        key = recovery_key(actor, signature)
+        attempts = _attempts(store, experience.owner, key)
+        await attempts.put(digest(experience.task_id), tried)
         known = RecoveryPattern(owner=experience.owner, actor=actor, signature=signature)
-        await _summed_up(store, place, name, known)
-
-
-async def _summed_up(store: BaseStore, place: Namespace, name: str, known: RecoveryPattern) -> None:
-    before: list[Attempts] | None = None
-    for _ in range(_ROUNDS):
-        found = sorted(await all_in(store, _ATTEMPTS, place, _MOST), key=_when)
-        if found == before:
-            break
-        summary = replace(known, actions=known_actions(found), last_at=found[-1].at)
-        value = plain(PATTERN, summary)
-        await store.aput(shelf(known.owner, "recoveries"), name, value, index=False)
-        before = found
-    for old in (before or [])[:-KEPT]:
-        await store.adelete(place, digest(old.task_id))
-
-
-def _when(attempts: Attempts) -> tuple[float, str]:
-    return attempts.at, attempts.task_id
+        before: list[Attempts] = []
+        for _ in range(_ROUNDS):
+            found = sorted(await attempts.all(MOST), key=lambda each: (each.at, each.task_id))
+            if found == before:
+                break
+            summary = replace(known, actions=known_actions(found), last_at=found[-1].at)
+            await _patterns(store, known.owner).put(key, summary)
+            before = found
+        await attempts.delete(digest(old.task_id) for old in before[:-KEPT])
 
 
 async def learned_action(
@@ -215,8 +210,7 @@ async def learned_action(
 
     It is one read, whatever else is on record. Raises what the store raises.
     """
-    item = await store.aget(shelf(met.owner, "recoveries"), recovery_key(met.actor, met.signature))
-    known = valid(PATTERN, item)
+    known = await _patterns(store, met.owner).get(recovery_key(met.actor, met.signature))
     if known is None or (known.actor, known.signature) != (met.actor, met.signature):
         return None
     found = surest(known.actions, now, min_examples=settings.evolution.min_examples)
@@ -224,7 +218,7 @@ async def learned_action(
     return found if found and found.confidence >= sure else None
 
 
-async def would_recover(
+async def counterfactual_actions(
     experience: Experience, store: BaseStore, settings: Settings
 ) -> dict[str, RecoveryAction]:
     """Return the actions, by signature, that a task would have taken because they were learned.
@@ -246,9 +240,6 @@ def recovery_key(actor: str, signature: str) -> str:
 
 # --- An owner's recovery patterns, looked at and let go of: by a person, or as they are old.
 
-MOST: Final = 1000
-"""Patterns that are looked through; a failure has one for each actor."""
-
 
 @dataclass(frozen=True)
 class KnownRecoveries:
@@ -259,26 +250,22 @@ class KnownRecoveries:
 
     async def all(self) -> list[RecoveryPattern]:
         """Return the patterns, the one tried last first."""
-        place = shelf(self.owner, "recoveries")
-        # Beneath it lie the attempts, which name no owner.
-        items = await self.store.asearch(place, filter={"owner": self.owner}, limit=MOST)
-        found = valid_in(PATTERN, items, place)
+        # Beneath them lie the attempts, which name no owner.
+        found = await _patterns(self.store, self.owner).all(MOST, owner=self.owner)
         return sorted(found, key=lambda each: (-each.last_at, each.signature))
 
     async def forget(self, id_: str) -> RecoveryPattern | None:
         """Forget a pattern by its id and all attempts behind it; return it, None for none."""
-        known = valid(PATTERN, await self.store.aget(shelf(self.owner, "recoveries"), id_))
-        if known is None:
-            return None
-        place = shelf(self.owner, "recoveries", id_)
-        items = await self.store.asearch(place, limit=MOST)
-        gone = [PutOp(each.namespace, each.key, None) for each in items if each.namespace == place]
-        await self.store.abatch([*gone, PutOp(shelf(self.owner, "recoveries"), id_, None)])
+        patterns = _patterns(self.store, self.owner)
+        known = await patterns.get(id_)
+        if known is not None:
+            await _attempts(self.store, self.owner, id_).delete_all(MOST)
+            await patterns.delete([id_])
         return known
 
-    async def let_go(self, before: float) -> int:
+    async def forget_older(self, than: float) -> int:
         """Forget what was tried last before a time, in Unix seconds; return how many went."""
-        old = [each for each in await self.all() if each.last_at < before]
+        old = [each for each in await self.all() if each.last_at < than]
         for each in old:
             await self.forget(recovery_key(each.actor, each.signature))
         return len(old)

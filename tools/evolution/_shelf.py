@@ -1,75 +1,113 @@
 """Records of evolution in a LangGraph store: where they are kept, and reading them (EV-04)."""
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeVar
 
-from langgraph.store.base import BaseStore, Item
+from langgraph.store.base import BaseStore, Item, PutOp
 from pydantic import TypeAdapter, ValidationError
 
 from daruma.state.lessons import Experience
 from daruma.state.text import digest
 from daruma.tools.memory import store_label
 
-# --- Where experience is kept: in namespaces of its owner's, apart from everybody else's (EV-04).
-
 EVOLUTION_NAMESPACE: Final = ("daruma", "evolution")
-
-Shelf = Literal[
-    "experiences", "pitfalls", "evidence", "recoveries", "variants", "outcomes", "upkeep"
-]
-"""What an owner has: one namespace of each kind, or one beneath it for each thing of that kind."""
-
-
-def shelf(owner: str, kind: Shelf, *of: str) -> tuple[str, ...]:
-    """Return the namespace of an owner's things of a kind; of one thing, named by ``of``."""
-    return (*EVOLUTION_NAMESPACE, store_label(owner), kind, *map(store_label, of))
-
-
-# --- Records as a store keeps them: read back with care, as others have written them too.
-
-T = TypeVar("T")
-Namespace = tuple[str, ...]
 
 PAGE: Final = 500
 """Items that are read from a store at once."""
 
+Kind = Literal[
+    "experiences", "pitfalls", "evidence", "recoveries", "variants", "outcomes", "upkeep"
+]
+"""What an owner has: one namespace of each kind, or one beneath it for each thing of that kind."""
 
-def plain(adapter: TypeAdapter[T], value: T) -> dict[str, Any]:
-    """Return a record as the JSON-able value that a store keeps."""
-    found: dict[str, Any] = adapter.dump_python(value, mode="json")
-    return found
+Namespace = tuple[str, ...]
+Record = TypeVar("Record")
 
 
-def valid(adapter: TypeAdapter[T], item: Item | None) -> T | None:
+def shelf(owner: str, kind: Kind, *of: str) -> Namespace:
+    """Return the namespace of an owner's things of a kind; of one thing, named by ``of``."""
+    return (*EVOLUTION_NAMESPACE, store_label(owner), kind, *map(store_label, of))
+
+
+def read_record(form: TypeAdapter[Record], item: Item | None) -> Record | None:
     """Return the record that an item holds; None for one that is not there or does not fit."""
     if item is None:
         return None
     try:
-        return adapter.validate_python(item.value)
+        return form.validate_python(item.value)
     except ValidationError:
         return None
 
 
-def valid_in(adapter: TypeAdapter[T], items: Iterable[Item], place: Namespace) -> list[T]:
-    """Return the records of the items that lie in a namespace itself, and fit."""
-    found = (valid(adapter, item) for item in items if tuple(item.namespace) == place)
-    return [each for each in found if each is not None]
+@dataclass(frozen=True)
+class Shelf(Generic[Record]):
+    """The records of one form in one namespace of a store; what else lies there is passed over.
+
+    ``found_by`` are the fields that they are searched by. All of it raises what the store raises.
+    """
+
+    store: BaseStore
+    form: TypeAdapter[Record]
+    place: Namespace
+    found_by: tuple[str, ...] = ()
+
+    def own(self, items: Iterable[Item]) -> list[Item]:
+        """Return the items that lie here: a store may take a namespace for the begin of others."""
+        return [item for item in items if tuple(item.namespace) == self.place]
+
+    def read(self, items: Iterable[Item]) -> list[Record]:
+        """Return the records of those items that lie here and fit."""
+        found = (read_record(self.form, item) for item in self.own(items))
+        return [each for each in found if each is not None]
+
+    async def get(self, key: str) -> Record | None:
+        """Return a record by its key."""
+        return read_record(self.form, await self.store.aget(self.place, key))
+
+    async def all(self, most: int = 1000, **filter_: Any) -> list[Record]:
+        """Return the records, at most as many as the first ``most`` items hold."""
+        found: list[Record] = []
+        for offset in range(0, most, PAGE):
+            limit = min(PAGE, most - offset)
+            items = await self.store.asearch(
+                self.place, filter=filter_ or None, limit=limit, offset=offset
+            )
+            found += self.read(items)
+            if len(items) < limit:
+                break
+        return found
+
+    def to_put(self, key: str, value: Record) -> PutOp:
+        """Return the operation that keeps a record."""
+        plain = self.form.dump_python(value, mode="json")
+        return PutOp(self.place, key, plain, list(self.found_by) or False)
+
+    async def put(self, key: str, value: Record) -> None:
+        """Keep a record in place of what has its key."""
+        await self.store.abatch([self.to_put(key, value)])
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        """Delete what has those keys."""
+        if gone := [PutOp(self.place, key, None) for key in keys]:
+            await self.store.abatch(gone)
+
+    async def delete_all(self, most: int, **filter_: Any) -> int:
+        """Delete what lies here, records or not, ``most`` at most; return how many there were."""
+        items = await self.store.asearch(self.place, filter=filter_ or None, limit=most)
+        keys = [item.key for item in self.own(items)]
+        await self.delete(keys)
+        return len(keys)
 
 
-async def all_in(store: BaseStore, adapter: TypeAdapter[T], place: Namespace, most: int) -> list[T]:
-    """Return the records in a namespace, at most as many as the first ``most`` items hold."""
-    found: list[T] = []
-    for offset in range(0, most, PAGE):
-        items = await store.asearch(place, limit=min(PAGE, most - offset), offset=offset)
-        found += valid_in(adapter, items, place)
-        if len(items) < PAGE:
-            break
-    return found
-
-
-# --- Experiences as a store keeps them: written as JSON, read back with care.
+# --- Experiences: one for each task, found by its goal.
 
 _EXPERIENCE: Final[TypeAdapter[Experience]] = TypeAdapter(Experience)
+
+
+def experiences(store: BaseStore, owner: str) -> Shelf[Experience]:
+    """Return the tasks that an owner has on record."""
+    return Shelf(store, _EXPERIENCE, shelf(owner, "experiences"), ("goal",))
 
 
 def key_of(experience: Experience) -> str:
@@ -78,11 +116,10 @@ def key_of(experience: Experience) -> str:
 
 
 async def put_experience(experience: Experience, store: BaseStore) -> None:
-    """Put a task on record, in place of what was on record of it. Raises what the store does."""
-    place, value = shelf(experience.owner, "experiences"), plain(_EXPERIENCE, experience)
-    await store.aput(place, key_of(experience), value, index=["goal"])
+    """Put a task on record, in place of what was on record of it."""
+    await experiences(store, experience.owner).put(key_of(experience), experience)
 
 
 def experience_in(item: Item | None) -> Experience | None:
     """Return what an item holds; None for none, and for what is of another form."""
-    return valid(_EXPERIENCE, item)
+    return read_record(_EXPERIENCE, item)

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from daruma.state.lessons import Instruction, Place
 from daruma.state.record import record
 from daruma.state.text import LENGTH, digest
-from daruma.tools.evolution._shelf import all_in, plain, shelf, valid, valid_in
+from daruma.tools.evolution._shelf import Shelf, read_record, shelf
 from daruma.tools.evolution._text import words
 
 # --- That a variant was taken back by a person: a fact of its own, which no decision undoes.
@@ -29,18 +29,16 @@ class Withdrawal:
     schema_version: int = 1
 
 
-_WITHDRAWAL: TypeAdapter[Withdrawal] = TypeAdapter(Withdrawal)
+_WITHDRAWAL: Final[TypeAdapter[Withdrawal]] = TypeAdapter(Withdrawal)
 
 
-async def withdraw(store: BaseStore, owner: str, variant: str, given: Withdrawal) -> None:
-    """Put on record that a variant was withdrawn."""
-    value = plain(_WITHDRAWAL, given)
-    await store.aput(shelf(owner, "outcomes", variant, _KEY), _KEY, value, index=False)
-
-
-async def withdrawn(store: BaseStore, owner: str, variant: str) -> Withdrawal | None:
+async def withdrawal_of(store: BaseStore, owner: str, variant: str) -> Withdrawal | None:
     """Return what is on record of a variant's withdrawal; None if there is nothing."""
-    return valid(_WITHDRAWAL, await store.aget(shelf(owner, "outcomes", variant, _KEY), _KEY))
+    return await _withdrawals(store, owner, variant).get(_KEY)
+
+
+def _withdrawals(store: BaseStore, owner: str, variant: str) -> Shelf[Withdrawal]:
+    return Shelf(store, _WITHDRAWAL, shelf(owner, "outcomes", variant, _KEY))
 
 
 # --- A variant: one learned addition to the prompt of one actor, and how far it has come (EV-03).
@@ -77,7 +75,7 @@ class Variant:
     schema_version: int = 1
 
 
-VARIANT: TypeAdapter[Variant] = TypeAdapter(Variant)
+_VARIANT: Final[TypeAdapter[Variant]] = TypeAdapter(Variant)
 
 
 def variant_id(owner: str, actor: str, advice: str) -> str:
@@ -239,7 +237,6 @@ LIVE: Final[tuple[Status, ...]] = ("proposed", "testing", "promoted")
 MOST_IN_USE: Final = 3
 """Instructions of one actor that are in use at most: a prompt must not grow for ever."""
 _LIMIT: Final = 50
-_ALL: Final = 1000
 
 
 class Variants:
@@ -248,17 +245,16 @@ class Variants:
     def __init__(self, store: BaseStore, owner: str) -> None:
         self._store = store
         self._owner = owner
-        self._place = shelf(owner, "variants")
+        self._shelf = Shelf(store, _VARIANT, shelf(owner, "variants"))
 
     async def get(self, id_: str) -> Variant | None:
         """Return a variant; None for one that does not exist or is not this owner's."""
-        found = valid(VARIANT, await self._store.aget(self._place, id_))
+        found = await self._shelf.get(id_)
         return found if found and found.owner == self._owner else None
 
     async def all(self) -> list[Variant]:
         """Return the variants, the newest first."""
-        found = await all_in(self._store, VARIANT, self._place, _ALL)
-        ours = (each for each in found if each.owner == self._owner)
+        ours = (each for each in await self._shelf.all() if each.owner == self._owner)
         return sorted(ours, key=oldest_first, reverse=True)
 
     async def made_of(self, pitfall: str) -> list[Variant]:
@@ -267,8 +263,7 @@ class Variants:
 
     async def put(self, variant: Variant) -> None:
         """Keep a variant as it is now."""
-        value = plain(VARIANT, variant)
-        await self._store.aput(self._place, variant.id, value, index=False)
+        await self._shelf.put(variant.id, variant)
 
     async def withdraw(self, id_: str, at: float, why: str = "a person withdrew it") -> bool:
         """Take a variant out of every prompt for good; whether there was one."""
@@ -276,12 +271,12 @@ class Variants:
         if variant is None:
             return False
         given = Withdrawal(why=why, at=at)
-        await withdraw(self._store, self._owner, id_, given)
+        await _withdrawals(self._store, self._owner, id_).put(_KEY, given)
         await self.put(taken_back(variant, given))
         return True
 
 
-def ops(owner: str) -> list[SearchOp]:
+def variant_ops(owner: str) -> list[SearchOp]:
     """Return the reads that :func:`instructions_of` needs, to be made with others in one batch."""
     place = shelf(owner, "variants")
     return [SearchOp(place, filter={"status": status}, limit=_LIMIT) for status in LIVE]
@@ -295,29 +290,29 @@ def instructions_of(
     actors: Iterable[str],
     observing: bool = False,
 ) -> tuple[Instruction, ...]:
-    """Return what a task is given of what :func:`ops` found: what is in use and what is in a test.
+    """Return what a task is given of what :func:`variant_ops` found: in use, and in a test.
 
     ``actors`` are those that the task has: of another's nothing is given, as it would tell nothing.
     Of each at most one is in a test, and ``MOST_IN_USE`` are in use. With ``observing`` what waits
     counts as if it were in a test: what the task would have been given. Pure.
     """
-    found = [v for v in valid_in(VARIANT, items, shelf(owner, "variants")) if v.owner == owner]
-    found.sort(key=oldest_first)
+    there = (each for each in items if tuple(each.namespace) == shelf(owner, "variants"))
+    read = (read_record(_VARIANT, each) for each in there)
+    found = sorted((v for v in read if v and v.owner == owner), key=oldest_first)
     given: list[Variant] = []
     for actor in sorted(set(actors)):
         ours = [each for each in found if each.actor == actor]
         tested = [v for v in ours if v.status == "testing" or (observing and v.status in OPEN)]
         given += [v for v in ours if v.status == "promoted"][:MOST_IN_USE]
         given += tested[:1]
-    return tuple(_given(each, task_id) for each in given)
-
-
-def _given(variant: Variant, task_id: str) -> Instruction:
-    arm = arm_of(variant.id, task_id, promoted=variant.status == "promoted")
-    return Instruction(
-        variant=variant.id,
-        actor=variant.actor,
-        place=variant.place,
-        text="" if arm == "control" else variant.text,
-        arm=arm,
+    arms = {v.id: arm_of(v.id, task_id, promoted=v.status == "promoted") for v in given}
+    return tuple(
+        Instruction(
+            variant=each.id,
+            actor=each.actor,
+            place=each.place,
+            text="" if arms[each.id] == "control" else each.text,
+            arm=arms[each.id],
+        )
+        for each in given
     )

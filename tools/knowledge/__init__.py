@@ -1,7 +1,8 @@
 """Knowledge: documents taken into a store, and found in it by words, by meaning, by relations.
 
-``ingest`` cuts documents into passages and reads relations off them; ``KNOWLEDGE_TOOLS`` is what
-the model may search them with, ``web_search`` puts an application's search tool beside them.
+``ingest`` cuts documents into passages and notes what they name, are part of and link to.
+``KNOWLEDGE_TOOLS`` is what the model may search them with; ``web_search`` puts an application's
+search tool beside them.
 """
 
 from daruma.tools.knowledge._documents import (
@@ -13,6 +14,7 @@ from daruma.tools.knowledge._documents import (
 )
 from daruma.tools.knowledge._ingesting import (
     Ingested,
+    Relation,
     Source,
     aforget,
     aingest,
@@ -22,7 +24,6 @@ from daruma.tools.knowledge._ingesting import (
     sources,
 )
 from daruma.tools.knowledge._knowledge_tools import KNOWLEDGE_TOOLS, web_search
-from daruma.tools.knowledge._relations import Relation
 
 __all__ = [
     "KNOWLEDGE_NAMESPACE",

@@ -1,10 +1,11 @@
-"""Taking documents into a store, and out again: passages, relations, and what belongs to them."""
+"""Taking documents into a store, and out again: passages, names, and how these are related."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,17 +16,113 @@ from daruma.tools.knowledge._documents import (
     Document,
     Given,
     KnowledgeRefused,
+    Passage,
     Skipped,
     absolute,
     collection_namespace,
     collection_of,
     documents_of,
     key_of,
+    passages,
 )
-from daruma.tools.knowledge._passages import passages
-from daruma.tools.knowledge._relations import Relation, names_in, relations_in, same
 from daruma.tools.text import mask_keys
 from daruma.tools.threads import to_thread
+
+# --- The names in a text: links, code, and words with capitals. By rule, and pure.
+
+MOST_NAMES: Final = 20
+"""Names that are kept of one passage."""
+
+_WIKI_LINK: Final = re.compile(r"\[\[([^\[\]|#]{1,80})(?:[|#][^\[\]]*)?\]\]")
+_CODE: Final = re.compile(r"`([^`\n]{2,60})`")
+_IDENTIFIER: Final = re.compile(
+    r"\b(?:[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Za-z]\w*_\w+|[A-Za-z]\w*(?:\.[A-Za-z_]\w*)+)\b"
+)
+_CAPITALS: Final = re.compile(
+    r"(?<![\w.])[A-ZÄÖÜÉ][\w'’-]*(?:[ \t]+(?:of |the |de |von |der )?[A-ZÄÖÜÉ][\w'’-]*){0,3}"
+)
+_BEGINS: Final = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:[-*>#|]+|\d+[.)])?\s*)$")
+_FILLING: Final = """
+    a an and as at but by each every for from he her here his how however i if in is it its many
+    more most no not of on one only or our she so some such that the their then there these they
+    this those to we what when where which while who why with you your
+"""
+_NO_NAMES: Final = frozenset(_FILLING.split())
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, each once, in their order.
+
+    A single word with a capital at the beginning of a sentence is none.
+
+    >>> names_in("The Lease Keeper uses `take_lease` of PostgresSaver in Berlin.")
+    ['Lease Keeper', 'take_lease', 'PostgresSaver', 'Berlin']
+    """
+    places: dict[str, int] = {}
+    for place, name in _found(text):
+        clean = " ".join(name.split()).strip(" .,:;'’-")
+        if len(clean) > 1 and clean.casefold() not in _NO_NAMES:
+            places[clean] = min(place, places.get(clean, place))
+    return sorted(places, key=lambda name: places[name])[:MOST_NAMES]
+
+
+def same(name: str) -> str:
+    """Return what two spellings of one name have in common.
+
+    >>> same("The Postgres-Saver") == same("postgres saver")
+    True
+    """
+    words = re.sub(r"[\W_]+", " ", name).casefold().split()
+    return " ".join(words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words)
+
+
+def _found(text: str) -> Iterator[tuple[int, str]]:
+    for pattern in (_WIKI_LINK, _CODE):
+        for match in pattern.finditer(text):
+            yield match.start(), match[1].removesuffix("()")
+    bare = _CODE.sub(lambda m: " " * len(m[0]), _WIKI_LINK.sub(lambda m: " " * len(m[0]), text))
+    for match in _IDENTIFIER.finditer(bare):
+        yield match.start(), match[0]
+    for match in _CAPITALS.finditer(bare):
+        place, (first, _, rest) = match.start(), match[0].partition(" ")
+        if first.casefold() in _NO_NAMES:  # "The Lease" names a lease
+            yield place + len(first) + 1, rest
+        elif rest or not _BEGINS.search(bare[:place]):
+            yield place, match[0]
+
+
+# --- How things are related: as headings and links say, and as an application states. Pure.
+#
+# No sentence is read for it: what a text says of two things is found by a search.
+
+MOST_RELATIONS: Final = 40
+"""Relations that are kept of one passage."""
+
+_LINK: Final = re.compile(r"\[([^\[\]]{1,80})\]\((?!https?:|mailto:|#)([^()\s]{1,200})\)")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """That ``subject`` stands in a relation to ``object``, and the sentence that says so."""
+
+    subject: str
+    relation: str
+    object: str
+    sentence: str = ""
+
+
+def relations_in(passage: Passage, title: str) -> list[Relation]:
+    """Return what a passage is part of, by its headings, and links to; each relation once."""
+    above = (title, *passage.headings)
+    under = f"heading: {' > '.join(above)}"[:200]
+    found = [Relation(inner, "is part of", outer, under) for outer, inner in pairwise(above)]
+    links = [(match[1], f"link to {match[2]}") for match in _LINK.finditer(passage.text)]
+    links += [(match[1].strip(), "link") for match in _WIKI_LINK.finditer(passage.text)]
+    found += [Relation(above[-1], "links to", to, said) for to, said in links]
+    kept = {(same(r.subject), r.relation, same(r.object)): r for r in reversed(found)}
+    told = [r for (one, _, other), r in kept.items() if one and other and one != other]
+    return told[::-1][:MOST_RELATIONS]
+
 
 # --- What is put into the store for a document: its passages, its relations, and what belongs to
 # it.
@@ -170,14 +267,19 @@ async def aingest(
     Raises :class:`~daruma.tools.knowledge.KnowledgeRefused`.
     """
     collection_namespace(collection, "sources")
-    stated, total = tuple(relations), Ingested()
+    stated, done = tuple(relations), list[Ingested]()
     coming = documents_of(documents)
     while batch := await to_thread(lambda: list(islice(coming, _AT_ONCE))):
-        total = _sum(total, await _taken_in(store, batch, collection))
+        done.append(await _taken_in(store, batch, collection))
     if stated:
         beside = Document(f"stated:{key_of(stated)}", "stated relations", "", ".txt")
-        total = _sum(total, await _taken_in(store, [beside], collection, stated))
-    return total
+        done.append(await _taken_in(store, [beside], collection, stated))
+    return Ingested(
+        sum(each.changed for each in done),
+        sum(each.unchanged for each in done),
+        sum(each.passages for each in done),
+        tuple(skipped for each in done for skipped in each.skipped),
+    )
 
 
 def ingest(
@@ -258,39 +360,22 @@ async def _taken_in(
     stated: Sequence[Relation] = (),
 ) -> Ingested:
     documents = {each.source: each for each in batch if isinstance(each, Document)}
-    known = await _known(store, collection, documents)
+    there = collection_namespace(collection, "sources")
+    items = [await store.aget(there, key_of(source)) for source in documents]
+    known = {item.value["source"]: item.value for item in items if item}
     changed = [
         document
-        for document in documents.values()
-        if known.get(document.source, {}).get("digest") != digest_of(document, stated)
+        for source, document in documents.items()
+        if known.get(source, {}).get("digest") != digest_of(document, stated)
     ]
     made = await to_thread(lambda: [entries_of(each, stated) for each in changed])
-    await store.abatch(list(_puts(made, collection, known)))
+    puts = [put for each in made for put in each.puts(collection, known.get(each.source, {}))]
+    await store.abatch(puts)
     return Ingested(
         len(changed),
         len(documents) - len(changed),
         sum(len(each.passages) for each in made),
         tuple(each for each in batch if isinstance(each, Skipped)),
-    )
-
-
-async def _known(store: BaseStore, collection: str, sources: Iterable[str]) -> dict[str, Any]:
-    there = collection_namespace(collection, "sources")
-    items = [await store.aget(there, key_of(source)) for source in sources]
-    return {item.value["source"]: item.value for item in items if item}
-
-
-def _puts(made: Iterable[Entries], collection: str, known: dict[str, Any]) -> Iterator[PutOp]:
-    for each in made:
-        yield from each.puts(collection, known.get(each.source, {}))
-
-
-def _sum(one: Ingested, other: Ingested) -> Ingested:
-    return Ingested(
-        one.changed + other.changed,
-        one.unchanged + other.unchanged,
-        one.passages + other.passages,
-        one.skipped + other.skipped,
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from daruma.tools.calls import Surroundings, Tool, ToolRefused, shipped_tool, wrap_tool
 from daruma.tools.knowledge._documents import KNOWLEDGE_NAMESPACE, collection_namespace
-from daruma.tools.knowledge._relations import same
+from daruma.tools.knowledge._ingesting import same
 from daruma.tools.text import Way, search_store
 
 # --- The tools that find passages of documents: by words, and by words and meaning.
@@ -105,16 +105,16 @@ _WIDEST: Final = 8
 """Things that are gone on from at each depth."""
 
 _BY_RULE: Final = (
-    "[The relations were read from the texts by rule, each from the sentence shown: what a text "
-    "says in other words is not among them.]"
+    "[The relations are those of headings and links, and those that were stated: search for what "
+    "the texts say of it.]"
 )
 
 
 class GraphContextArgs(BaseModel):
     """Show what a thing (a name, a module, a person, a term) is related to in the documents.
 
-    Give its name as `entity`, or a `query` to find the thing by. Shows relations such as "depends
-    on", "is part of" or "links to", with the sentence and its source, and what it is named beside.
+    Give its name as `entity`, or a `query` to find the thing by. Shows what it is part of and links
+    to, relations that were stated, each with its source, and what it is named beside.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -233,8 +233,6 @@ class _Graph:
         )
         return [item.value for item in found.items]
 
-
-# --- The tools of the knowledge set. ``web_search`` is the application's own, if it has one.
 
 KNOWLEDGE_TOOLS: Final[tuple[Tool, ...]] = (
     shipped_tool(

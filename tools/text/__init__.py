@@ -1,4 +1,8 @@
-"""Texts: splitting and ranking words, finding items in any store, and keeping keys out (SE-08)."""
+"""Texts: splitting and ranking words, finding items in any store, and keeping keys out (SE-08).
+
+``_search`` is the one place that says what the words of a text are and how alike two texts are;
+``_secrets`` the one that masks keys.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,11 +11,9 @@ from daruma._doors import open_late
 if TYPE_CHECKING:
     from daruma.tools.text._search import (
         BY_CHANCE,
-        K1,
         RANKED_ITEMS,
         SAME_KIND,
         WORDS_ONLY,
-        B,
         SearchableStore,
         SearchResult,
         Way,
@@ -42,7 +44,7 @@ else:
         __name__,
         {
             "_search": (
-                "BY_CHANCE K1 RANKED_ITEMS SAME_KIND WORDS_ONLY B SearchableStore "
+                "BY_CHANCE RANKED_ITEMS SAME_KIND WORDS_ONLY SearchableStore "
                 "SearchResult Way ask_for_the_same fuse_rankings is_related likeness "
                 "likeness_to_any needed_likeness query_terms rank_texts rarity search_store "
                 "split_words texts_in"
@@ -56,11 +58,9 @@ else:
 
 __all__ = [
     "BY_CHANCE",
-    "K1",
     "RANKED_ITEMS",
     "SAME_KIND",
     "WORDS_ONLY",
-    "B",
     "SearchResult",
     "SearchableStore",
     "Way",

@@ -243,7 +243,7 @@ def rank_texts(query: str, texts: Sequence[str], least: float = 0.0) -> list[tup
     Of two that are equally good the earlier one comes first. Left out are those below the share
     ``least`` of what the query's words weigh.
 
-    >>> [place for place, _ in ranked("leases", ["a lock", "the lease of a thread", "lease"])]
+    >>> [place for place, _ in rank_texts("leases", ["a lock", "the lease of a thread", "lease"])]
     [2, 1]
     """
     wanted = query_terms(query)
@@ -256,7 +256,8 @@ def rank_texts(query: str, texts: Sequence[str], least: float = 0.0) -> list[tup
         worth = rarity(len(having), len(texts))
         whole += worth
         for place in having:
-            scores[place] += worth * weight(counts[place][term], lengths[place] / mean)
+            times, length = counts[place][term], lengths[place] / mean
+            scores[place] += worth * times * (K1 + 1) / (times + K1 * (1 - B + B * length))
     found = [(place, score) for place, score in enumerate(scores) if score > least * whole]
     return sorted(found, key=lambda each: -each[1])
 
@@ -264,11 +265,6 @@ def rank_texts(query: str, texts: Sequence[str], least: float = 0.0) -> list[tup
 def rarity(having: int, among: int) -> float:
     """Return what it is worth to have a word that ``having`` texts ``among`` all have."""
     return math.log(1 + (among - having + 0.5) / (having + 0.5))
-
-
-def weight(times: float, length: float) -> float:
-    """Return what a word adds that stands ``times`` in a text; ``length`` is 1 for a mean one."""
-    return times * (K1 + 1) / (times + K1 * (1 - B + B * length))
 
 
 # --- Bringing several rankings of the same things together.

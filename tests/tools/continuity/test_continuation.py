@@ -18,6 +18,7 @@ from tests.tools.continuity.next_messages import (
     HARDER,
     HELD_OUT,
     KNOWN,
+    OTHER_LANGUAGES,
     OTHER_MATTERS,
     TITLE,
     Next,
@@ -26,7 +27,15 @@ from tests.tools.continuity.next_messages import (
 from daruma.state.conversation import Clarification
 from daruma.state.failure import ModelFailed
 from daruma.tools.context import EXACT
-from daruma.tools.continuity._continuation import MOST_SHOWN, continues, expects, judged, says_yes
+from daruma.tools.continuity._continuation import (
+    MOST_SHOWN,
+    besides_time,
+    continues,
+    expects,
+    judged,
+    says_yes,
+)
+from daruma.tools.dates import plain
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 SETS = {"known": KNOWN, "held out": HELD_OUT, "hard": HARDER}
@@ -54,12 +63,12 @@ def test_the_table_of_next_messages() -> None:
         print(f"| {name} ({right + unsure + wrong}) | {right} | {unsure} | {wrong} |")  # noqa: T201
     print("wrong:", found["hard"]["wrong"])  # noqa: T201
 
-    assert counts == {"known": (51, 0, 0), "held out": (39, 4, 0), "hard": (17, 23, 3)}
+    assert counts == {"known": (42, 0, 0), "held out": (30, 4, 0), "hard": (12, 20, 3)}
 
 
 @pytest.mark.parametrize("each", KNOWN, ids=lambda each: each.message)
 def test_what_is_known_is_known(each: Next) -> None:
-    """CO-02: also in German, French, Spanish, Chinese and Japanese."""
+    """CO-02: also in German and in Chinese."""
     assert continues(each.message, each.after, NOW) == each.wanted
 
 
@@ -79,6 +88,28 @@ def test_what_may_be_both_is_left_open(message: str) -> None:
 def test_a_day_in_a_message_is_not_enough(message: str) -> None:
     """CO-02: one that says more than when may be a new request, or a no: the form does not tell."""
     assert continues(message, DATE, NOW) != "resume"
+
+
+def test_other_languages_are_left_to_the_model() -> None:
+    """CO-02: whatever is said in French, Spanish or Japanese."""
+    assert {continues(message, DATE, NOW) for message in OTHER_LANGUAGES} == {"unsure"}
+
+
+@pytest.mark.parametrize(
+    ("text", "besides"),
+    [
+        ("around 4 pm tomorrow", []),
+        ("tomorrow works for me", []),
+        ("Am besten Freitag gegen 17 Uhr", ["besten"]),
+        ("mail Bob tomorrow", ["mail", "bob"]),
+        ("not tomorrow", ["not"]),
+        ("five apples", None),
+        ("", None),
+    ],
+)
+def test_words_that_say_nothing_of_time_are_left(text: str, besides: list[str] | None) -> None:
+    """Those that say nothing by themselves are not; a word that negates is."""
+    assert besides_time(plain(text), NOW) == besides
 
 
 def test_what_the_question_was_about_may_be_named_with_the_day() -> None:

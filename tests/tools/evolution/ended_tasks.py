@@ -5,7 +5,7 @@ from typing import Any
 
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
 from daruma.tools.evolution import Pitfalls
-from daruma.tools.evolution._evidence import seen_in
+from daruma.tools.evolution._evidence import evidence_of_setback
 
 ROUNDING = "Fix the rounding of invoices in bill/split.py"
 PARSER = "Document the options of the config parser"
@@ -40,7 +40,7 @@ async def on_record(
     pitfalls: Pitfalls, setback: Setback, experience: Experience, min_confidence: float
 ) -> Pitfall:
     """Put on record that a task met a setback, and return the pitfall that it belongs to."""
-    fact = seen_in(setback, experience)
+    fact = evidence_of_setback(setback, experience)
     summaries = await pitfalls.record(fact, min_confidence)
     (found,) = (each.pitfall for each in summaries if fact in each.facts)
     return replace(found, shared=pitfalls.shared)

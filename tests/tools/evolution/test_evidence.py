@@ -10,11 +10,11 @@ from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_ex
 from daruma.tools.evolution import Evidence
 from daruma.tools.evolution._evidence import (
     HALF_LIFE,
+    choose_excess,
     confidence,
+    evidence_of_setback,
     level_of,
-    seen_in,
-    summed_up,
-    surplus,
+    summarise,
 )
 
 # --- How sure a pitfall is: what the formula promises, for all numbers.
@@ -81,12 +81,12 @@ GOALS = (ROUNDING, PARSER, "Translate the menu into Danish")
 
 
 def a_fact(number: int, goal: str = ROUNDING, *, seen: bool = True) -> Evidence:
-    fact = seen_in(a_setback(), an_experience(number, goal=goal))
+    fact = evidence_of_setback(a_setback(), an_experience(number, goal=goal))
     return fact if seen else replace(fact, how="clear")
 
 
 def gone(facts: list[Evidence], most: int) -> list[float]:
-    return [each.at for each in surplus(facts, summed_up(facts, 0.5), most)]
+    return [each.at for each in choose_excess(facts, summarise(facts, 0.5), most)]
 
 
 def test_the_oldest_go_but_not_what_names_a_pitfall() -> None:
@@ -120,9 +120,9 @@ def test_what_stays_is_so_many_and_keeps_its_names(
     """No pitfall gets another id, or comes into being, by what goes."""
     facts = [a_fact(number, goal, seen=seen) for number, (goal, seen) in enumerate(drawn)]
 
-    let_go = surplus(facts, summed_up(facts, 0.5), most)
+    let_go = choose_excess(facts, summarise(facts, 0.5), most)
     rest = [each for each in facts if each not in let_go]
 
     assert len(rest) == min(most, len(facts))
-    before = {each.pitfall.id for each in summed_up(facts, 0.5)}
-    assert {each.pitfall.id for each in summed_up(rest, 0.5)} <= before
+    before = {each.pitfall.id for each in summarise(facts, 0.5)}
+    assert {each.pitfall.id for each in summarise(rest, 0.5)} <= before

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
+from pydantic import TypeAdapter
 from tests.damages import KEY
 from tests.tools.evolution.ended_tasks import (
     PARSER,
@@ -24,8 +25,8 @@ from typing_extensions import override
 
 from daruma.graph.storage import open_postgres
 from daruma.state.lessons import Experience, Pitfall
-from daruma.tools.evolution import Evidence, Pitfalls, shelf
-from daruma.tools.evolution._evidence import EVIDENCE, group_of, seen_in, summed_up
+from daruma.tools.evolution import Evidence, Pitfalls, Shelf, shelf
+from daruma.tools.evolution._evidence import evidence_of_setback, group_of, summarise
 from daruma.tools.evolution._pitfalls import MOST_FACTS, detect
 
 LEAST = 0.5
@@ -314,10 +315,13 @@ async def test_more_tasks_than_are_counted_change_neither_name_nor_what_can_be_f
 ) -> None:
     """The newest count, each new one is seen, and nothing is left that would bring it back."""
     pitfalls = Pitfalls(store, "o")
-    facts = [seen_in(a_setback(), an_experience(number)) for number in range(1, MOST_FACTS + 1)]
+    facts = [
+        evidence_of_setback(a_setback(), an_experience(number))
+        for number in range(1, MOST_FACTS + 1)
+    ]
     place = shelf("o", "evidence", facts[0].group)
-    values = {each.key: EVIDENCE.dump_python(each, mode="json") for each in facts}
-    await store.abatch([PutOp(place, key, value, False) for key, value in values.items()])
+    kept = Shelf(store, TypeAdapter(Evidence), place)
+    await store.abatch([kept.to_put(each.key, each) for each in facts])
 
     more = [await on_record(pitfalls, a_setback(), an_experience(n), LEAST) for n in (1001, 1002)]
 
@@ -588,9 +592,9 @@ def test_pitfalls_are_made_of_the_facts_alone(
     shuffled = list(made)
     draw.shuffle(shuffled)  # type: ignore[attr-defined]
 
-    found = summed_up(made, LEAST)
+    found = summarise(made, LEAST)
 
-    assert found == summed_up(shuffled, LEAST)
+    assert found == summarise(shuffled, LEAST)
     assert sum(each.pitfall.tasks for each in found) == sum(each.seen for each in made)
     assert all(0 <= each.pitfall.confidence <= 1 for each in found)
     assert len({each.pitfall.id for each in found}) == len(found)

@@ -161,7 +161,7 @@ async def test_a_mark_in_anothers_namespace_is_believed_of_pitfalls_alone() -> N
     world = World(store, ("a", "b"))
     await world.do("b", "observe", 1)
     await world.do("b", "share", 1)
-    item = await store.aget(world.of("b").place, next(iter(world.has["b"])))
+    item = await store.aget(world.of("b").kept.place, next(iter(world.has["b"])))
     assert item
     await store.adelete(item.namespace, item.key)
     await store.aput(("daruma", "evolution", "c", "pitfalls"), item.key, item.value)

@@ -32,10 +32,10 @@ from daruma.tools.evolution._recoveries import (
     KEPT,
     Attempts,
     attempts_in,
+    counterfactual_actions,
     known_actions,
     learn_recoveries,
     surest,
-    would_recover,
 )
 
 # --- What worked is told from what was tried: sure after three, given up after a failure or two.
@@ -281,9 +281,9 @@ async def test_who_looks_on_is_told_what_would_have_been_done() -> None:
     store = InMemoryStore()
     await learned(store, [task(1), task(2), task(3)])
 
-    found = await would_recover(task(4), store, SETTINGS)
+    found = await counterfactual_actions(task(4), store, SETTINGS)
     assert [(s, a.strategy) for s, a in found.items()] == [(MET.signature, "parameter-adjustment")]
-    assert await would_recover(task(4, owner="p"), store, SETTINGS) == {}
+    assert await counterfactual_actions(task(4, owner="p"), store, SETTINGS) == {}
 
 
 async def test_a_person_sees_what_was_learned_and_has_it_forgotten(store: BaseStore) -> None:
@@ -306,4 +306,4 @@ async def test_what_was_tried_long_ago_is_let_go_of(store: BaseStore) -> None:
     known = KnownRecoveries(store, "o")
     await learned(store, [task(1), task(9, worked=False)])
 
-    assert [await known.let_go(before) for before in (9.0, 9.5, 9.5)] == [0, 1, 0]
+    assert [await known.forget_older(before) for before in (9.0, 9.5, 9.5)] == [0, 1, 0]

@@ -26,8 +26,8 @@ from daruma.tools.evolution._variants import (
     chance_of_better,
     decision,
     instructions_of,
-    ops,
     setback_in_use,
+    variant_ops,
 )
 
 
@@ -39,7 +39,7 @@ async def kept(*variants: Variant) -> InMemoryStore:
 
 
 async def items(store: BaseStore, owner: str = "o") -> list[Item]:
-    found: list[Any] = await store.abatch(ops(owner))
+    found: list[Any] = await store.abatch(variant_ops(owner))
     return [item for each in found for item in each]
 
 

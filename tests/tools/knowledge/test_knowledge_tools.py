@@ -33,11 +33,15 @@ from daruma.tools.text import WORDS_ONLY
 TOOLS = {tool.name: tool for tool in KNOWLEDGE_TOOLS}
 DOCS = """# Cars
 
-The automobile was built in Turin. The Garage depends on PowerGrid.
+The automobile was built in Turin. A Garage needs the [[PowerGrid]].
 
-# Dogs
+# Farm
 
-The Kennel is part of Farm. The Farm uses PowerGrid.
+It has an office, and is lit by the [[PowerGrid]].
+
+## Kennel
+
+Dogs of the Farm sleep here, beside the [Stable](stable.md).
 """
 
 
@@ -114,27 +118,28 @@ async def test_an_answer_has_an_end(store: BaseStore) -> None:
 
 
 async def test_a_thing_is_told_with_its_relations(store: BaseStore, tmp_path: Path) -> None:
-    """Each with its sentence and source; deeper, those of what it is related to."""
+    """Each with its ground and source; deeper, those of what it is related to."""
     near = await told(store, "get_knowledge_graph_context", entity="kennel")
     far = await told(store, "get_knowledge_graph_context", entity="The Kennel", depth=3)
+    farm = await told(store, "get_knowledge_graph_context", entity="stable")
 
-    line = f'- Kennel — is part of — Farm: "The Kennel is part of Farm." [{tmp_path}/docs.md:7]'
-    assert line in near
-    assert "PowerGrid" not in near.split("Named in the same passages")[0]
-    assert "Farm — uses — PowerGrid" in far
-    assert "Garage — depends on — PowerGrid" in far
-    assert "Named in the same passages, with how many: " in near
-    assert "farm (1)" in near
-    assert "read from the texts by rule" in near
+    ground = "heading: docs.md > Farm > Kennel"
+    assert f'- Kennel — is part of — Farm: "{ground}" [{tmp_path}/docs.md:11]' in near
+    assert "PowerGrid" not in near
+    assert "Farm — links to — PowerGrid" in far
+    assert "Cars — links to — PowerGrid" in far
+    assert "Named in the same passages, with how many: " in farm
+    assert "farm (1)" in farm
+    assert "those of headings and links" in near
 
 
 async def test_a_thing_is_found_by_a_query(store: BaseStore) -> None:
     """Or by words of its name; what nobody knows is told so, with what there is."""
-    assert "Garage — depends on" in await told(
-        store, "get_knowledge_graph_context", query="what does the garage need?"
+    assert "Kennel — links to — Stable" in await told(
+        store, "get_knowledge_graph_context", query="what is beside the kennel?"
     )
     unknown = await told(store, "get_knowledge_graph_context", entity="the zoo of Farm", depth=1)
-    assert "Farm — uses — PowerGrid" in unknown
+    assert "Farm — links to — PowerGrid" in unknown
     nobody = await told(store, "get_knowledge_graph_context", entity="zoo")
     assert nobody == "nothing is known of 'zoo' by that name"
 
@@ -220,7 +225,7 @@ def test_the_librarian_has_exactly_its_tools(
     results = {m.tool_call_id: m for m in run.messages if isinstance(m, ToolMessage)}
     assert {m.status for m in results.values()} == {"success"}
     assert "built in Turin" in results["c1"].text
-    assert "uses — PowerGrid" in results["c2"].text
+    assert "links to — PowerGrid" in results["c2"].text
     if web:
         assert "[1] A page — https://x.org\nabout cats" in results["c3"].text
 

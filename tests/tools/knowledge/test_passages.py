@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daruma.tools.knowledge import Document
-from daruma.tools.knowledge._documents import html_text
-from daruma.tools.knowledge._passages import GOAL, MOST, Passage, passages
+from daruma.tools.knowledge._documents import GOAL, MOST, Passage, html_text, passages
 
 
 def cut(text: str, kind: str = ".md") -> list[Passage]:
