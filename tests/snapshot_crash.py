@@ -9,8 +9,10 @@ recovers. See tests/tools/snapshots/test_crash_in_restore.py.
 import json
 import os
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +89,9 @@ class Scene:
         self.target = self.open().take("start", by="others", fresh=True).snapshot.id
         vandalise(self.work)
         self.before = read(self.work)
-        shutil.copy(folder / "store.sqlite3", folder / "first.sqlite3")
+        source, first = (sqlite3.connect(folder / f"{name}.sqlite3") for name in ("store", "first"))
+        with closing(source), closing(first):
+            source.backup(first)
 
     def open(self, step: Callable[[], None] = lambda: None) -> Snapshots:
         """Return the snapshots, with something to do between their steps."""
@@ -101,7 +105,8 @@ class Scene:
         self.work.mkdir()
         lay(self.work)
         vandalise(self.work)
-        (self.folder / "store.sqlite3-journal").unlink(missing_ok=True)
+        for kind in ("", "-wal", "-shm"):
+            (self.folder / f"store.sqlite3{kind}").unlink(missing_ok=True)
         shutil.copy(self.folder / "first.sqlite3", self.folder / "store.sqlite3")
 
     def steps(self) -> int:

@@ -26,7 +26,7 @@ from daruma.tools.continuity._continuation import stripped
 from daruma.tools.evolution._setbacks import telling_line
 from daruma.tools.reports import collected, findings
 from daruma.tools.skills import SkillRefused, described
-from daruma.tools.snapshots._ignore_patterns import Patterns, lines_of
+from daruma.tools.snapshots._ignore import Patterns, lines_of
 from daruma.tools.team import TemplateRefused
 from daruma.tools.team._templates import read_template
 from daruma.tools.text import split_words

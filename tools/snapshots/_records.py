@@ -1,24 +1,32 @@
-"""The rows of a store: snapshots, restores that have begun, contents, and pruning them."""
+"""The rows of a store: snapshots, as one thread takes them, restores begun, and pruning them."""
 
 import hashlib
 import json
+import os
 import sqlite3
+import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from daruma.tools.files import Parts
+from daruma.tools.snapshots._ignore import Rules, decoded, frozen
 from daruma.tools.snapshots._outcome import (
     ChangedBy,
     Entry,
     Snapshot,
     SnapshotUnavailable,
+    Taken,
     storable,
+    told_of,
 )
-from daruma.tools.snapshots._store import Contents, packed
+from daruma.tools.snapshots._states import as_changes, between
+from daruma.tools.snapshots._store import Contents, Store, packed
+from daruma.tools.snapshots._walk import Reader, Statuses, Walk
 
 # --- Keeping many contents at once, made smaller on another processor meanwhile.
 
@@ -185,11 +193,83 @@ def _snapshot(row: tuple[Any, ...]) -> Snapshot:
     return Snapshot(id_, thread, label, root, at, known, by, rules, number, bool(opens))
 
 
-# --- What a restore is about to do, on record before it does anything.
+# --- Reading a workspace that is open, and recording what it holds as a snapshot of one thread.
 
-_TABLE: Final = (
-    "CREATE TABLE IF NOT EXISTS intents (workspace BLOB PRIMARY KEY, data TEXT NOT NULL)"
-)
+
+class Recorder:
+    """Records what a workspace holds, in a store and a workspace that are open already."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        thread: str,
+        store: Store,
+        *,
+        exclude: Sequence[str] = (),
+        now: Callable[[], float] = time.time,
+        step: Callable[[], None] = lambda: None,
+        way: type[Any] | None = None,
+    ) -> None:
+        self.workspace = workspace
+        self.thread = thread
+        self.store = store
+        self.exclude = tuple(exclude)
+        self.now = now
+        self.step = step
+        self.way = way
+
+    def taken(
+        self,
+        contents: Contents,
+        top: int,
+        label: str,
+        *,
+        by: ChangedBy,
+        fresh: bool = False,
+        opens: bool = False,
+    ) -> Taken:
+        """Do what `take` does in a store and a workspace that are open."""
+        recorded = self.recorded(contents)
+        last, base = recorded.last(), recorded.last(undone=False)
+        interrupted = by == "others" and last is not None and last.opens
+        by = "work" if interrupted else by
+        rules = self.rules(contents, last, top, fresh=fresh)
+        root, unkept = self.seen(contents, top, rules)
+        digest = contents.put_blob(rules.encoded())
+        snapshot = recorded.add(
+            label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept), opens=opens
+        )
+        if base is None or interrupted:
+            return Taken(snapshot)
+        return Taken(snapshot, as_changes(between(contents, base, snapshot)))
+
+    def recorded(self, contents: Contents, thread: str | None = None) -> Recorded:
+        """Return the rows of this thread's snapshots in an open store, or of another's."""
+        return Recorded(contents, self.place(), thread or self.thread)
+
+    def place(self) -> bytes:
+        """Return where the workspace really is."""
+        return os.fsencode(os.path.realpath(self.workspace))
+
+    def rules(
+        self, contents: Contents, last: Snapshot | None, top: int, *, fresh: bool = False
+    ) -> Rules:
+        """Return the ignore rules of the thread's last snapshot, or those that hold now."""
+        if last is None or fresh:
+            return frozen(top, self.workspace, self.exclude)
+        return decoded(contents.blob(last.rules))
+
+    def seen(self, contents: Contents, top: int, rules: Rules) -> tuple[str, list[str]]:
+        """Keep what an open workspace holds; return the root's id and what could not be kept."""
+        statuses = Statuses(contents, self.place())
+        with told_of(self.workspace), packing(contents) as packed:
+            walk = Walk(top, rules, Reader(packed.put, statuses=statuses))
+            root = walk.root(contents.put_tree)
+        statuses.save()
+        return root, walk.unkept
+
+
+# --- What a restore is about to do, on record before it does anything.
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,32 +293,23 @@ class Intent:
 
 def open_intent(database: sqlite3.Connection, workspace: bytes) -> Intent | None:
     """Return the restore of a workspace that has not come to its end, if there is one."""
-    if not _any(database):
-        return None
     row = database.execute("SELECT data FROM intents WHERE workspace = ?", (workspace,)).fetchone()
     return _read(row[0]) if row else None
 
 
 def open_intents(database: sqlite3.Connection) -> list[Intent]:
     """Return all restores that have not come to their end, those of gone workspaces too."""
-    rows = database.execute("SELECT data FROM intents").fetchall() if _any(database) else []
-    return [_read(data) for (data,) in rows]
+    return [_read(data) for (data,) in database.execute("SELECT data FROM intents")]
 
 
 def write_intent(database: sqlite3.Connection, workspace: bytes, intent: Intent) -> None:
     """Record a restore; there is one at a time."""
-    database.execute(_TABLE)
     database.execute("INSERT INTO intents VALUES (?, ?)", (workspace, _written(intent)))
 
 
 def close_intent(database: sqlite3.Connection, workspace: bytes) -> None:
     """Record that a restore has come to its end."""
     database.execute("DELETE FROM intents WHERE workspace = ?", (workspace,))
-
-
-def _any(database: sqlite3.Connection) -> bool:
-    sql = "SELECT 1 FROM sqlite_master WHERE name = 'intents'"
-    return database.execute(sql).fetchone() is not None
 
 
 def _written(intent: Intent) -> str:

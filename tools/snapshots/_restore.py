@@ -1,15 +1,25 @@
-"""Putting a workspace back: looked at beforehand, on record, done, and told honestly."""
+"""Putting a workspace back: on record before it begins, done entry by entry, told honestly.
 
+It goes on from any half-way state, and leaves what somebody else has changed meanwhile (RO-06).
+"""
+
+import errno
+import hashlib
 import itertools
+import os
 import secrets
+import stat
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Final
 
-from daruma.tools.files import Parts
-from daruma.tools.snapshots._ignore_patterns import Rules, decoded
+from daruma.tools.files import Parts, file_status
+from daruma.tools.snapshots._ignore import Rules, decoded
 from daruma.tools.snapshots._outcome import (
+    GONE,
+    ROOT_NAME,
     ChangedBy,
     Conflicts,
     Entry,
@@ -17,130 +27,397 @@ from daruma.tools.snapshots._outcome import (
     RestoreRefused,
     Snapshot,
     SnapshotUnavailable,
+    directory_opened,
     told,
 )
-from daruma.tools.snapshots._placing import MEANWHILE, Applying, Placing
-from daruma.tools.snapshots._recorder import Recorder
 from daruma.tools.snapshots._records import (
     Intent,
-    Recorded,
+    Recorder,
     close_intent,
     open_intent,
     write_intent,
 )
-from daruma.tools.snapshots._restore_plan import Plan, beyond, changed, completed, planned
-from daruma.tools.snapshots._states import Look, alone, between, differences, mixed
+from daruma.tools.snapshots._restore_plan import Plan, State, beyond, changed, completed, planned
+from daruma.tools.snapshots._states import Look, between, differences, is_directory
 from daruma.tools.snapshots._store import Contents, sync_file_system
-from daruma.tools.snapshots._walk import TEMPORARY
+from daruma.tools.snapshots._walk import TEMPORARY, Reader
 
-# --- Bringing a restore that is on record to its end, and saying honestly what came of it.
+# --- Single entries of an open directory: looked at, made, removed, given a mode.
+#
+# No link is followed, and nothing that came up meanwhile is replaced where the system can prevent
+# it.
+
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY: Final[int] = getattr(os, "O_PATH", 0)
+_NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+"""What a file system says that knows none."""
+
+
+def status_of(folder: int, name: str) -> os.stat_result | None:
+    """Return what the system says of a name, None if it is not there."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except GONE:
+        return None
+
+
+def entry_of(folder: int, name: str) -> Entry | None:
+    """Return what a name stands for now, None for nothing; of a directory its mode only."""
+    status = status_of(folder, name)
+    if status is None:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        return Entry("directory", stat.S_IMODE(status.st_mode), "")
+    return Reader(lambda data: hashlib.sha256(data).hexdigest()).entry(folder, name, status)
+
+
+def set_mode(folder: int, name: str, mode: int) -> None:
+    """Give a file or directory a mode, also one that may not be opened. Raises OSError."""
+    flags = _PATH_ONLY or (os.O_RDONLY | os.O_NONBLOCK)
+    fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        os.chmod(f"/proc/self/fd/{fd}" if _PATH_ONLY else fd, mode)  # noqa: PTH101 - a descriptor
+    finally:
+        os.close(fd)
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Single operations in open directories. All raise OSError.
+
+    ``temporary`` is the name of the one file that is there only meanwhile; ``step`` is called
+    before and after every operation.
+    """
+
+    temporary: str
+    step: Callable[[], None]
+
+    def sweep(self, folder: int) -> None:
+        """Remove a temporary file that a crash has left."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.temporary, dir_fd=folder)
+
+    def mode(self, folder: int, name: str, mode: int) -> None:
+        """Give a file or directory a mode."""
+        self.step()
+        set_mode(folder, name, mode)
+        self.step()
+
+    def remove(self, folder: int, name: str, *, directory: bool) -> None:
+        """Remove a name, or an empty directory."""
+        self.step()
+        (os.rmdir if directory else os.unlink)(name, dir_fd=folder)
+        self.step()
+
+    def directory(self, folder: int, name: str) -> None:
+        """Make a directory, for its owner alone at first."""
+        self.step()
+        os.mkdir(name, 0o700, dir_fd=folder)
+        self.step()
+
+    def link(self, folder: int, name: str, target: str, like: os.stat_result | None) -> None:
+        """Put a symbolic link in place of what was ``like`` that, and still is, or of nothing."""
+        self.step()
+        if like is None:
+            os.symlink(target, name, dir_fd=folder)
+        else:
+            self._replace_by_link(folder, name, target, like)
+        self.step()
+
+    def file(
+        self, folder: int, name: str, data: bytes, mode: int, like: os.stat_result | None
+    ) -> None:
+        """Put a file in place of what was ``like`` that, and still is, or of nothing.
+
+        It is whole, has its mode, and takes the owner of what it replaces, where that is allowed.
+        """
+        try:
+            self._write(folder, data, mode, like)
+            if like is None:
+                self._link(folder, name)
+            else:
+                self._rename(folder, name, like)
+            self.step()
+        finally:
+            self.sweep(folder)
+
+    def _rename(self, folder: int, name: str, like: os.stat_result) -> None:
+        """Replace a name, unless somebody wrote to it while the temporary file was written."""
+        now = status_of(folder, name)
+        if now and file_status(now) == file_status(like):
+            os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def _replace_by_link(self, folder: int, name: str, target: str, like: os.stat_result) -> None:
+        try:
+            os.symlink(target, self.temporary, dir_fd=folder)
+            self.step()
+            self._rename(folder, name, like)
+        finally:
+            self.sweep(folder)
+
+    def _write(self, folder: int, data: bytes, mode: int, like: os.stat_result | None) -> None:
+        self.step()
+        fd = os.open(self.temporary, _NEW, 0o600, dir_fd=folder)
+        try:
+            self.step()
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            self.step()
+            if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+                with suppress(PermissionError):
+                    os.fchown(fd, like.st_uid, like.st_gid)
+            os.fchmod(fd, mode)  # after the owner: chown clears set-id bits
+        finally:
+            os.close(fd)
+        self.step()
+
+    def _link(self, folder: int, name: str) -> None:
+        here = self.temporary
+        try:  # unlike a rename, a link never replaces anything
+            os.link(here, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            os.rename(here, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+# --- Bringing a workspace to a goal, one operation after the other, from any half-way state.
+
+MEANWHILE: Final = "somebody else changed it meanwhile"
+IGNORED: Final = "an ignored file is in the way"
+HOLDS: Final = "holds files that are ignored, or that somebody else made"
+UNREADABLE: Final = "its content may not be read, and would be lost"
+NOWHERE: Final = "the directory that it belongs in is not there"
+
+_ALL: Final = 0o700
+"""What a directory needs so that its owner may change what lies in it."""
+
+_MADE: Final = {0o700, 0o2700}
+"""The modes of a directory that was just made; the second one inside of a set-group-id one."""
+
+_AWAY: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
 @dataclass
-class Finishing:
-    """Carries out what an intent says, in a workspace and a store that are open."""
+class Applying:
+    """One way to a goal, path by path: ``was`` is how things stood before the first operation.
 
-    snapshots: Recorder
-    contents: Contents
+    What is neither as it was nor as the goal has it was changed by somebody else, and is left; so
+    is what the system does not allow. ``left`` says why.
+    """
+
     top: int
-    intent: Intent
-    way: type[Applying] = Applying
+    rules: Rules
+    goal: Mapping[Parts, Entry | None]
+    was: State
+    blob: Callable[[str], bytes]
+    placing: Placing
+    left: dict[Parts, str] = field(default_factory=dict)
 
-    def begin(self) -> None:
-        """Put the intent on record, with all that was kept before it, before anything changes."""
-        self.snapshots.step()
-        write_intent(self.contents.database, self.snapshots.place(), self.intent)
-        self.contents.commit()
-        self.snapshots.step()
+    def run(self) -> None:
+        """Go the way: removals deepest first, then what is put, then the modes of directories."""
+        folders = {path[:-1] or (ROOT_NAME,) for path in self.goal}
+        down = sorted(self.goal, key=depth)
+        self._each(self.open_up, sorted(folders, key=depth))
+        self._each(self._sweep, folders)
+        self._each(self.remove, reversed(down))
+        self._each(self.put, down)
+        self._each(self.close, sorted({*down, *folders}, key=depth, reverse=True))
 
-    def finish(self) -> Restored:
-        """Go the rest of the way, look at the workspace again, and close the intent."""
-        recorded = Recorded(self.contents, self.snapshots.place(), self.intent.thread)
-        before = recorded.named(self.intent.before)
-        left = self._applied(before)
-        rules = decoded(self.contents.blob(before.rules))
-        root, unkept = self.snapshots.seen(self.contents, self.top, rules)
-        wrong, foreign = self._compared(before, root)
-        after = self._record(recorded, before, root, frozenset(foreign), tuple(unkept))
-        close_intent(self.contents.database, self.snapshots.place())
-        self.snapshots.step()
-        self.contents.commit()
-        self.snapshots.step()
-        return report(self.intent, after, {path: left.get(path, MEANWHILE) for path in wrong})
+    def open_up(self, folder: int, path: Parts) -> None:
+        """Make a directory writable for a while; `close` gives it its mode."""
+        now = entry_of(folder, path[-1])
+        if now and is_directory(now) and now.mode & _ALL != _ALL:
+            self.placing.mode(folder, path[-1], now.mode | _ALL)
 
-    def _applied(self, before: Snapshot) -> dict[Parts, str]:
-        rules = decoded(self.contents.blob(before.rules))
-        was = Look(self.contents.tree, before.root)
-        placing = Placing(TEMPORARY + self.intent.id, self.snapshots.step)
-        way = self.way(self.top, rules, self.intent.goal, was, self.contents.blob, placing)
-        way.run()
-        sync_file_system(self.top)
-        self.snapshots.step()
-        return way.left
+    def remove(self, folder: int, path: Parts) -> None:
+        """Remove what the goal does not have, or has as a directory where none is, or reversed."""
+        goal, was = self.goal[path], self.was(path)
+        if was is None or (goal and is_directory(goal) == is_directory(was)):
+            return
+        now = entry_of(folder, path[-1])
+        if now is None or now == goal or (is_directory(now) and is_directory(goal)):
+            return
+        if now.kind == "unread":
+            self.left[path] = UNREADABLE
+        elif self.rules.repository(path) or not _equal(now, was):
+            self.left[path] = MEANWHILE
+        else:
+            self._remove(folder, path, now)
 
-    def _compared(self, before: Snapshot, root: str) -> tuple[set[Parts], set[Parts]]:
-        """Return the paths that are not as they should be, and those that are somebody else's."""
-        was, now = Look(self.contents.tree, before.root), Look(self.contents.tree, root)
-        goal = self.intent.goal
-        found = differences(self.contents.tree, before.root, root)
-        differing = {path: alone(entry) for path, _, entry in found}
-        foreign = {path for path in differing if now(path) not in (was(path), goal.get(path, 0))}
-        wrong = {path for path, entry in goal.items() if now(path) != entry}
-        return wrong | foreign, foreign
+    def put(self, folder: int, path: Parts) -> None:
+        """Put what the goal has; of directories only that they are there."""
+        goal, seen = self.goal[path], status_of(folder, path[-1])
+        now = entry_of(folder, path[-1])
+        if goal is None or _equal(now, goal):
+            return
+        if not _ours(now, self.was(path), goal):
+            ignored = self.rules.outside(path, directory=is_directory(now))
+            self.left.setdefault(path, IGNORED if ignored else MEANWHILE)
+        elif now and now.kind == "unread":
+            self._reveal(folder, path, goal, now)
+        elif now and _only_mode(goal, now, status_of(folder, path[-1])):
+            self.placing.mode(folder, path[-1], goal.mode)
+        else:
+            self._put(folder, path[-1], goal, seen)
 
-    def _record(
-        self,
-        recorded: Recorded,
-        before: Snapshot,
-        root: str,
-        foreign: frozenset[Parts],
-        unkept: tuple[str, ...],
-    ) -> Snapshot:
-        """Record what this restore has made as its own, and what somebody else has as theirs."""
-        ours = mixed(self.contents, root, before.root, foreign)
-        after = self._add(recorded, before, ours, unkept, self.intent.by)
-        if ours != root:
-            self._add(recorded, before, root, unkept, "others")
-        return after
+    def close(self, folder: int, path: Parts) -> None:
+        """Give a directory the mode that it has in the goal, or had before."""
+        was = self.was(path)
+        goal = self.goal.get(path)
+        final = goal if is_directory(goal) else was  # what could not be removed is as it was
+        now = entry_of(folder, path[-1])
+        if not (final and is_directory(final) and now and is_directory(now)):
+            return
+        if now.mode == final.mode:
+            return
+        if now.mode in {*_modes(final), *_modes(was), *_MADE}:
+            self.placing.mode(folder, path[-1], final.mode)
+        else:
+            self.left.setdefault(path, MEANWHILE)
 
-    def _add(
-        self,
-        recorded: Recorded,
-        before: Snapshot,
-        root: str,
-        unkept: tuple[str, ...],
-        by: ChangedBy,
-    ) -> Snapshot:
-        label, at = self.intent.label, self.snapshots.now()
-        return recorded.add(label, by, root=root, rules=before.rules, at=at, unkept=unkept)
+    def _each(self, do: Callable[[int, Parts], None], paths: Iterable[Parts]) -> None:
+        for path in paths:
+            try:
+                with self._folder(path) as folder:
+                    if folder is not None:
+                        do(folder, path)
+                    elif self.goal.get(path):
+                        self.left.setdefault(path, NOWHERE)
+            except OSError as error:
+                self.left[path] = os.strerror(error.errno or 0)
+
+    @contextmanager
+    def _folder(self, path: Parts) -> Iterator[int | None]:
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(directory_opened(self.top, path[:-1]))
+            except OSError as error:
+                if error.errno not in _AWAY:
+                    raise
+                folder = None
+            yield folder
+
+    def _sweep(self, folder: int, path: Parts) -> None:
+        if is_directory(entry_of(folder, path[-1])):
+            with directory_opened(folder, path[-1:]) as inside:
+                self.placing.sweep(inside)
+
+    def _remove(self, folder: int, path: Parts, now: Entry) -> None:
+        try:
+            self.placing.remove(folder, path[-1], directory=is_directory(now))
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
+            self.left[path] = HOLDS
+
+    def _put(self, folder: int, name: str, goal: Entry, seen: os.stat_result | None) -> None:
+        if goal.kind == "directory":
+            self.placing.directory(folder, name)
+        elif goal.kind == "link":
+            self.placing.link(folder, name, goal.content, seen)
+        else:
+            self.placing.file(folder, name, self.blob(goal.content), goal.mode, seen)
+
+    def _reveal(self, folder: int, path: Parts, goal: Entry, now: Entry) -> None:
+        """A file that may not be read may still have the content that it should have."""
+        status = status_of(folder, path[-1])
+        if status and status.st_nlink == 1:
+            self.placing.mode(folder, path[-1], goal.mode)
+            if entry_of(folder, path[-1]) != goal:
+                set_mode(folder, path[-1], now.mode)
+                self.left[path] = UNREADABLE
+        else:
+            self.left[path] = UNREADABLE
 
 
-def report(intent: Intent, after: Snapshot, wrong: dict[Parts, str]) -> Restored:
-    """Say what was put back and what was not."""
-    left = intent.left | wrong
-    return Restored(
-        snapshot=intent.target or after.id,
-        before=intent.before,
-        paths=tuple(sorted(told(path) for path in intent.goal.keys() - wrong.keys())),
-        exact=not left,
-        left=tuple(sorted(f"{told(path)}: {reason}" for path, reason in left.items())),
-        kept=tuple(sorted(map(told, intent.kept))),
-    )
+def depth(path: Parts) -> int:
+    """Return how deep a path lies; 0 for the workspace itself."""
+    return 0 if path == (ROOT_NAME,) else len(path)
 
 
-# --- Deciding what is put back of a workspace, and having it put back.
+def _equal(now: Entry | None, other: Entry) -> bool:
+    return now == other or (is_directory(now) and is_directory(other))
+
+
+def _ours(now: Entry | None, was: Entry | None, goal: Entry) -> bool:
+    """Say whether a path is as it was, or between that and the goal."""
+    if now is None:
+        return was is None or is_directory(was) != is_directory(goal)
+    if is_directory(now):
+        return False  # it was to be removed, and could not be
+    if now.kind == "unread":
+        return was is not None and was.kind == "unread"
+    return now == was
+
+
+def _only_mode(goal: Entry, now: Entry, status: os.stat_result | None) -> bool:
+    """Say whether only the mode differs, of a file that has no other name (maybe outside)."""
+    same = (goal.kind, goal.content) == (now.kind, now.content)
+    return same and goal.kind == "file" and status is not None and status.st_nlink == 1
+
+
+def _modes(entry: Entry | None) -> tuple[int, ...]:
+    return (entry.mode, entry.mode | _ALL) if entry else ()
+
+
+# --- A kept state with some paths as another one has them.
+
+
+def mixed(
+    contents: Contents, state: str, other: str, paths: frozenset[Parts], at: Parts = ()
+) -> str:
+    """Return the id of ``state`` in which ``paths`` are as in ``other``, all given by their ids.
+
+    A directory that is in both goes by the paths in it; its mode goes by its own path.
+    """
+    near = frozenset(path for path in paths if path[: len(at)] == at)
+    if not near:
+        return state
+    ours, theirs = contents.tree(state), contents.tree(other)
+    names = {path[len(at)] for path in near}
+    for name in names:
+        entry = _one(contents, ours.get(name), theirs.get(name), near, (*at, name))
+        ours.pop(name, None)
+        if entry:
+            ours[name] = entry
+    return contents.put_tree(ours)
+
+
+def _one(
+    contents: Contents,
+    entry: Entry | None,
+    instead: Entry | None,
+    paths: frozenset[Parts],
+    path: Parts,
+) -> Entry | None:
+    pair = [each for each in (entry, instead) if each and each.kind == "directory" and each.content]
+    if len(pair) < 2:
+        return instead if path in paths else entry
+    mode = pair[1].mode if path in paths else pair[0].mode
+    inside = mixed(contents, pair[0].content, pair[1].content, paths - {path}, path)
+    return Entry("directory", mode, inside)
+
+
+# --- Deciding what is put back, and bringing a restore that is on record to its end.
 
 _NAMED: Final = 10
 """Paths that the error of a refusal names; it carries all of them."""
 
 
 @dataclass
-class PuttingBack:
+class Restore:
     """Puts back paths of a workspace that is open, from a store that is open (RO-06)."""
 
     snapshots: Recorder
     contents: Contents
     top: int
+
+    def __post_init__(self) -> None:
+        self._database, self._place = self.contents.database, self.snapshots.place()
 
     def restore(
         self, target_id: str, *, last: ChangedBy, conflicts: Conflicts, by: ChangedBy
@@ -151,7 +428,7 @@ class PuttingBack:
         before = self._before(f"before putting back {target.label}", last)
         plan = self._planned(target, before, overwrite=conflicts == "overwrite")
         if plan.conflicts and conflicts == "refuse":
-            raise refused(plan)
+            raise _refused(plan)
         return self._carried_out(put_back_to(target), by, target, before, plan)
 
     def foreseen(self, target_id: str, *, last: ChangedBy, overwrite: bool) -> tuple[Plan, Look]:
@@ -168,38 +445,33 @@ class PuttingBack:
         return self._carried_out(label, by, None, before, plan)
 
     def recover(self) -> Restored | None:
-        """Do what `Snapshots.recover` does."""
-        intent = open_intent(self.contents.database, self.snapshots.place())
-        return self._finishing(intent).finish() if intent else None
-
-    def _finishing(self, intent: Intent) -> Finishing:
-        return Finishing(self.snapshots, self.contents, self.top, intent, self.snapshots.way)
+        """Finish a restore that a crash has cut short, if there is one."""
+        intent = open_intent(self._database, self._place)
+        return self._finished(intent) if intent else None
 
     def _own(self, id_: str) -> Snapshot:
-        own = self.snapshots.recorded(self.contents).all()
-        found = next((each for each in own if each.id == id_), None)
-        if found is None:
-            raise SnapshotUnavailable(
-                f"no snapshot {id_!r} of this thread and workspace: it was taken elsewhere, or is"
-                " too old"
-            )
-        return found
+        for each in self.snapshots.recorded(self.contents).all():
+            if each.id == id_:
+                return each
+        raise SnapshotUnavailable(
+            f"no snapshot {id_!r} of this thread and workspace: it was taken elsewhere, or is too"
+            " old"
+        )
 
     def _before(self, label: str, by: ChangedBy) -> Snapshot:
-        return self.snapshots.taken(self.contents, self.top, label, by=by, fresh=False).snapshot
+        return self.snapshots.taken(self.contents, self.top, label, by=by).snapshot
 
     def _planned(self, target: Snapshot, before: Snapshot, *, overwrite: bool) -> Plan:
         own = self.snapshots.recorded(self.contents).all()
-        since = [each for each in own if each.number >= target.number]
-        pairs = itertools.pairwise(since)
-        who = changed((new.by, self._paths(old, new)) for old, new in pairs)
+        pairs = itertools.pairwise(each for each in own if each.number >= target.number)
+        who = changed(
+            (new.by, [path for path, _, _ in between(self.contents, old, new)])
+            for old, new in pairs
+        )
         found = differences(self.contents.tree, target.root, before.root)
         unknown = beyond(found, self._rules(target), self._rules(before), who)
         then, now = (Look(self.contents.tree, each.root) for each in (target, before))
         return planned(who, then, now, overwrite=overwrite, unknown=unknown)
-
-    def _paths(self, old: Snapshot, new: Snapshot) -> Iterator[Parts]:
-        return (path for path, _, _ in between(self.contents, old, new))
 
     def _rules(self, snapshot: Snapshot) -> Rules:
         return decoded(self.contents.blob(snapshot.rules))
@@ -207,7 +479,8 @@ class PuttingBack:
     def _carried_out(
         self, label: str, by: ChangedBy, target: Snapshot | None, before: Snapshot, plan: Plan
     ) -> Restored:
-        self._sure_of_contents(plan.goal)
+        """Put the intent on record, with all that was kept before it; only then change anything."""
+        self._refuse_lost_contents(plan.goal)
         intent = Intent(
             id=secrets.token_hex(8),
             thread=self.snapshots.thread,
@@ -220,12 +493,14 @@ class PuttingBack:
             kept=plan.kept,
         )
         if not plan.goal:
-            return report(intent, before, {})
-        finishing = self._finishing(intent)
-        finishing.begin()
-        return finishing.finish()
+            return _report(intent, before, {})
+        self.snapshots.step()
+        write_intent(self._database, self._place, intent)
+        self.contents.commit()
+        self.snapshots.step()
+        return self._finished(intent)
 
-    def _sure_of_contents(self, goal: Mapping[Parts, Entry | None]) -> None:
+    def _refuse_lost_contents(self, goal: Mapping[Parts, Entry | None]) -> None:
         for path, entry in goal.items():
             try:
                 if entry and entry.kind == "file":
@@ -236,14 +511,68 @@ class PuttingBack:
                     " was changed"
                 ) from None
 
+    def _finished(self, intent: Intent) -> Restored:
+        """Go the rest of the way, look at the workspace again, and close the intent."""
+        recorded = self.snapshots.recorded(self.contents, intent.thread)
+        before = recorded.named(intent.before)
+        rules, was = self._rules(before), Look(self.contents.tree, before.root)
+        placing = Placing(TEMPORARY + intent.id, self.snapshots.step)
+        make = self.snapshots.way or Applying
+        way = make(self.top, rules, intent.goal, was, self.contents.blob, placing)
+        way.run()
+        sync_file_system(self.top)
+        self.snapshots.step()
+        root, unkept = self.snapshots.seen(self.contents, self.top, rules)
+        wrong, foreign = self._compared(intent, before, root)
+
+        def record(state: str, by: ChangedBy) -> Snapshot:
+            at, known = self.snapshots.now(), tuple(unkept)
+            return recorded.add(
+                intent.label, by, root=state, rules=before.rules, at=at, unkept=known
+            )
+
+        ours = mixed(self.contents, root, before.root, foreign)
+        after = record(ours, intent.by)
+        if ours != root:
+            record(root, "others")
+        close_intent(self._database, self._place)
+        self.snapshots.step()
+        self.contents.commit()
+        self.snapshots.step()
+        return _report(intent, after, {path: way.left.get(path, MEANWHILE) for path in wrong})
+
+    def _compared(
+        self, intent: Intent, before: Snapshot, root: str
+    ) -> tuple[set[Parts], frozenset[Parts]]:
+        """Return the paths that are not as they should be, and those that are somebody else's."""
+        was, now = Look(self.contents.tree, before.root), Look(self.contents.tree, root)
+        found = differences(self.contents.tree, before.root, root)
+        foreign = {
+            path for path, _, _ in found if now(path) not in (was(path), intent.goal.get(path, 0))
+        }
+        wrong = {path for path, entry in intent.goal.items() if now(path) != entry}
+        return wrong | foreign, frozenset(foreign)
+
+
+def _report(intent: Intent, after: Snapshot, wrong: dict[Parts, str]) -> Restored:
+    """Say what was put back and what was not."""
+    left = intent.left | wrong
+    return Restored(
+        snapshot=intent.target or after.id,
+        before=intent.before,
+        paths=tuple(sorted(told(path) for path in intent.goal.keys() - wrong.keys())),
+        exact=not left,
+        left=tuple(sorted(f"{told(path)}: {reason}" for path, reason in left.items())),
+        kept=tuple(sorted(map(told, intent.kept))),
+    )
+
 
 def put_back_to(target: Snapshot) -> str:
     """Return the label of the snapshot that is taken once a workspace was put back."""
     return f"put back {target.label}"
 
 
-def refused(plan: Plan) -> RestoreRefused:
-    """Return the error that names what putting back would undo of somebody else's."""
+def _refused(plan: Plan) -> RestoreRefused:
     paths = tuple(sorted(map(told, plan.conflicts)))
     named = ", ".join(paths[:_NAMED])
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from daruma.tools.files import Parts
-from daruma.tools.snapshots._ignore_patterns import Rules
+from daruma.tools.snapshots._ignore import Rules
 from daruma.tools.snapshots._outcome import ChangedBy, Entry, Tree
 from daruma.tools.snapshots._states import Difference, Look, above, alone, differences, is_directory
 

@@ -1,21 +1,12 @@
-"""The snapshots of one workspace, as one thread takes them: also around what may change it."""
+"""The snapshots of one workspace, as one thread takes them, and looking ahead at a restore."""
 
 import os
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-)
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from daruma.tools.files import Parts
-from daruma.tools.snapshots._ignore_patterns import decoded
+from daruma.tools.snapshots._ignore import decoded
 from daruma.tools.snapshots._outcome import (
     Change,
     ChangedBy,
@@ -23,16 +14,14 @@ from daruma.tools.snapshots._outcome import (
     Entry,
     Restored,
     Snapshot,
-    SnapshotUnavailable,
     Taken,
     plain,
     told,
     told_of,
     workspace_opened,
 )
-from daruma.tools.snapshots._recorder import Recorder
-from daruma.tools.snapshots._records import prune
-from daruma.tools.snapshots._restore import PuttingBack
+from daruma.tools.snapshots._records import Recorder, prune
+from daruma.tools.snapshots._restore import Restore
 from daruma.tools.snapshots._states import (
     Difference,
     Look,
@@ -44,7 +33,6 @@ from daruma.tools.snapshots._states import (
     seen_again,
     unheld,
 )
-from daruma.tools.threads import in_thread
 
 # --- The snapshots of one workspace, as one thread takes them.
 
@@ -65,7 +53,7 @@ class Snapshots(Recorder):
         short, is put down to that work.
         """
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
-            PuttingBack(self, contents, top).recover()
+            Restore(self, contents, top).recover()
             return self.taken(contents, top, label, by=by, fresh=fresh, opens=opens)
 
     def open(self, label: str) -> None:
@@ -90,7 +78,7 @@ class Snapshots(Recorder):
         told, nothing is noted, and what the next look finds is still put down to the work.
         """
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
-            PuttingBack(self, contents, top).recover()
+            Restore(self, contents, top).recover()
             recorded = self.recorded(contents)
             last = recorded.last()
             if last is None:
@@ -181,19 +169,19 @@ class Snapshots(Recorder):
         changed then.
         """
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
-            putting_back = PuttingBack(self, contents, top)
-            return putting_back.restore(target, last=last, conflicts=conflicts, by=by)
+            restore = Restore(self, contents, top)
+            return restore.restore(target, last=last, conflicts=conflicts, by=by)
 
     def recover(self) -> Restored | None:
         """Finish a restore of this workspace that a crash has cut short, if there is one."""
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
-            return PuttingBack(self, contents, top).recover()
+            return Restore(self, contents, top).recover()
 
     def apply(self, goal: Mapping[str, Entry | None], label: str, *, by: ChangedBy) -> Restored:
         """Put single paths to entries whose contents are in the store; None deletes."""
         parts = {plain(path): entry for path, entry in goal.items()}
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
-            return PuttingBack(self, contents, top).apply(parts, label, by=by)
+            return Restore(self, contents, top).apply(parts, label, by=by)
 
 
 # --- What putting back a snapshot would do, looked at beforehand and without a trace.
@@ -235,7 +223,7 @@ def preview_restore(
     snapshots.recover()
     try:
         with snapshots.store.locked() as contents, workspace_opened(snapshots.workspace) as top:
-            plan, now = PuttingBack(snapshots, contents, top).foreseen(
+            plan, now = Restore(snapshots, contents, top).foreseen(
                 target, last=last, overwrite=conflicts == "overwrite"
             )
             found = [(path, now(path), goal) for path, goal in plan.goal.items()]
@@ -243,72 +231,3 @@ def preview_restore(
             raise _Seen(Preview(changes, tuple(sorted(map(told, plan.conflicts)))))
     except _Seen as seen:  # raised, so that the store takes back all that was written
         return seen.preview
-
-
-# --- Snapshots around what may change the workspace, so that nothing it does is beyond recall.
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Begun:
-    """The workspace before some work; ``again`` if that was begun before, and cut short."""
-
-    snapshot: Snapshot
-    again: bool = False
-
-
-@dataclass
-class SnapshotsAround:
-    """The snapshots around a block: ``before`` it, and ``after`` it once that could be taken."""
-
-    before: Snapshot | None = None
-    after: Taken | None = None
-
-
-@asynccontextmanager
-async def with_snapshots(snapshots: Snapshots | None, what: str) -> AsyncIterator[SnapshotsAround]:
-    """Take a snapshot before and after the block; with no snapshots at all, only run it.
-
-    Raises :class:`~daruma.tools.snapshots.SnapshotUnavailable` before anything has run.
-    """
-    looks = SnapshotsAround()
-    if snapshots is None:
-        yield looks
-        return
-    before = await in_thread(snapshots.take, f"before {what}", by="work", opens=True)
-    looks.before = before.snapshot
-    try:
-        yield looks
-    finally:
-        with suppress(SnapshotUnavailable):  # the next one holds it as well
-            looks.after = await in_thread(snapshots.take, f"after {what}", by="work")
-
-
-async def snapshot_before(snapshots: Snapshots, what: str) -> Begun:
-    """Take the snapshot from before some work, unless a killed process took it already.
-
-    ``what`` names this one time of it.
-    """
-    label = f"before {what}"
-    for each in reversed(await in_thread(snapshots.kept)):
-        if each.label == label:
-            return Begun(each, again=True)
-    taken = await in_thread(snapshots.take, label, by="work", opens=True)
-    return Begun(taken.snapshot)
-
-
-async def work_once(
-    snapshots: Snapshots, what: str, work: Callable[[], Awaitable[T]]
-) -> tuple[T, Snapshot]:
-    """Do work that changes nothing but the workspace, as if it had never been cut short.
-
-    Where a killed process had begun it, the workspace is put back to how it was before that.
-    Returns what came of it, and the snapshot from before it.
-    """
-    before = await snapshot_before(snapshots, what)
-    if before.again:
-        await in_thread(snapshots.restore, before.snapshot.id, last="work", conflicts="overwrite")
-    done = await work()
-    await in_thread(snapshots.take, f"after {what}", by="work")
-    return done, before.snapshot

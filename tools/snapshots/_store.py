@@ -7,10 +7,11 @@ import hashlib
 import json
 import os
 import sqlite3
+import struct
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -125,7 +126,6 @@ VERSION: Final = 1
 """Grows whenever an older Daruma could not read the file any more."""
 
 _TABLES: Final = f"""
-PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN IMMEDIATE;
 CREATE TABLE blobs (
     hash TEXT PRIMARY KEY,
@@ -149,6 +149,7 @@ CREATE TABLE statuses (
     workspace BLOB NOT NULL, path BLOB NOT NULL, status TEXT NOT NULL, hash TEXT NOT NULL,
     PRIMARY KEY (workspace, path)
 ) WITHOUT ROWID;
+CREATE TABLE intents (workspace BLOB PRIMARY KEY, data TEXT NOT NULL);
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
@@ -156,10 +157,6 @@ COMMIT;
 
 def prepare(database: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new file. Raises SnapshotUnavailable for one of another version."""
-    # The lock of the store lets in one at a time; a rollback journal writes new pages once, a
-    # write-ahead log twice.
-    database.execute("PRAGMA journal_mode = TRUNCATE")
-    database.execute("PRAGMA synchronous = FULL")
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version == 0:
         database.executescript(_TABLES)
@@ -247,6 +244,54 @@ def store_of(workspace: Path) -> Path:
     return home / "snapshots" / key / "store.sqlite3"
 
 
+# --- Connections to stores that nobody uses just now, kept open for who comes next.
+#
+# SQLite folds its write-ahead log into the file when the last connection is closed, which waits for
+# the disk three times. One that stays open waits once for each commit.
+
+_MOST_IDLE: Final = 8
+
+_idle: dict[Path, tuple[sqlite3.Connection, tuple[int, int]]] = {}
+"""By the store's path: the connection, and device and inode of the file that it is of.
+
+Who uses a connection has taken it out of here, so that no other thread can close it.
+"""
+
+_of_the_parent: list[object] = []
+
+
+def _leave_to_the_parent() -> None:
+    """A fork must neither use nor close the connections of the process that it comes from."""
+    _of_the_parent.append(dict(_idle))
+    _idle.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
+def _file_id(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _take_idle(path: Path) -> sqlite3.Connection | None:
+    """Return a connection to the file that lies at a path now: another may have been put there."""
+    database, file_id = _idle.pop(path, (None, None))
+    with suppress(OSError):
+        if database and _file_id(path) == file_id:
+            return database
+    if database:
+        database.close()
+    return None
+
+
+def _put_idle(path: Path, database: sqlite3.Connection) -> None:
+    _idle[path] = database, _file_id(path)
+    while len(_idle) > _MOST_IDLE:
+        with suppress(KeyError, StopIteration, RuntimeError):  # another thread was first
+            _idle.pop(next(iter(_idle)))[0].close()
+
+
 # --- Where snapshots are kept: one database file for each workspace, outside of it.
 #
 # Contents and directories are kept once, under a digest of what they are, so that a snapshot costs
@@ -257,6 +302,8 @@ PATIENCE: Final = 120.0
 process that was stopped in the middle must not stop all others for ever."""
 
 _AGAIN: Final = 0.02
+_LONG_LOG: Final = 4 * 1024 * 1024
+"""Bytes of the write-ahead log from which on it is folded into the file."""
 
 
 class Store:
@@ -270,19 +317,24 @@ class Store:
     def locked(self) -> Iterator[Contents]:
         """Open the store for this thread alone, among all threads and processes of the host.
 
-        What is written is kept when the block ends, all of it or, where it raises, nothing (but
-        what `Contents.commit` kept before). Raises SnapshotUnavailable: no room, no permission, a
-        damaged store, one of a newer version, one that another process does not let go of.
+        What is written is kept when the block ends, in one commit, all of it or, where it raises,
+        nothing (but what `Contents.commit` kept before). Raises SnapshotUnavailable: no room, no
+        permission, a damaged store, one of a newer version, one that another process does not let
+        go of.
         """
         with self._alone(), explained_use(self.path):
+            database = _take_idle(self.path) or self._open()
             try:
-                with closing(self._open()) as database:
-                    prepare(database, self.path)
-                    contents = Contents(database)
-                    with contents.transaction():
-                        yield contents
-            except sqlite3.Error:
-                self._take_back()
+                prepare(database, self.path)
+                contents = Contents(database)
+                with contents.transaction():
+                    yield contents
+                self._fold(database)
+                _put_idle(self.path, database)
+            except BaseException as error:
+                if isinstance(error, sqlite3.Error):
+                    self._take_back()
+                database.close()
                 raise
 
     @contextmanager
@@ -309,15 +361,38 @@ class Store:
             else:
                 return
 
-    def _take_back(self) -> None:
-        """Have what a full disk has cut short taken back: SQLite leaves that to who opens it next.
+    def _fold(self, database: sqlite3.Connection) -> None:
+        """Write the log into the file and empty it, once it has become long."""
+        with suppress(OSError, sqlite3.Error):  # all is durable without; another time will do
+            if Path(f"{self.path}-wal").stat().st_size > _LONG_LOG:
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-        The room that it took would be missed until then.
+    def _take_back(self) -> None:
+        """Give back the room of what a full disk has cut short, at the end of the log.
+
+        SQLite would write over it some day. The index of the log holds the size of a page, and how
+        many of them are committed: see "WAL-Index Header" in SQLite's documentation.
         """
-        with suppress(sqlite3.Error, SnapshotUnavailable), closing(self._open()) as database:
-            database.execute("PRAGMA user_version").fetchone()
+        with suppress(OSError, struct.error):
+            head = Path(f"{self.path}-shm").read_bytes()[14:20]
+            page, committed = struct.unpack("=HI", head)
+            os.truncate(f"{self.path}-wal", 32 + committed * (24 + page))
 
     def _open(self) -> sqlite3.Connection:
         with explained_opening(self.path):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        return sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        database = sqlite3.connect(
+            self.path, timeout=30, isolation_level=None, check_same_thread=False
+        )
+        try:
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version in {0, VERSION}:  # one of another version is not to be touched
+                if version == 0:
+                    database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("PRAGMA synchronous = FULL")
+                database.execute("PRAGMA wal_autocheckpoint = 0")
+        except BaseException:
+            database.close()
+            raise
+        return database

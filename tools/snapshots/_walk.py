@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from daruma.tools.files import SETTLED, Parts, file_status
-from daruma.tools.snapshots._ignore_patterns import Rules
+from daruma.tools.snapshots._ignore import Rules
 from daruma.tools.snapshots._outcome import GONE, ROOT_NAME, Entry, Tree, directory_opened, told
 from daruma.tools.snapshots._store import Contents
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.tools.snapshots._ignore_patterns import Patterns, lines_of
+from daruma.tools.snapshots._ignore import Patterns, lines_of
 
 FITS = [
     ("a", "x/a", False),

@@ -12,8 +12,7 @@ from tests.git_ground import git, repository
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots import Change, Snapshots, Store
-from daruma.tools.snapshots._ignore import frozen
-from daruma.tools.snapshots._ignore_patterns import Rules, decoded
+from daruma.tools.snapshots._ignore import Rules, decoded, frozen
 from daruma.tools.snapshots._outcome import workspace_opened
 
 NAMES = ["a", "b", "ab", "a.c", "build", "x y", "é", "[z]", "#n", "!m", "a*"]

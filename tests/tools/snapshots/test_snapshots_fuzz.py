@@ -12,8 +12,8 @@ from tests.snapshot_fuzz.rounds import Make, in_memory, rounds
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots import ChangedBy, Entry, RestoreRefused, Snapshots, Store
-from daruma.tools.snapshots._ignore_patterns import Rules
-from daruma.tools.snapshots._placing import Applying
+from daruma.tools.snapshots._ignore import Rules
+from daruma.tools.snapshots._restore import Applying
 from daruma.tools.snapshots._store import Contents
 
 Blur: TypeAlias = Callable[[Entry], Entry]

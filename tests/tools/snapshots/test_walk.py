@@ -11,7 +11,7 @@ from tests.tools.files.test_beneath import attacked
 
 from daruma.tools.files import SETTLED
 from daruma.tools.snapshots import Snapshots, Store, Tree
-from daruma.tools.snapshots._ignore_patterns import Rules
+from daruma.tools.snapshots._ignore import Rules
 from daruma.tools.snapshots._outcome import workspace_opened
 from daruma.tools.snapshots._walk import Reader, Statuses, Walk
 
