@@ -13,13 +13,13 @@ from contextvars import ContextVar
 from functools import cache, wraps
 from inspect import signature
 from types import FrameType
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from langgraph._internal._runnable import RunnableCallable
-
-from daruma.graph.errors import Leaving
 from daruma.state.errors import DarumaError
+
+if TYPE_CHECKING:
+    from langgraph._internal._runnable import RunnableCallable
 
 # --- One coroutine on its way through a loop that is not its caller's.
 
@@ -312,12 +312,15 @@ async def on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T])
     return result
 
 
-def async_node(node: Callable[P, Coroutine[Any, Any, Any]]) -> RunnableCallable:
+def async_node(node: Callable[P, Coroutine[Any, Any, Any]]) -> "RunnableCallable":
     """Make one async function a node for ``invoke``, ``stream``, ``ainvoke`` and ``astream``.
 
     Error handlers need it too. LangGraph injects by the names and annotations it finds, which are
     kept; the input schema of a node that is sent to is not inferred: give ``input_schema``.
     """
+    from langgraph._internal._runnable import RunnableCallable  # the engine: who reads needs none
+
+    from daruma.graph.errors import Leaving
 
     @wraps(node)
     def waiting(*args: P.args, **kwargs: P.kwargs) -> Any:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from daruma.state.channels import Recalled, State, Update
+from daruma.state.channels import State, Update
+from daruma.state.lessons import Recalled
 from daruma.state.events import task_started
 from daruma.state.failure import Failure
 from daruma.state.lessons import Lessons

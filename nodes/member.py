@@ -5,7 +5,8 @@ from dataclasses import replace
 from langchain_core.messages import HumanMessage
 
 from daruma.state import plan as phases
-from daruma.state.channels import Recalled, State, Update
+from daruma.state.channels import State, Update
+from daruma.state.lessons import Recalled
 from daruma.state.errors import CutOff, DarumaError
 from daruma.state.events import Event, MemberCompleted
 from daruma.state.failure import Code, Failure

@@ -15,7 +15,7 @@ from daruma.graph.command_line._questions import (
     review_lines,
     shown_approval,
 )
-from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_view import Stop
 from daruma.state.interrupts import read_reply
 from daruma.state.plan_reading import FIELDS
 from daruma.state.spending import amount_in

@@ -15,7 +15,8 @@ from daruma.graph.command_line._editing import Drafts
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import Progress, print_summary
 from daruma.graph.command_line._questions import how_to_answer, question_lines
-from daruma.graph.command_line._session import Go, Replies, Session, Start, Stop
+from daruma.graph.command_line._session import Go, Replies, Session, Start
+from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.sync import Cancelled, run_interruptible
 from daruma.state.result import TaskResult
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from daruma.state.channels import Remembered
+    from daruma.state.lessons import Remembered
     from daruma.tools.memory import Memories
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import one_line
 from daruma.graph.storage import PostgresStore, aopen_postgres
-from daruma.state.channels import Remembered
+from daruma.state.lessons import Remembered
 from daruma.state.settings import Settings
 from daruma.tools.knowledge import (
     KNOWLEDGE_NAMESPACE,

@@ -11,7 +11,6 @@ from typing import Final
 
 import typer
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
-from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,14 +27,14 @@ from daruma.graph.command_line._questions import (
     plan_lines,
     question_lines,
 )
-from daruma.graph.command_line._session import Stop
-from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, thread_view
-from daruma.graph.run import NothingToSee
-from daruma.graph.storage import Postgres
+from daruma.graph.command_line._thread_view import Stop, ThreadView, savepoint_lines, thread_view
+from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.graph.timeline import (
     Moment,
     Timeline,
     call_title,
+    read_snapshot,
+    read_timeline,
     render_age,
     render_duration,
     render_duration_if_any,
@@ -387,14 +386,8 @@ async def page_of_thread(thread: str) -> str:
 
     Raises :class:`~daruma.graph.command_line._options.ThreadRefused` where there is no such thread.
     """
-    from daruma.graph.build import build_graph
-    from daruma.graph.storage import aopen_postgres
-    from daruma.state.settings import Settings
-
     async with aopen_postgres() as postgres:
-        graph = build_graph(settings=Settings(), persistence=postgres)
-        config = RunnableConfig(configurable={"thread_id": thread})
-        try:
-            return (await graph.atimeline(config)).page()
-        except NothingToSee:
-            raise await no_such(postgres, thread) from None
+        snapshot = await read_snapshot(postgres.checkpointer, thread)
+        if snapshot is None:
+            raise await no_such(postgres, thread)
+        return (await read_timeline(postgres.checkpointer, snapshot)).page()

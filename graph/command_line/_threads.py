@@ -100,11 +100,11 @@ async def _followed(thread: str, paper: "Paper") -> "ThreadView":
 
 
 async def _one(thread: str) -> "ThreadView":
-    from daruma.graph.command_line._thread_view import whole_view
+    from daruma.graph.command_line._thread_view import thread_view
     from daruma.graph.storage import aopen_postgres
 
     async with aopen_postgres() as postgres:
-        return await whole_view(postgres, thread)
+        return await thread_view(postgres, thread, whole=True)
 
 
 # --- ``daruma threads prune``: delete old threads with all that belongs to them.

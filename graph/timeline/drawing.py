@@ -8,7 +8,7 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from langgraph.graph import END
+from langgraph.constants import END
 
 from daruma.graph.machine import ENTRY, ON_BUG, RECOVERED, TABLE, Each, node_of
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_state, a_task, settings
 
-from daruma.state.channels import Recalled, Remembered
+from daruma.state.lessons import Recalled, Remembered
 from daruma.state.context import (
     HEAD,
     LONGEST,

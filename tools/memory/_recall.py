@@ -6,7 +6,7 @@ from typing import Final
 
 from langgraph.store.base import BaseStore
 
-from daruma.state.channels import Recalled, Remembered
+from daruma.state.lessons import Recalled, Remembered
 from daruma.state.events import Event, MemoryRecalled
 from daruma.state.settings import Memory
 from daruma.state.task import Task

@@ -12,7 +12,7 @@ from rich.console import Console
 from daruma.graph.command_line._asking import ask
 from daruma.graph.command_line._editing import Drafts
 from daruma.graph.command_line._output import Paper
-from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_view import Stop
 from daruma.state.interrupts import read_reply
 
 PHASE = {

@@ -10,7 +10,7 @@ from tests.daruma_command import DONE, Daruma
 from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._memory_view import print_memories
 from daruma.graph.command_line._output import Line, Paper
-from daruma.state.channels import Remembered
+from daruma.state.lessons import Remembered
 
 FACT = "The billing tests need DB_URL."
 

@@ -12,7 +12,7 @@ from tests.daruma_command import Daruma
 from tests.parts import a_savepoint, a_task
 
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._thread_story import (
     PageRefused,
     print_story,
