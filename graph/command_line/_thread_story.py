@@ -11,9 +11,6 @@ from typing import Final
 
 import typer
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from daruma.graph.command_line._asking import follow_command, resume_command
 from daruma.graph.command_line._event_lines import change_lines, cost_line, failover_text
@@ -27,6 +24,7 @@ from daruma.graph.command_line._questions import (
     plan_lines,
     question_lines,
 )
+from daruma.graph.command_line._tables import render_age
 from daruma.graph.command_line._thread_view import Stop, ThreadView, savepoint_lines, thread_view
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.graph.timeline import (
@@ -35,12 +33,10 @@ from daruma.graph.timeline import (
     call_title,
     read_snapshot,
     read_timeline,
-    render_age,
     render_duration,
     render_duration_if_any,
 )
 from daruma.state.errors import DarumaError
-from daruma.state.result import NOT_CHECKED
 
 # --- A timeline on a terminal: a line for each thing that happened, phases as sections.
 
@@ -242,65 +238,6 @@ def _print_stop(paper: Paper, view: ThreadView, stop: Stop) -> None:
         paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
     elif stop.result is None:
         paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
-
-
-# --- The list of threads: as a table on a terminal, as tab-separated lines elsewhere.
-
-_NARROWEST = 8
-"""Columns of a goal; rather than less, times are left out."""
-
-_LIST_STYLES = {"completed": "green"} | dict.fromkeys(
-    (NOT_CHECKED, "waiting", "parked", "held", "unfinished"), "yellow"
-)
-_LIST_STYLES |= {"running": "cyan", "queued": "cyan"}
-
-
-def print_threads(paper: Paper, views: Sequence[ThreadView], now: datetime | None = None) -> None:
-    """Print one line for each thread: name, status, when, goal."""
-    now = now or datetime.now().astimezone()
-    if not views:
-        paper.put(Line("note", "there are no threads yet: try `daruma demo`"))
-    elif paper.terminal:
-        _print_columns(paper.console, views, now)
-    else:
-        for view in views:
-            texts = (view.thread, view.headline, view.updated_at.isoformat(), _goal(view))
-            row = "\t".join(one_line(text, 500) for text in texts)
-            typer.echo(row, file=paper.console.file)  # Rich would turn tabs into spaces
-
-
-def _print_columns(console: Console, views: Sequence[ThreadView], now: datetime) -> None:
-    names = [Text(one_line(view.thread)) for view in views]
-    standings = [
-        Text(view.headline, style=_LIST_STYLES.get(view.headline, "red")) for view in views
-    ]
-    times = [
-        Text(render_age((now - view.updated_at).total_seconds()), style="dim") for view in views
-    ]
-    columns = [names, standings, times]
-    if console.width - _width(columns) < _NARROWEST:
-        columns.remove(times)
-    room = max(_NARROWEST, console.width - _width(columns))
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for width in (*map(_widest, columns), room):
-        table.add_column(width=width, no_wrap=True, overflow="ellipsis")
-    for view, *row in zip(views, *columns, strict=True):
-        table.add_row(*row, Text(one_line(_goal(view))))
-    console.print(table)
-
-
-def _width(columns: Sequence[Sequence[Text]]) -> int:
-    return sum(_widest(column) + 2 for column in columns)
-
-
-def _widest(column: Sequence[Text]) -> int:
-    return max(text.cell_len for text in column)
-
-
-def _goal(view: ThreadView) -> str:
-    goal = view.task.goal if view.task else view.damage or view.request
-    asked = view.stop.result.clarification if view.stop and view.stop.result else None
-    return f"{goal} (asks: {asked.question})" if asked else goal
 
 
 # --- Watching a thread that some other process runs: what is new is told, until it stops.

@@ -14,8 +14,7 @@ from langgraph.types import Interrupt, StateSnapshot
 from daruma.graph.command_line._options import no_such
 from daruma.graph.command_line._output import Line
 from daruma.graph.command_line._printable import one_line
-from daruma.graph.command_line._questions import is_held
-from daruma.graph.standing import Standing, standings
+from daruma.graph.standing import Standing, standings, status_of
 from daruma.graph.storage import Postgres
 from daruma.graph.timeline import Timeline, asupersteps_in, read_snapshot, read_timeline
 from daruma.state import budget
@@ -222,7 +221,7 @@ def _line(savepoint: Savepoint, titles: Titles, *, snapshots: bool) -> Line:
 
 @dataclass(frozen=True)
 class ThreadView:
-    """What is known of one thread. ``damage`` says why its state can not be read, if so.
+    """What is known of one thread.
 
     ``recoveries`` are those of the newest task, ``traceback`` is that of a bug which ended it.
     ``titles`` are the names of the tasks and phases that savepoints were taken for; ``standing`` is
@@ -239,7 +238,6 @@ class ThreadView:
     recoveries: tuple[Recovered, ...] = ()
     stop: Stop | None = None
     traceback: str = ""
-    damage: str = ""
     titles: Titles = field(default_factory=dict)
     timeline: Timeline | None = None
 
@@ -265,19 +263,10 @@ class ThreadView:
 
     @property
     def status(self) -> str:
-        """What is done with it, a result's status, or ``waiting``, ``held`` and the like.
-
-        A thread is held after a rollback that failed, until somebody decides.
-        """
-        if self.standing and (self.standing.is_busy or not (self.stop or self.damage)):
+        """What is done with it, a result's status, or ``waiting``, ``held`` and the like."""
+        if self.standing and (self.standing.is_busy or not self.stop):
             return self.standing.what
-        if self.stop is None:
-            return "damaged"
-        if any(is_held(each.value) for each in self.stop.questions):
-            return "held"
-        if self.stop.result:
-            return self.stop.result.status
-        return "waiting" if self.stop.questions else "unfinished"
+        return status_of(self.stop.result, self.stop.questions) if self.stop else "unfinished"
 
     @property
     def headline(self) -> str:
@@ -306,24 +295,6 @@ class ThreadView:
             "result": stop.result.to_dict() if stop and stop.result else None,
             "timeline": timeline_values(self.timeline) if self.timeline else None,
         }
-
-
-async def newest_threads(postgres: Postgres) -> list[ThreadView]:
-    """Return the threads that were written last; one that is damaged does not hide the others.
-
-    Messages, steps and savepoints are left out.
-    """
-    known = await standings(postgres.checkpointer.database)
-    views = list[ThreadView]()
-    for row in await postgres.athreads():
-        standing = known.pop(row.thread_id, None)
-        try:
-            found = await read_snapshot(postgres.checkpointer, row.thread_id, deltas=False)
-        except DamagedState as error:
-            views.append(ThreadView(row.thread_id, row.updated_at, standing, damage=str(error)))
-        else:
-            views += [_view(row.thread_id, found, standing)] if found else []  # pruned meanwhile
-    return [*(_submitted(each) for each in known.values()), *views]
 
 
 async def thread_view(postgres: Postgres, thread: str, *, whole: bool = False) -> ThreadView:

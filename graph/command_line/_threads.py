@@ -13,6 +13,7 @@ from daruma.graph.command_line._options import AsJson, ThreadName
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._tables import Table
     from daruma.graph.command_line._thread_view import ThreadView
     from daruma.graph.command_line._undo import UndoTalk
     from daruma.graph.storage import OldThread, Pruned
@@ -27,9 +28,14 @@ def threads() -> None:
     from rich.console import Console
 
     from daruma.graph.command_line._output import Paper
-    from daruma.graph.command_line._thread_story import print_threads
+    from daruma.graph.command_line._thread_list import list_threads
+    from daruma.graph.storage import aopen_postgres
 
-    print_threads(Paper(Console(highlight=False)), asyncio.run(_newest()))
+    async def look() -> "Table":
+        async with aopen_postgres() as postgres:
+            return await list_threads(postgres)
+
+    asyncio.run(look()).show(Paper(Console(highlight=False)))
 
 
 def show(
@@ -81,14 +87,6 @@ def graph() -> None:
     from daruma.graph.machine import mermaid
 
     typer.echo(mermaid(), nl=False)
-
-
-async def _newest() -> "list[ThreadView]":
-    from daruma.graph.command_line._thread_view import newest_threads
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await newest_threads(postgres)
 
 
 async def _followed(thread: str, paper: "Paper") -> "ThreadView":

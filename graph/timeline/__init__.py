@@ -8,7 +8,6 @@ from daruma.graph.timeline._machine_svg import Picture
 from daruma.graph.timeline._moments import (
     Moment,
     call_title,
-    render_age,
     render_duration,
     render_duration_if_any,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "read_snapshot",
     "read_timeline",
     "record_of",
-    "render_age",
     "render_duration",
     "render_duration_if_any",
     "show_in_notebooks",

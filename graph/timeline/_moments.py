@@ -418,11 +418,3 @@ def render_duration(seconds: float, *, whole: bool = False) -> str:
 def render_duration_if_any(seconds: float | None) -> str:
     """Return the same, or nothing for what took no time worth telling."""
     return render_duration(seconds) if seconds and seconds >= _LEAST else ""
-
-
-def render_age(seconds: float) -> str:
-    """Return how long ago something was, in its largest unit: ``3 h ago``."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)} {unit} ago"
-    return "just now"

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.serde.types import INTERRUPT, _DeltaSnapshot
-from langgraph.types import Interrupt, StateSnapshot
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import StateSnapshot
 
+from daruma.graph.standing import read_pending
 from daruma.graph.storage import (
     PACKED_CHANNEL,
     PostgresSaver,
@@ -19,32 +19,26 @@ from daruma.graph.storage import (
     channel_values,
     check_typed_value,
     open_write,
-    strict_saver,
     writes_in,
 )
 from daruma.graph.timeline._record import member_record, members_in, record_of
 from daruma.graph.timeline._timeline import Timeline, timeline_of
 from daruma.graph.timeline._walk import READ, SENT, Superstep, Written
-from daruma.state.channels import DELTA, State, applied
+from daruma.state.channels import DELTA, KEPT_WHOLE, State, applied, refuse_misfits
 
 # --- Where a thread stands, as ``Machine.get_state`` tells it.
-
-_CONTROL: Final = frozenset({INTERRUPT, "__error__", "__error_source_node__", "__resume__"})
-"""What a task writes that has not come to its end; one that has writes something else, too."""
 
 _FIELDS: Final = frozenset(State.__dataclass_fields__)
 
 
 async def read_snapshot(
-    saver: PostgresSaver, thread: str, namespace: str = "", *, deltas: bool = True
+    saver: PostgresSaver, thread: str, namespace: str = ""
 ) -> StateSnapshot | None:
     """Return where a thread stands; None where there is no such thread.
 
-    ``next`` and ``tasks`` are left out. So are, without ``deltas``, the channels that are replayed
-    from their history: messages, steps, savepoints. Raises
-    :class:`~daruma.state.errors.DamagedState`.
+    ``next`` and ``tasks`` are left out. Raises :class:`~daruma.state.errors.DamagedState`.
     """
-    saver = strict_saver(saver)
+    saver = saver.expecting(refuse_misfits, KEPT_WHOLE)
     config = RunnableConfig(configurable={"thread_id": thread, "checkpoint_ns": namespace})
     found = await saver.aget_tuple(config)
     if found is None:
@@ -57,9 +51,12 @@ async def read_snapshot(
     }
     versions = found.checkpoint["channel_versions"]
     lacking = [name for name in DELTA if name in versions and name not in values]
-    if lacking and deltas:
+    if lacking:
         values |= await channel_values(saver, found, lacking)
-    state, interrupts = _with_pending(State(**values), found)
+    state, (questions, finished) = State(**values), read_pending(found)
+    for written in finished:
+        own: Any = {name: value for name, value in written.items() if name in _FIELDS}
+        state = applied(state, own)
     return StateSnapshot(
         values=vars(state),
         next=(),
@@ -68,26 +65,8 @@ async def read_snapshot(
         created_at=found.checkpoint["ts"],
         parent_config=found.parent_config,
         tasks=(),
-        interrupts=interrupts,
+        interrupts=tuple(questions),
     )
-
-
-def _with_pending(state: State, found: CheckpointTuple) -> tuple[State, tuple[Interrupt, ...]]:
-    """Return the state with what finished tasks have written since, and the open questions."""
-    output: dict[str, dict[str, Any]] = {}
-    asked: dict[str, list[Interrupt]] = {}
-    for task, channel, value in found.pending_writes or ():
-        if channel == INTERRUPT:
-            asked.setdefault(task, []).extend(value)
-        elif channel not in _CONTROL:
-            output.setdefault(task, {})[channel] = value
-    for written in output.values():
-        own = {name: value for name, value in written.items() if name in _FIELDS}
-        state = applied(state, own)  # type: ignore[arg-type]  # they are the state's own names
-    open_ = (
-        each for task, asked_here in asked.items() if task not in output for each in asked_here
-    )
-    return state, tuple(open_)
 
 
 async def read_timeline(saver: PostgresSaver, snapshot: StateSnapshot) -> Timeline:

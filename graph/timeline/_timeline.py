@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from langgraph.types import StateSnapshot
 
+from daruma.graph.standing import status_of
 from daruma.graph.timeline._machine_svg import asset, machine_svg, style
 from daruma.graph.timeline._moments import (
     KINDS,
@@ -25,7 +26,6 @@ from daruma.graph.timeline._moments import (
 from daruma.graph.timeline._record import Record, plan_text
 from daruma.graph.timeline._sequence import moments_of
 from daruma.graph.timeline._walk import Visit, edges_walked, nodes_walked
-from daruma.state.channels import State
 from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
 from daruma.state.savepoint import Savepoint
@@ -110,7 +110,7 @@ def timeline_of(
     prices = [each.usd for each in moments if each.usd is not None]
     return Timeline(
         thread=record.thread,
-        status=_status(state, snapshot),
+        status=status_of(state.result, snapshot.interrupts),
         goal=task.goal if task else "",
         mode=task.mode if task else "",
         workspace=task.workspace if task else None,
@@ -132,18 +132,6 @@ def timeline_of(
 def _path(record: Record, members: Sequence[Record]) -> tuple[Any, ...]:
     visits = [*record.walk.path, *(visit for each in members for visit in each.walk.path)]
     return tuple(sorted(visits, key=lambda each: each.at))
-
-
-def _status(state: State, snapshot: StateSnapshot) -> str:
-    if any(_is_held(each.value) for each in snapshot.interrupts):
-        return "held"
-    if state.result:
-        return state.result.status
-    return "waiting" if snapshot.interrupts else "unfinished"
-
-
-def _is_held(value: Any) -> bool:
-    return isinstance(value, Mapping) and {"retry", "keep"} <= {*value.get("options", ())}
 
 
 # --- A unified diff as coloured HTML; the signs stay, so that nothing rests on colour alone.
