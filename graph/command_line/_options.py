@@ -1,16 +1,12 @@
-"""Options of commands, what Tab offers, names of threads, and whose experience is meant."""
+"""Options of commands, names of threads, and whose experience is meant."""
 
 import asyncio
-import os
-import re
 import secrets
-import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, LiteralString
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -67,106 +63,6 @@ def checked_thread_name(name: str) -> str:
     return name
 
 
-# --- What a shell offers when Tab is pressed: names that are known at once, and nothing else.
-#
-# Nothing is started for it, nobody waits long for it, and what goes wrong is not told.
-
-SECONDS: Final = 1.0
-"""How long the database may take."""
-
-_SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
-_MOST: Final = 50
-_PLAIN: Final = re.compile(r"[\w@%+=,./][\w@%+=,./:-]*")
-"""Names from elsewhere that mean nothing to a shell: it runs what is offered as it stands."""
-_THREADS: Final = """
-SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND starts_with(thread_id, %s)
-GROUP BY thread_id ORDER BY max(checkpoint_id) DESC LIMIT %s
-"""
-_PITFALLS: Final = """
-SELECT DISTINCT key FROM store
-WHERE prefix LIKE '%%.pitfalls' AND starts_with(key, %s) ORDER BY key LIMIT %s
-"""
-
-
-def threads(incomplete: str) -> list[str]:
-    """Return names of threads, the one written last first."""
-    return _within(SECONDS, lambda: _found(_THREADS, incomplete))
-
-
-def pitfalls(incomplete: str) -> list[str]:
-    """Return ids of pitfalls."""
-    return _within(SECONDS, lambda: _found(_PITFALLS, incomplete))
-
-
-def modes(incomplete: str) -> list[str]:
-    """Return the modes."""
-    from daruma.state.mode import MODES
-
-    return _beginning(MODES, incomplete)
-
-
-def scenarios(incomplete: str) -> list[str]:
-    """Return the demo's scenarios."""
-    scripts = sorted(_SCENARIOS.glob("*/script.yaml"))
-    return _beginning((script.parent.name for script in scripts), incomplete)
-
-
-def models(incomplete: str) -> list[str]:
-    """Return the models that ``daruma.yaml`` and the environment name, aliases too."""
-    return _within(SECONDS, lambda: _beginning(_named_models(), incomplete))
-
-
-def _named_models() -> list[str]:
-    from daruma.state.settings import SETTINGS_FILE, SettingsFile
-
-    llm = SettingsFile.of(Path(SETTINGS_FILE)).values.get("llm") or {}
-    names = [os.environ.get("DARUMA_LLM__MODEL"), llm.get("model"), llm.get("auxiliary_model")]
-    names += [*(llm.get("model_aliases") or {}), *(llm.get("fallback_models") or ())]
-    return [*dict.fromkeys(str(name) for name in names if name)]
-
-
-def _found(query: LiteralString, incomplete: str) -> list[str]:
-    import psycopg
-
-    url = os.environ.get("DARUMA_POSTGRES_URL") or _embedded()
-    if not url:
-        return []
-    options = f"-c statement_timeout={int(SECONDS * 1000)}"
-    with psycopg.connect(url, connect_timeout=2, options=options, autocommit=True) as connection:
-        rows = connection.execute(query, (incomplete, _MOST)).fetchall()
-    return [name for (name,) in rows if ":" not in name]  # bash takes a word apart there
-
-
-def _embedded() -> str:
-    """Return where the embedded server listens; empty unless it runs."""
-    from daruma.graph.storage import Server
-    from daruma.state.data_dir import data_dir
-
-    folder = data_dir() / "postgres"
-    running = (folder / "data" / "postmaster.pid").is_file()
-    return Server(folder).conninfo() if running else ""
-
-
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
-
-
-def _within(seconds: float, look: Callable[[], list[str]]) -> list[str]:
-    """Return what is found in time and can be put on a command line as it is."""
-    found: list[str] = []
-
-    def run() -> None:
-        try:
-            found.extend(look())
-        except Exception:  # noqa: BLE001  # a person is typing: there is no place to say it
-            return
-
-    looking = threading.Thread(target=run, daemon=True)
-    looking.start()
-    looking.join(seconds)
-    return [name for name in found if _PLAIN.fullmatch(name)]
-
-
 # --- Options and arguments that several commands have.
 
 COMMANDS: Final = "daruma-commands"
@@ -178,7 +74,6 @@ ThreadName = Annotated[
     typer.Argument(
         metavar="THREAD",
         help="Name of the thread.",
-        autocompletion=threads,
     ),
 ]
 Yes = Annotated[
@@ -197,7 +92,6 @@ Model = Annotated[
         metavar="MODEL",
         help="openai:NAME, scripted:FILE or an alias; else the settings' or the thread's own.",
         show_default=False,
-        autocompletion=models,
     ),
 ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daruma.graph.command_line._options import Json, Limit, Namespace, Workspace, of_owner, pitfalls
+from daruma.graph.command_line._options import Json, Limit, Namespace, Workspace, of_owner
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._pitfall_view import PitfallView
@@ -148,7 +148,7 @@ pitfalls_app = typer.Typer(
 
 Id = Annotated[
     str,
-    typer.Argument(metavar="ID", help="The id that the list shows.", autocompletion=pitfalls),
+    typer.Argument(metavar="ID", help="The id that the list shows."),
 ]
 
 

@@ -19,9 +19,8 @@ from tests.openai_server import Answerer, openai_server
 from tests.parts import a_task
 
 from daruma.graph.command_line._output import Paper
-from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._thread_story import print_threads
-from daruma.graph.command_line._thread_view import ThreadView
+from daruma.graph.command_line._thread_view import Stop, ThreadView
 from daruma.nodes import plan, reflect
 
 

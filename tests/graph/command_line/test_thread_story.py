@@ -12,7 +12,6 @@ from tests.daruma_command import Daruma
 from tests.parts import a_savepoint, a_task
 
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._thread_story import (
     PageRefused,
     print_story,
@@ -20,7 +19,7 @@ from daruma.graph.command_line._thread_story import (
     when_lines,
     write_page,
 )
-from daruma.graph.command_line._thread_view import ThreadView
+from daruma.graph.command_line._thread_view import Stop, ThreadView
 from daruma.graph.timeline import Moment, Timeline
 from daruma.state.recovery import Recovered
 from daruma.state.result import TaskResult
