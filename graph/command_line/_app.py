@@ -12,8 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from daruma.graph.command_line._knowledge import knowledge_app
-from daruma.graph.command_line._memory import memory_app
+from daruma.graph.command_line._memory import knowledge_app, memory_app
 from daruma.graph.command_line._pitfalls import pitfalls_app
 from daruma.graph.command_line._printable import one_line
 from daruma.graph.command_line._run import BareDecisions, answer, demo, resume, retry, run, worker

@@ -2,22 +2,20 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import shlex
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore
-
+    from daruma.graph.command_line._output import Line
+    from daruma.graph.command_line._tables import Table
     from daruma.graph.storage import Postgres
-    from daruma.state.settings import Evolution
-
 
 # --- Names for threads that people can read aloud, remember for a minute and type.
 
@@ -96,48 +94,53 @@ Model = Annotated[
 ]
 
 
-# --- Whose experience a command is about, and the store that it is kept in.
+# --- Whose memories or experience a command is about, and how what was found is shown.
 
 Workspace = Annotated[
-    str | None,
-    typer.Option("--workspace", metavar="DIR", help="Whose experience: this workspace's."),
+    str | None, typer.Option("--workspace", metavar="DIR", help="Of this workspace.")
 ]
 Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", metavar="NAME", help="Or that of this evolution.namespace."),
+    typer.Option("--namespace", metavar="NAME", help="Or of this namespace of the settings."),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
 Json = Annotated[bool, typer.Option("--json", help="Say it as JSON on standard output.")]
 
-
-@dataclass(frozen=True)
-class Learned:
-    """What an owner's experience is kept in, and the settings of the folder that is asked in."""
-
-    store: "BaseStore"
-    owner: str
-    settings: "Evolution"
+_MOST_NAMED: Final = 5
 
 
-@asynccontextmanager
-async def of_owner(workspace: str | None, namespace: str | None) -> AsyncIterator[Learned]:
-    """Open the database on the experience of a workspace, of a namespace, or of the settings'.
-
-    Where the settings of the current folder say whose, they also say whether it is shared: marks
-    of an earlier sharing are taken off, before anything is shown.
-    """
-    from daruma.graph.storage import aopen_postgres
-    from daruma.state.settings import Settings
-    from daruma.tools.evolution import Pitfalls
+async def owner_named(workspace: str | None, namespace: str | None, default: str | None) -> str:
+    """Return whose it is: a workspace's, a namespace's, or the ``default`` of the settings."""
     from daruma.tools.memory import owner_of
 
     if workspace is not None and namespace is not None:
         raise typer.BadParameter("give one of --workspace and --namespace")
-    settings = Settings.load().evolution
-    own = workspace is None and namespace is None
-    named = settings.namespace if own else namespace
-    owner = await asyncio.to_thread(owner_of, named, workspace or ".")
-    async with aopen_postgres() as postgres:
-        if own and not settings.shared:
-            await Pitfalls(postgres.store, owner).settle_sharing()
-        yield Learned(postgres.store, owner, settings)
+    named = default if workspace is None and namespace is None else namespace
+    return await asyncio.to_thread(owner_of, named, workspace or ".")
+
+
+def elsewhere(nothing: str, what: str, others: Sequence[str]) -> str:
+    """Say that there is nothing, and who has some of it."""
+    if not others:
+        return nothing
+    named = ", ".join(shlex.quote(one_line(each, 200)) for each in others[:_MOST_NAMED])
+    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return f"{nothing} here; there are {what} of {named}{more}: see --namespace"
+
+
+def show_lines(*lines: "Line") -> None:
+    """Print lines on standard output."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+
+    Paper(Console(highlight=False)).put(*lines)
+
+
+def show_table(table: "Table", *, as_json: bool) -> None:
+    """Print a table on standard output."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+
+    table.show(Paper(Console(highlight=False)), as_json=as_json)
