@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from langchain_core.messages import AnyMessage
 from langgraph.types import Interrupt, StateSnapshot
 
 from daruma.graph.command_line._options import no_such
@@ -234,7 +233,6 @@ class ThreadView:
     model: str | None = None
     task: Task | None = None
     plan: Plan | None = None
-    messages: tuple[AnyMessage, ...] = ()
     recoveries: tuple[Recovered, ...] = ()
     stop: Stop | None = None
     traceback: str = ""
@@ -334,7 +332,6 @@ def _view(thread: str, snapshot: StateSnapshot, standing: Standing | None) -> Th
         model=Keepsake.of(snapshot.metadata or {}).model,
         task=values["task"],
         plan=values["plan"],
-        messages=tuple(values["messages"]),
         recoveries=_recoveries(values),
         stop=Stop.at(thread, snapshot),
         traceback=_traceback(values["failure"], values["plan"]),
