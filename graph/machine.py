@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.graph import END
+from langgraph.constants import END
 
 from daruma.graph import routes
 from daruma.state.calls import Dispatch, with_status

@@ -1,11 +1,15 @@
-"""What is going on with threads at this moment, in whichever process."""
+"""Where threads stand at this moment, and what is going on with them in whichever process."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.types import INTERRUPT
+
 from daruma.graph.storage import Connection, Database, ProcessLife
+from daruma.state.result import TaskResult
 
 # --- What jobs are called in the queue; known also where procrastinate is not installed.
 
@@ -120,3 +124,40 @@ def _of_lease(row: dict[str, Any], asked: Mapping[str, dict[str, Any] | None]) -
 def _is_over(holder: str) -> bool:
     life = ProcessLife.of(holder)
     return life is not None and life.is_over
+
+
+# --- Where a thread stands, read off its newest checkpoint as LangGraph does, without its engine.
+
+_CONTROL: Final = frozenset({INTERRUPT, "__error__", "__error_source_node__", "__resume__"})
+"""What a task writes that has not come to its end; one that has writes something else, too."""
+
+
+def read_pending(found: CheckpointTuple) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the open questions of a checkpoint, and what its finished tasks wrote, by channel."""
+    written: dict[str, dict[str, Any]] = {}
+    asked: dict[str, list[Any]] = {}
+    for task, channel, value in found.pending_writes or ():
+        if channel == INTERRUPT:
+            asked.setdefault(task, []).extend(value)
+        elif channel not in _CONTROL:
+            written.setdefault(task, {})[channel] = value
+    waiting = (questions for task, questions in asked.items() if task not in written)
+    return [each for questions in waiting for each in questions], [*written.values()]
+
+
+def status_of(result: TaskResult | None, questions: Iterable[Any]) -> str:
+    """Return a result's status, ``held``, ``waiting``, or ``unfinished``.
+
+    A thread is held after a rollback that failed, until somebody decides.
+    """
+    values = [each.value for each in questions]
+    if any(_holds(value) for value in values):
+        return "held"
+    if result:
+        return result.status
+    return "waiting" if values else "unfinished"
+
+
+def _holds(value: Any) -> bool:
+    options: Collection[str] = (value.get("options") or ()) if isinstance(value, Mapping) else ()
+    return {"retry", "keep"} <= {*options} <= {"retry", "restore", "keep"}

@@ -11,6 +11,10 @@ from daruma.state.record import changed, record
 from daruma.state.task import Task
 from daruma.state.text import revealed, revealed_line, warnings
 
+UNCHANGED = "daruma_unchanged"
+"""The key among a result's ``additional_kwargs`` for a call that could change the workspace, and
+did not."""
+
 # --- A tool task: one tool call of the model on its way to execution.
 
 ToolTaskStatus = Literal[

@@ -31,42 +31,16 @@ from daruma.state.conversation import Clarification, Continuity, reduce_continui
 from daruma.state.emergency import EmergencyError
 from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
-from daruma.state.lessons import Lessons
+from daruma.state.lessons import Lessons, Recalled
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan, Report, reduce_reports
-from daruma.state.record import record
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
 from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
 from daruma.state.task import Task
 from daruma.state.verification import Verification
-
-# --- What was recalled for a task when it began: it stays the same until the task ends (CX-05).
-
-
-@record
-class Remembered:
-    """One memory. ``role`` is empty for the common ones; ``at`` is Unix time in seconds."""
-
-    id: str
-    text: str
-    section: str = ""
-    role: str = ""
-    at: float = 0.0
-    schema_version: int = 1
-
-
-@record
-class Recalled:
-    """The memories that fit a task best, best first; ``note`` says why there are none, if any."""
-
-    task_id: str
-    memories: tuple[Remembered, ...] = ()
-    note: str = ""
-    schema_version: int = 1
-
 
 # --- A delta channel whose cost grows with what is new, not with how much there is (DU-08).
 

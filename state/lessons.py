@@ -8,6 +8,31 @@ from daruma.state.record import record
 from daruma.state.recovery import ChosenBy, Strategy
 from daruma.state.task import Status
 
+# --- What was recalled for a task when it began: it stays the same until the task ends (CX-05).
+
+
+@record
+class Remembered:
+    """One memory. ``role`` is empty for the common ones; ``at`` is Unix time in seconds."""
+
+    id: str
+    text: str
+    section: str = ""
+    role: str = ""
+    at: float = 0.0
+    schema_version: int = 1
+
+
+@record
+class Recalled:
+    """The memories that fit a task best, best first; ``note`` says why there are none, if any."""
+
+    task_id: str
+    memories: tuple[Remembered, ...] = ()
+    note: str = ""
+    schema_version: int = 1
+
+
 # --- What earlier tasks have taught, as it is fed back into a task: settled when the task begins.
 
 Place = Literal["system", "plan"]

@@ -11,8 +11,9 @@ from langchain_core.messages import (
     RemoveMessage,
     convert_to_messages,
 )
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from langgraph.types import GraphOutput
+
+REMOVE_ALL_MESSAGES: Final = "__remove_all__"
+"""LangGraph's own; its module loads the engine, which who only reads a thread does without."""
 
 # --- A list that only ever grows, and knows of itself what would else be looked up in all of it.
 #
@@ -94,6 +95,8 @@ def plain(out: Any) -> Any:
     ``asyncio`` writes out, shortened, what a coroutine returned; it knows how to shorten a list
     only, and would spend a sixth of a run of 100 steps on the messages of its thread.
     """
+    from langgraph.types import GraphOutput
+
     if isinstance(out, GraphOutput):
         return replace(out, value=plain(out.value))
     if isinstance(out, dict):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, ToolMessage
 
 from daruma.state import budget
-from daruma.state.calls import ToolTask, with_status
+from daruma.state.calls import UNCHANGED, ToolTask, with_status
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import NOTHING, Gathered, gathered, growing, holds_any
@@ -75,9 +75,6 @@ def _key(name: str) -> str:
 FAILED = "!"
 KIND = "/"
 """Stands before the kind of a round that came to nothing."""
-UNCHANGED = "daruma_unchanged"
-"""The key among a result's ``additional_kwargs`` for a call that could change the workspace, and
-did not."""
 _COMMAND = "run_command"
 _SUCCESS = "exit code: 0\n"
 MAX_BLOCKERS = 3

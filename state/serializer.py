@@ -11,7 +11,6 @@ from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.types import Send
 from pydantic import ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 
@@ -25,6 +24,9 @@ from daruma.state.errors import DamagedState
 
 _ALWAYS: Final = "schema_version"
 """What is read without one counts as older than all versions."""
+
+_SEND: Final = ("langgraph.types", "Send")
+"""By name: an import of it loads half of LangChain, which who lists threads does without."""
 
 _SIMPLE: Final = (type(None), bool, int, float, str)
 
@@ -43,10 +45,10 @@ class Packing:
         kind = type(value)
         if (fields := self._fields.get(kind)) is not None:
             return self._made_of(jsonplus.EXT_CONSTRUCTOR_KW_ARGS, kind, _told(value, fields))
-        if kind is Send and value.timeout is None:
-            return self._made_of(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, kind, (value.node, value.arg))
         if kind is _DeltaSnapshot:
             return ormsgpack.Ext(jsonplus.EXT_DELTA_SNAPSHOT, self.pack(value.value))
+        if (kind.__module__, kind.__name__) == _SEND and value.timeout is None:
+            return self._made_of(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, kind, (value.node, value.arg))
         return jsonplus._msgpack_default(value)
 
     def _made_of(self, code: int, kind: type, payload: Any) -> ormsgpack.Ext:
@@ -167,7 +169,9 @@ def up_to_date(record: type, payload: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _safe(known: tuple[str, ...]) -> Callable[..., Any]:
-    if known == ("langgraph.types", "Send"):
+    if known == _SEND:
+        from langgraph.types import Send
+
         return lambda node, arg, timeout=None: Send(node, arg, timeout=timeout)
     module, *path = known
     start: Any = import_module(module)

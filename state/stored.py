@@ -4,11 +4,10 @@ Their full names are part of the storage format: renaming or moving one needs a 
 """
 
 from daruma.state.calls import Dispatch, ToolTask
-from daruma.state.channels import Recalled, Remembered
 from daruma.state.conversation import Clarification, Continuity
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
-from daruma.state.lessons import Instruction, KnownPitfall, Lessons
+from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.recovery import Recovered, RecoveryAction
 from daruma.state.result import Checked, TaskResult

@@ -39,9 +39,8 @@ class Screen:
         if code == "A":
             self.row -= int(numbers or 1)
             assert self.row >= 0, "the cursor went above all that was written"
-        elif code == "J":
-            self.lines[self.row] = self.lines[self.row][: self.column]
-            del self.lines[self.row + 1 :]
+        elif (numbers, code) == ("2", "K"):
+            self.lines[self.row] = ""
         elif code in "hl":
             assert numbers == "?25", numbers
             self.cursor_shown = code == "h"

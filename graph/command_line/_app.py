@@ -12,8 +12,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from daruma.graph.command_line._knowledge import knowledge_app
-from daruma.graph.command_line._memory import memory_app
+from daruma.graph.command_line._memory import knowledge_app, memory_app
 from daruma.graph.command_line._pitfalls import pitfalls_app
 from daruma.graph.command_line._printable import one_line
 from daruma.graph.command_line._run import BareDecisions, answer, demo, resume, retry, run, worker
@@ -75,50 +74,6 @@ def kept(error: Exception) -> str:
     ) as file:
         file.writelines(traceback.format_exception(error))
     return f"this is a bug ({type(error).__name__}: {error}): report it with {file.name}"
-
-
-# --- ``--show-completion`` and ``--install-completion`` with the name of a shell, as ``zsh``.
-#
-# Without one the shell is found out from the process that called.
-
-SHELLS: Final = ("bash", "zsh", "fish")
-_SHOW, _INSTALL = "--show-completion", "--install-completion"
-_NAME, _VARIABLE = "daruma", "_DARUMA_COMPLETE"
-
-
-def completion_asked(args: Sequence[str]) -> bool:
-    """Show or install the completion for a shell that is named; False where that is not asked.
-
-    Raises a usage error for another shell.
-    """
-    match args:
-        case [str(what), str(shell)] if what in (_SHOW, _INSTALL):
-            pass
-        case _:
-            return False
-    from typer._completion_shared import get_completion_script, install
-
-    if shell not in SHELLS:
-        raise typer.BadParameter(f"there is no completion for {shell!r}: {', '.join(SHELLS)}")
-    if what == _SHOW:
-        typer.echo(get_completion_script(prog_name=_NAME, complete_var=_VARIABLE, shell=shell))
-        return True
-    try:
-        _, file = install(shell, _NAME, _VARIABLE)
-    except (OSError, RuntimeError) as error:  # without a home
-        raise DarumaError(
-            f"completion can not be installed ({error}): `daruma {_SHOW} {shell}` prints it, for "
-            "any file that your shell reads"
-        ) from None
-    typer.echo(f"{shell} completion is in {file}: it takes effect in a new terminal")
-    return True
-
-
-def _complete(args: Sequence[str] | None) -> int:
-    """Offer what Tab asks for. What goes wrong is not told: a person is typing."""
-    with suppress(Exception):
-        app(args, prog_name=_NAME, standalone_mode=False)
-    return 0
 
 
 # --- What is said of a command line that can not be read.
@@ -212,15 +167,13 @@ def main(args: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):  # a replaced stream may lack it
             stream.reconfigure(errors="replace")
     logging.basicConfig(handlers=[logging.NullHandler()])  # libraries log what we say in one line
-    sys.exit(_complete(args) if os.environ.get(_VARIABLE) else _exit_code(args))
+    sys.exit(_exit_code(args))
 
 
 def _exit_code(args: Sequence[str] | None) -> int:
     try:
         typed = sys.argv[1:] if args is None else args
         refuse_bytes(typed)
-        if completion_asked(typed):
-            return 0
         return _run(args)
     except typer.Abort:
         return 130
@@ -240,14 +193,14 @@ def _run(args: Sequence[str] | None) -> int:
     Settings are read before anything is done, so nothing is done twice.
     """
     try:
-        return app(args, prog_name=_NAME, standalone_mode=False) or 0
+        return app(args, prog_name="daruma", standalone_mode=False) or 0
     except DarumaError as error:
         from daruma.state.settings import UntrustedSettings
 
         typed = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
         if not (isinstance(error, UntrustedSettings) and typed and agreed(error.path)):
             raise
-    return app(args, prog_name=_NAME, standalone_mode=False) or 0
+    return app(args, prog_name="daruma", standalone_mode=False) or 0
 
 
 def _complain(text: str, code: int = USAGE) -> int:

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from langgraph.types import Interrupt
 
-from daruma.graph.command_line._editing import Drafts
-from daruma.graph.command_line._output import Later, Line, Paper, Read, choice, cut, paged, words
+from daruma.graph.command_line._editing import Edit, edited, edited_until, from_yaml, to_yaml
+from daruma.graph.command_line._output import Later, Line, Paper, Read, choice, cut, words
 from daruma.graph.command_line._questions import (
     options_of,
     question_lines,
     review_lines,
     shown_approval,
 )
-from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_view import Stop
 from daruma.state.interrupts import read_reply
 from daruma.state.plan_reading import FIELDS
 from daruma.state.spending import amount_in
@@ -74,11 +74,11 @@ _CALL_CHOICES: Final = {
 
 @dataclass
 class ApprovalTalk:
-    """How calls are decided. ``drafts`` keeps arguments that a person is editing."""
+    """How calls are decided."""
 
     paper: Paper
     read: Read
-    drafts: Drafts
+    edit: Edit
 
     def decide(self, approval: Mapping[str, Any], which: str = "") -> dict[str, Any]:
         """Return the decision on one call; ``which`` is its place, as in "3 of 5".
@@ -97,7 +97,7 @@ class ApprovalTalk:
                     approval, "deny", self.read("  Why not (may be empty): ").strip()
                 )
             if said == "s":
-                paged(self.paper, shown_approval(shown))
+                self.paper.put(*shown_approval(shown))
             elif (args := self._edited(shown)) is not None:
                 shown = edited_approval(approval, args)
                 self._show(shown, "as you changed it")
@@ -106,11 +106,7 @@ class ApprovalTalk:
         self.paper.put(Line("head", "May this run?", which), *cut(shown_approval(approval)))
 
     def _edited(self, shown: Mapping[str, Any]) -> dict[str, Any] | None:
-        from daruma.graph.command_line._yaml_text import from_yaml, to_yaml  # when one edits
-
-        return self.drafts.written(
-            shown["approval_id"], to_yaml(shown["args"]), from_yaml, self.paper, self.read
-        )
+        return edited_until(to_yaml(shown["args"]), from_yaml, self.edit, self.paper, self.read)
 
 
 def edited_approval(approval: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,14 +134,11 @@ _PLAN_CHOICES: Final = {
 
 @dataclass
 class PlanTalk:
-    """How a plan is decided. ``checks`` are the commands that judge the work at its end.
-
-    ``drafts`` keeps a plan that a person is editing.
-    """
+    """How a plan is decided. ``checks`` are the commands that judge the work at its end."""
 
     paper: Paper
     read: Read
-    drafts: Drafts
+    edit: Edit
     checks: Sequence[str] = ()
 
     def decide(self, value: Mapping[str, Any], *, known: bool) -> dict[str, Any]:
@@ -164,7 +157,7 @@ class PlanTalk:
             if said == "r":
                 return {"decision": "reject", "feedback": words(_FEEDBACK, self.read)}
             if said == "s":
-                paged(self.paper, review_lines({**value, **(own or {})}, self.checks))
+                self.paper.put(*review_lines({**value, **(own or {})}, self.checks))
             elif changed := self._edited(value, own):
                 own = changed
                 self.paper.put(Line("head", "Is this plan right?", "as you changed it"))
@@ -173,15 +166,13 @@ class PlanTalk:
     def _edited(
         self, value: Mapping[str, Any], own: Mapping[str, Any] | None
     ) -> dict[str, Any] | None:
-        from daruma.graph.command_line._yaml_text import from_yaml  # when one edits
-
         def check(text: str) -> dict[str, Any]:
             plan = from_yaml(text)
             read_reply(value, {"decision": "edit", "plan": plan})
             return plan
 
         text = plan_text({**value, **(own or {})})
-        return self.drafts.written(value["id"], text, check, self.paper, self.read)
+        return edited_until(text, check, self.edit, self.paper, self.read)
 
 
 _FEEDBACK: Final = "What should change (empty: later)"
@@ -189,8 +180,6 @@ _FEEDBACK: Final = "What should change (empty: later)"
 
 def plan_text(value: Mapping[str, Any]) -> str:
     """Return a plan as YAML, with what of it can be changed."""
-    from daruma.graph.command_line._yaml_text import to_yaml
-
     phases = [{k: v for k, v in phase.items() if k in FIELDS} for phase in value["phases"]]
     return to_yaml({"goal": value["goal"], "phases": phases})
 
@@ -199,14 +188,13 @@ def plan_text(value: Mapping[str, Any]) -> str:
 
 
 def ask(
-    stop: Stop, paper: Paper, *, known: bool, read: Read = input, drafts: Drafts | None = None
+    stop: Stop, paper: Paper, *, known: bool, read: Read = input, edit: Edit = edited
 ) -> dict[str, Any]:
     """Ask all open questions and return the replies by interrupt id; none for "later".
 
-    A ``known`` plan stands right above the question. The end of the input means "later". What a
-    person writes in an editor is kept in ``drafts``, for when it is asked about again.
+    A ``known`` plan stands right above the question. The end of the input means "later".
     """
-    asking = _Asking(paper, read, drafts or Drafts(), stop.checks, known)
+    asking = _Asking(paper, read, edit, stop.checks, known)
     try:
         return {question.id: asking.about(question.value) for question in stop.questions}
     except (Later, EOFError):
@@ -219,7 +207,7 @@ def ask(
 class _Asking:
     paper: Paper
     read: Read
-    drafts: Drafts
+    edit: Edit
     checks: Sequence[str] = ()
     known: bool = False
 
@@ -227,7 +215,7 @@ class _Asking:
         if value["type"] == "approval_request":
             return {"decisions": self._decisions(value["approvals"])}
         if value["type"] == "spec_review_request":
-            talk = PlanTalk(self.paper, self.read, self.drafts, self.checks)
+            talk = PlanTalk(self.paper, self.read, self.edit, self.checks)
             return talk.decide(value, known=self.known)
         self.paper.put(*question_lines(value, known=self.known))
         if value["type"] == "question":
@@ -237,7 +225,7 @@ class _Asking:
         raise Later
 
     def _decisions(self, approvals: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        talk, of = ApprovalTalk(self.paper, self.read, self.drafts), len(approvals)
+        talk, of = ApprovalTalk(self.paper, self.read, self.edit), len(approvals)
         return [
             talk.decide(each, f"{number} of {of}" if of > 1 else "")
             for number, each in enumerate(approvals, 1)

@@ -11,11 +11,11 @@ from langgraph.types import Command
 from rich.console import Console
 
 from daruma.graph.command_line._asking import ask, resume_command, yes_to
-from daruma.graph.command_line._editing import Drafts
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import Progress, print_summary
 from daruma.graph.command_line._questions import how_to_answer, question_lines
-from daruma.graph.command_line._session import Go, Replies, Session, Start, Stop
+from daruma.graph.command_line._session import Go, Replies, Session, Start
+from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.sync import Cancelled, run_interruptible
 from daruma.state.result import TaskResult
 
@@ -54,7 +54,6 @@ class Conversation:
         self._plan_known = self._asked = False
         self._told: TaskResult | None = None
         self._ended: Stop | None = None
-        self._drafts = Drafts()
 
     @property
     def asks(self) -> bool:
@@ -106,7 +105,7 @@ class Conversation:
             self._sum_up(stop)  # of a thread that is parked or held
         if not self._asked:
             return {}
-        return ask(stop, self.paper, known=self._plan_known, drafts=self._drafts)
+        return ask(stop, self.paper, known=self._plan_known)
 
     def _tell(self, stop: Stop) -> None:
         if self.json:

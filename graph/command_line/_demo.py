@@ -6,7 +6,8 @@ from pathlib import Path
 
 from daruma.graph.command_line._asking import yes_to
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._session import Replies, Stop
+from daruma.graph.command_line._session import Replies
+from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.scenario import Scenario
 
 ASIDES = {

@@ -14,8 +14,7 @@ from typing import Literal
 from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
-from daruma.graph.command_line._options import Learned
-from daruma.graph.command_line._pitfall_view import listing
+from daruma.graph.command_line._pitfalls import read_pitfalls
 from daruma.graph.models import (
     AnsweringModel,
     Asker,
@@ -40,6 +39,7 @@ from daruma.state.settings import (
 )
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.tools.commands import command_environment, find_in, find_program, unsearched_places
+from daruma.tools.evolution import Pitfalls
 from daruma.tools.memory import owner_of
 from daruma.tools.sandbox import REMEDY, SandboxUnavailable, folders_shown_by_path, open_sandbox
 from daruma.tools.text import without_keys
@@ -52,10 +52,10 @@ async def learning_text(store: BaseStore, given: Evolution) -> str:
     if not given.enabled:
         return "off, by evolution.enabled"
     owner = await asyncio.to_thread(owner_of, given.namespace, ".")
-    found = await listing(Learned(store, owner, given), everything=True)
-    high = sum(each.level == "high" for each in found.pitfalls)
+    found = await read_pitfalls(Pitfalls(store, owner), given)
+    high = sum(each.level == "high" for each in found)
     how = "observing, by evolution.observe_only" if given.observe_only else "on"
-    return f"{how}; pitfalls of this folder: {len(found.pitfalls)}, of which high: {high}"
+    return f"{how}; pitfalls of this folder: {len(found)}, of which high: {high}"
 
 
 # --- What ``daruma doctor`` looks at. Keys are looked for, never shown.

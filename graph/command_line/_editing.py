@@ -1,18 +1,25 @@
-"""Values and texts that a person edits: JSON, an editor, drafts that are kept."""
+"""Values and texts that a person gives or edits: JSON, YAML, an editor."""
 
 import json
+import math
 import os
+import re
 import shlex
 import shutil
+import signal
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from daruma.graph.command_line._output import Line, Paper, Read, choice, in_foreground
+import yaml
+
+from daruma.graph.command_line._output import Line, Paper, Read, choice
 from daruma.state.errors import DarumaError
-from daruma.tools.commands import find_program
+from daruma.state.text import is_hidden, spelled
+from daruma.tools.commands import find_program, host_environment, run_program
 
 # --- What is given as JSON on the command line: a plan in a file, or the arguments of a call.
 
@@ -49,6 +56,67 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a number that JSON knows")
 
 
+# --- Values as YAML that a person can edit: nothing changes on the way there and back.
+
+_KEPT: Final = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
+_WIDTH: Final = 100
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text of several lines as such."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # a value said twice is written twice
+        return True
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads what JSON knows: a date, or ``no``, is the text that it looks like."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if any(map(_hides, text)) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+_Loader.yaml_implicit_resolvers = {
+    first: [each for each in known if each[0] not in _KEPT]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_KEPT[1], re.compile("^(?:true|false)$"), list("tf"))
+
+
+def to_yaml(value: object) -> str:
+    """Return a JSON-able value as YAML; what hides in its texts is spelled."""
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return "".join(spelled(char) if _hides(char) else char for char in text)
+
+
+def _hides(char: str) -> bool:
+    return char != "\n" and is_hidden(char)
+
+
+def from_yaml(text: str) -> dict[str, Any]:
+    """Return the object that is written there, in YAML or JSON. Raises :class:`AnswerRefused`."""
+    try:
+        found = yaml.load(text, Loader=_Loader)  # noqa: S506  # made of the safe one
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise AnswerRefused(f"this is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict) or not _is_json(found):
+        raise AnswerRefused("this is not an object with names and values, as JSON has them")
+    return found
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_json(each) for key, each in value.items())
+    if isinstance(value, list):
+        return all(_is_json(each) for each in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)
+
+
 # --- Having a person edit a text in an editor of their own.
 
 Edit = Callable[[str, str], str]
@@ -58,6 +126,8 @@ Edit = Callable[[str, str], str]
 def edited(text: str, ending: str) -> str:
     """Open a text in ``$VISUAL`` or ``$EDITOR``, else in an editor that is there; return it after.
 
+    It may not be one of the workspace's, and is started in a folder where no workspace can leave
+    settings for it (SE-01): ``click.edit`` keeps neither. Ctrl-C is the editor's own meanwhile.
     Raises :class:`AnswerRefused` without an editor; where one fails, it names the file that holds
     what was written.
     """
@@ -65,8 +135,12 @@ def edited(text: str, ending: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="daruma-edit-"))
     file = folder / f"edit{ending}"
     file.write_text(text, encoding="utf-8", newline="")
+    found, env = find_program(command[0]), host_environment()
+    if found is None:
+        raise AnswerRefused(f"the editor {command[0]!r} is not there, or lies in the workspace")
     try:
-        code = in_foreground([*command, str(file)], folder=folder)
+        with _interrupts_left_alone():
+            code = run_program([found, *command[1:], str(file)], env=env, cwd=folder).returncode
         after = file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise AnswerRefused(f"{command[0]}: {error}; what was written is in {file}") from None
@@ -89,37 +163,39 @@ def _editor() -> list[str]:
     raise AnswerRefused("there is no editor: name one in EDITOR")
 
 
-# --- Texts that a person works on in an editor, kept until they are of use: nothing is lost.
+@contextmanager
+def _interrupts_left_alone() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are none of this thread's
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # ignored, it would be for programs too
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 T = TypeVar("T")
 
 
-@dataclass
-class Drafts:
-    """What was written last, by what it is about; also where it could not be used."""
+def edited_until(
+    text: str, check: Callable[[str], T], edit: Edit, paper: Paper, read: Read
+) -> T | None:
+    """Have a text edited as YAML until ``check`` takes it; None where it is left as it was.
 
-    edit: Edit = edited
-    texts: dict[str, str] = field(default_factory=dict)
-
-    def written(
-        self, about: str, text: str, check: Callable[[str], T], paper: Paper, read: Read
-    ) -> T | None:
-        """Have a text edited until ``check`` takes it; None where it is left as it was.
-
-        What ``check`` raises (a :class:`~daruma.state.errors.DarumaError`) is told, and the text
-        can be edited on; it is there again when the same thing is edited later.
-        """
-        before = self.texts.get(about, text)
-        while True:
-            try:
-                after = self.edit(before, ".yaml")
-                if after == text or not after.strip():
-                    paper.put(Line("note", "nothing was changed"))
-                    return None
-                before = self.texts[about] = after
-                return check(after)
-            except DarumaError as error:
-                paper.put(Line("bad", str(error)))
-            offered = {"e": "[e]dit on", "b": "[b]ack (what you wrote is kept)"}
-            if choice(offered, read) == "b":
+    What ``check`` raises (a :class:`~daruma.state.errors.DarumaError`) is told, and the text can be
+    edited on.
+    """
+    before = text
+    while True:
+        try:
+            after = edit(before, ".yaml")
+            if after == text or not after.strip():
+                paper.put(Line("note", "nothing was changed"))
                 return None
+            before = after
+            return check(after)
+        except DarumaError as error:
+            paper.put(Line("bad", str(error)))
+        if choice({"e": "[e]dit on", "b": "[b]ack"}, read) == "b":
+            return None

@@ -1,27 +1,21 @@
-"""Options of commands, what Tab offers, names of threads, and whose experience is meant."""
+"""Options of commands, names of threads, and whose experience is meant."""
 
 import asyncio
-import os
-import re
 import secrets
-import threading
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import shlex
+from collections.abc import Sequence
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, LiteralString
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore
-
+    from daruma.graph.command_line._output import Line
+    from daruma.graph.command_line._tables import Table
     from daruma.graph.storage import Postgres
-    from daruma.state.settings import Evolution
-
 
 # --- Names for threads that people can read aloud, remember for a minute and type.
 
@@ -67,106 +61,6 @@ def checked_thread_name(name: str) -> str:
     return name
 
 
-# --- What a shell offers when Tab is pressed: names that are known at once, and nothing else.
-#
-# Nothing is started for it, nobody waits long for it, and what goes wrong is not told.
-
-SECONDS: Final = 1.0
-"""How long the database may take."""
-
-_SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
-_MOST: Final = 50
-_PLAIN: Final = re.compile(r"[\w@%+=,./][\w@%+=,./:-]*")
-"""Names from elsewhere that mean nothing to a shell: it runs what is offered as it stands."""
-_THREADS: Final = """
-SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' AND starts_with(thread_id, %s)
-GROUP BY thread_id ORDER BY max(checkpoint_id) DESC LIMIT %s
-"""
-_PITFALLS: Final = """
-SELECT DISTINCT key FROM store
-WHERE prefix LIKE '%%.pitfalls' AND starts_with(key, %s) ORDER BY key LIMIT %s
-"""
-
-
-def threads(incomplete: str) -> list[str]:
-    """Return names of threads, the one written last first."""
-    return _within(SECONDS, lambda: _found(_THREADS, incomplete))
-
-
-def pitfalls(incomplete: str) -> list[str]:
-    """Return ids of pitfalls."""
-    return _within(SECONDS, lambda: _found(_PITFALLS, incomplete))
-
-
-def modes(incomplete: str) -> list[str]:
-    """Return the modes."""
-    from daruma.state.mode import MODES
-
-    return _beginning(MODES, incomplete)
-
-
-def scenarios(incomplete: str) -> list[str]:
-    """Return the demo's scenarios."""
-    scripts = sorted(_SCENARIOS.glob("*/script.yaml"))
-    return _beginning((script.parent.name for script in scripts), incomplete)
-
-
-def models(incomplete: str) -> list[str]:
-    """Return the models that ``daruma.yaml`` and the environment name, aliases too."""
-    return _within(SECONDS, lambda: _beginning(_named_models(), incomplete))
-
-
-def _named_models() -> list[str]:
-    from daruma.state.settings import SETTINGS_FILE, SettingsFile
-
-    llm = SettingsFile.of(Path(SETTINGS_FILE)).values.get("llm") or {}
-    names = [os.environ.get("DARUMA_LLM__MODEL"), llm.get("model"), llm.get("auxiliary_model")]
-    names += [*(llm.get("model_aliases") or {}), *(llm.get("fallback_models") or ())]
-    return [*dict.fromkeys(str(name) for name in names if name)]
-
-
-def _found(query: LiteralString, incomplete: str) -> list[str]:
-    import psycopg
-
-    url = os.environ.get("DARUMA_POSTGRES_URL") or _embedded()
-    if not url:
-        return []
-    options = f"-c statement_timeout={int(SECONDS * 1000)}"
-    with psycopg.connect(url, connect_timeout=2, options=options, autocommit=True) as connection:
-        rows = connection.execute(query, (incomplete, _MOST)).fetchall()
-    return [name for (name,) in rows if ":" not in name]  # bash takes a word apart there
-
-
-def _embedded() -> str:
-    """Return where the embedded server listens; empty unless it runs."""
-    from daruma.graph.storage import Server
-    from daruma.state.data_dir import data_dir
-
-    folder = data_dir() / "postgres"
-    running = (folder / "data" / "postmaster.pid").is_file()
-    return Server(folder).conninfo() if running else ""
-
-
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
-
-
-def _within(seconds: float, look: Callable[[], list[str]]) -> list[str]:
-    """Return what is found in time and can be put on a command line as it is."""
-    found: list[str] = []
-
-    def run() -> None:
-        try:
-            found.extend(look())
-        except Exception:  # noqa: BLE001  # a person is typing: there is no place to say it
-            return
-
-    looking = threading.Thread(target=run, daemon=True)
-    looking.start()
-    looking.join(seconds)
-    return [name for name in found if _PLAIN.fullmatch(name)]
-
-
 # --- Options and arguments that several commands have.
 
 COMMANDS: Final = "daruma-commands"
@@ -178,7 +72,6 @@ ThreadName = Annotated[
     typer.Argument(
         metavar="THREAD",
         help="Name of the thread.",
-        autocompletion=threads,
     ),
 ]
 Yes = Annotated[
@@ -197,53 +90,57 @@ Model = Annotated[
         metavar="MODEL",
         help="openai:NAME, scripted:FILE or an alias; else the settings' or the thread's own.",
         show_default=False,
-        autocompletion=models,
     ),
 ]
 
 
-# --- Whose experience a command is about, and the store that it is kept in.
+# --- Whose memories or experience a command is about, and how what was found is shown.
 
 Workspace = Annotated[
-    str | None,
-    typer.Option("--workspace", metavar="DIR", help="Whose experience: this workspace's."),
+    str | None, typer.Option("--workspace", metavar="DIR", help="Of this workspace.")
 ]
 Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", metavar="NAME", help="Or that of this evolution.namespace."),
+    typer.Option("--namespace", metavar="NAME", help="Or of this namespace of the settings."),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
 Json = Annotated[bool, typer.Option("--json", help="Say it as JSON on standard output.")]
 
-
-@dataclass(frozen=True)
-class Learned:
-    """What an owner's experience is kept in, and the settings of the folder that is asked in."""
-
-    store: "BaseStore"
-    owner: str
-    settings: "Evolution"
+_MOST_NAMED: Final = 5
 
 
-@asynccontextmanager
-async def of_owner(workspace: str | None, namespace: str | None) -> AsyncIterator[Learned]:
-    """Open the database on the experience of a workspace, of a namespace, or of the settings'.
-
-    Where the settings of the current folder say whose, they also say whether it is shared: marks
-    of an earlier sharing are taken off, before anything is shown.
-    """
-    from daruma.graph.storage import aopen_postgres
-    from daruma.state.settings import Settings
-    from daruma.tools.evolution import Pitfalls
+async def owner_named(workspace: str | None, namespace: str | None, default: str | None) -> str:
+    """Return whose it is: a workspace's, a namespace's, or the ``default`` of the settings."""
     from daruma.tools.memory import owner_of
 
     if workspace is not None and namespace is not None:
         raise typer.BadParameter("give one of --workspace and --namespace")
-    settings = Settings.load().evolution
-    own = workspace is None and namespace is None
-    named = settings.namespace if own else namespace
-    owner = await asyncio.to_thread(owner_of, named, workspace or ".")
-    async with aopen_postgres() as postgres:
-        if own and not settings.shared:
-            await Pitfalls(postgres.store, owner).settle_sharing()
-        yield Learned(postgres.store, owner, settings)
+    named = default if workspace is None and namespace is None else namespace
+    return await asyncio.to_thread(owner_of, named, workspace or ".")
+
+
+def elsewhere(nothing: str, what: str, others: Sequence[str]) -> str:
+    """Say that there is nothing, and who has some of it."""
+    if not others:
+        return nothing
+    named = ", ".join(shlex.quote(one_line(each, 200)) for each in others[:_MOST_NAMED])
+    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return f"{nothing} here; there are {what} of {named}{more}: see --namespace"
+
+
+def show_lines(*lines: "Line") -> None:
+    """Print lines on standard output."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+
+    Paper(Console(highlight=False)).put(*lines)
+
+
+def show_table(table: "Table", *, as_json: bool) -> None:
+    """Print a table on standard output."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+
+    table.show(Paper(Console(highlight=False)), as_json=as_json)

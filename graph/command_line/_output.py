@@ -1,14 +1,7 @@
-"""How lines look on a terminal and elsewhere, and programs that have the terminal."""
+"""Lines on a terminal and elsewhere, and a person's choice among letters."""
 
-import os
-import shlex
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from errno import ENOENT
-from pathlib import Path
 from typing import Final, Literal
 
 from rich.console import Console, RenderableType
@@ -16,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from daruma.graph.command_line._printable import shown
-from daruma.tools.commands import find_program, host_environment, run_program
 
 # --- How lines look: on a terminal with colours and hanging indents, elsewhere as plain lines.
 
@@ -136,71 +128,6 @@ def cut(lines: Sequence[Line], most: int = MOST) -> list[Line]:
     end = min(_END, most // 2)
     said = f"{left_out} lines are left out here: [s]how whole shows all {len(lines)}"
     return [*lines[: most - end], Line("alarm", said), *lines[len(lines) - end :]]
-
-
-# --- Programs of a person's own that have the terminal for a while: an editor, a pager.
-
-
-def in_foreground(
-    command: Sequence[str],
-    data: bytes | None = None,
-    env: Mapping[str, str] | None = None,
-    folder: Path = Path("/"),
-) -> int:
-    """Run a program, give it ``data`` to read, and return its exit code.
-
-    Ctrl-C is meant for it alone meanwhile: what it does with that is its own matter. It may not be
-    one of the workspace's, and is started in a ``folder`` where no workspace can leave settings for
-    it (SE-01). Raises :class:`OSError` where it can not be started.
-    """
-    found = find_program(command[0])
-    if found is None:
-        raise FileNotFoundError(ENOENT, "it is not there, or lies in the workspace", command[0])
-    own = env or host_environment()
-    with _interrupts_left_alone():
-        return run_program([found, *command[1:]], input=data, env=own, cwd=folder).returncode
-
-
-@contextmanager
-def _interrupts_left_alone() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are none of this thread's
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: None)  # ignored, it would be for programs too
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-# --- Showing what is longer than the screen, a screen at a time.
-
-
-def paged(paper: Paper, lines: Sequence[Line]) -> None:
-    """Show all of the lines in ``$PAGER``, else ``less``; without one they are printed."""
-    command = _pager()
-    with paper.console.capture() as captured:
-        paper.put(*lines)
-    if not command or not _shown_in(command, captured.get()):
-        paper.put(*lines)
-
-
-def _pager() -> list[str]:
-    with suppress(ValueError):  # a quote that is never closed
-        if named := shlex.split(os.environ.get("PAGER", "")):
-            return named
-    found = find_program("less")
-    return [found] if found else []
-
-
-def _shown_in(command: Sequence[str], text: str) -> bool:
-    options = {"LESS": "-R", "LESSCHARSET": "utf-8"}  # what is set already counts before these
-    data = text.encode("utf-8", "replace")
-    try:
-        code = in_foreground(command, data, options | host_environment())
-    except OSError:
-        return False
-    return code in (0, -signal.SIGINT)  # one that Ctrl-C ended has been looked at
 
 
 # --- Reading a person's choice: one letter of those that are offered, or words.

@@ -1,144 +1,33 @@
-"""``daruma pitfalls``: what was learned from ended tasks, looked at and corrected."""
+"""``daruma pitfalls``: what was learned from ended tasks, looked at and corrected by a person."""
 
 import asyncio
+import json as json_format
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from daruma.graph.command_line._options import Json, Limit, Namespace, Workspace, of_owner, pitfalls
+from daruma.graph.command_line._options import (
+    Json,
+    Limit,
+    Namespace,
+    Workspace,
+    elsewhere,
+    owner_named,
+    show_lines,
+    show_table,
+)
 
 if TYPE_CHECKING:
-    from daruma.graph.command_line._pitfall_view import PitfallView
-    from daruma.tools.evolution import RecoveryPattern, Variant
-
-
-# --- ``daruma pitfalls recoveries`` and ``unlearn``: what was tried against failures.
-
-
-def recoveries(
-    workspace: Workspace = None, namespace: Namespace = None, *, json: Json = False
-) -> None:
-    """List what was tried against failures, the newest first, and how sure each action is."""
-    from daruma.graph.command_line._pitfall_view import print_recoveries
-    from daruma.graph.command_line._pitfall_view import recoveries_as_json as as_json
-    from daruma.tools.evolution import KnownRecoveries
-
-    async def look() -> "list[RecoveryPattern]":
-        async with of_owner(workspace, namespace) as learned:
-            return await KnownRecoveries(learned.store, learned.owner).all()
-
-    found = asyncio.run(look())
-    if json:
-        typer.echo(as_json(found))
-    else:
-        print_recoveries(found)
-
-
-def unlearn(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `recoveries` shows.")],
-    workspace: Workspace = None,
-    namespace: Namespace = None,
-    *,
-    json: Json = False,
-) -> None:
-    """Forget what was tried against a failure: a model is asked again the next time."""
-    from daruma.graph.command_line._pitfall_view import print_recoveries
-    from daruma.graph.command_line._pitfall_view import recoveries_as_json as as_json
-    from daruma.tools.evolution import KnownRecoveries
-
-    async def drop() -> "RecoveryPattern | None":
-        async with of_owner(workspace, namespace) as learned:
-            return await KnownRecoveries(learned.store, learned.owner).forget(id_.strip())
-
-    gone = asyncio.run(drop())
-    if gone is None:
-        raise typer.BadParameter(
-            f"there is no recovery {id_!r:.80}: see `daruma pitfalls recoveries`"
-        )
-    if json:
-        typer.echo(as_json([gone]))
-    else:
-        print_recoveries([gone], mark="ok")
-
-
-# --- ``daruma pitfalls variants`` and ``withdraw``: what prompts were added, and taking it back.
-
-
-def variants(
-    workspace: Workspace = None, namespace: Namespace = None, *, json: Json = False
-) -> None:
-    """List the learned additions to prompts, the newest first, and how far each has come."""
-    from daruma.graph.command_line._pitfall_view import print_variants
-    from daruma.graph.command_line._pitfall_view import variants_as_json as as_json
-    from daruma.tools.evolution import Variants
-
-    async def look() -> "list[Variant]":
-        async with of_owner(workspace, namespace) as learned:
-            return await Variants(learned.store, learned.owner).all()
-
-    found = asyncio.run(look())
-    if json:
-        typer.echo(as_json(found))
-    else:
-        print_variants(found)
-
-
-def withdraw(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `variants` shows.")],
-    workspace: Workspace = None,
-    namespace: Namespace = None,
-    *,
-    json: Json = False,
-) -> None:
-    """Take a learned addition out of every prompt, for good. Tasks that have begun keep it."""
-    from daruma.graph.command_line._pitfall_view import print_variants
-    from daruma.graph.command_line._pitfall_view import variants_as_json as as_json
-    from daruma.tools.evolution import Variants
-
-    async def take_back() -> "Variant | None":
-        async with of_owner(workspace, namespace) as learned:
-            own = Variants(learned.store, learned.owner)
-            await own.withdraw(id_.strip(), time.time())
-            return await own.get(id_.strip())
-
-    found = asyncio.run(take_back())
-    if found is None:
-        raise typer.BadParameter(f"there is no variant {id_!r:.80}: see `daruma pitfalls variants`")
-    if json:
-        typer.echo(as_json([found]))
-    else:
-        print_variants([found])
-
-
-# --- ``daruma pitfalls would``: what tasks would have been given, where learning only observes.
-
-
-def would(
-    workspace: Workspace = None,
-    namespace: Namespace = None,
-    *,
-    limit: Limit = 20,
-    json: Json = False,
-) -> None:
-    """Show what tasks would have been given, where learning only observes; the newest first."""
-    from daruma.graph.command_line._pitfall_view import print_would
-    from daruma.graph.command_line._pitfall_view import would_have_as_json as as_json
-    from daruma.state.lessons import Experience
-    from daruma.tools.evolution import counterfactual_lessons
-
-    async def look() -> list[Experience]:
-        async with of_owner(workspace, namespace) as learned:
-            return await counterfactual_lessons(learned.store, learned.owner, limit)
-
-    found = asyncio.run(look())
-    if json:
-        typer.echo(as_json(found))
-    else:
-        print_would(found)
-
-
-# --- ``daruma pitfalls``: what was learned from ended tasks, looked at and corrected by a person.
+    from daruma.graph.command_line._output import Line, Mark
+    from daruma.graph.command_line._tables import Table
+    from daruma.state.lessons import Pitfall
+    from daruma.state.settings import Evolution
+    from daruma.tools.evolution import Evidence, EvidenceKind, Pitfalls
 
 pitfalls_app = typer.Typer(
     name="pitfalls",
@@ -146,10 +35,18 @@ pitfalls_app = typer.Typer(
     " else.",
 )
 
-Id = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="The id that the list shows.", autocompletion=pitfalls),
-]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id that the list shows.")]
+
+MOST: Final = 1000
+"""Pitfalls that are looked through."""
+
+_HOW: Final[dict["EvidenceKind", tuple["Mark", str]]] = {
+    "failed": ("bad", "met it"),
+    "clear": ("ok", "went well, not told of it"),
+    "avoided": ("ok", "was told of it, and went well"),
+    "repeated": ("bad", "was told of it, and met it again"),
+    "in_vain": ("bad", "was told of it, and fell to something else"),
+}
 
 
 @pitfalls_app.command("list")
@@ -167,21 +64,16 @@ def listed(
     json: Json = False,
 ) -> None:
     """List the pitfalls, the one seen last first."""
-    from daruma.graph.command_line._pitfall_view import listing, print_pitfalls
-    from daruma.graph.command_line._pitfall_view import pitfalls_as_json as as_json
-
     if level not in (None, "high", "medium", "low"):
         raise typer.BadParameter(f"there is no level {level!r:.40}: high, medium, low")
 
-    async def look() -> "PitfallView":
-        async with of_owner(workspace, namespace) as learned:
-            return await listing(learned, level, everything=everything, limit=limit)
+    async def look() -> "Table":
+        async with _of_owner(workspace, namespace) as (own, settings):
+            known = await read_pitfalls(own, settings)
+            others = [] if known else await _other_owners(own)
+            return table_of(known, others, level, everything=everything, limit=limit)
 
-    view = asyncio.run(look())
-    if json:
-        typer.echo(as_json(view.pitfalls))
-    else:
-        print_pitfalls(view)
+    show_table(asyncio.run(look()), as_json=json)
 
 
 @pitfalls_app.command()
@@ -189,20 +81,21 @@ def show(
     id_: Id, workspace: Workspace = None, namespace: Namespace = None, *, json: Json = False
 ) -> None:
     """Show a pitfall: what speaks for it, and how the tasks went that were told of it."""
-    from daruma.graph.command_line._pitfall_view import Told, print_pitfall, told_of
-    from daruma.graph.command_line._pitfall_view import pitfall_as_json as as_json
 
-    async def look() -> Told | None:
-        async with of_owner(workspace, namespace) as learned:
-            return await told_of(learned, id_.strip())
+    async def look() -> "tuple[Pitfall, list[Evidence]]":
+        async with _of_owner(workspace, namespace) as (own, settings):
+            found = await _found(own, id_)
+            return _by_now(found, settings), [*await own.evidence(found.id)]
 
-    found = asyncio.run(look())
-    if found is None:
-        raise _unknown(id_)
+    pitfall, evidence = asyncio.run(look())
     if json:
-        typer.echo(as_json(found))
+        tasks = [
+            {"task": each.task, "how": each.how, "at": each.at, "goal": each.goal}
+            for each in evidence
+        ]
+        typer.echo(json_format.dumps({**_values(pitfall), "evidence": tasks}))
     else:
-        print_pitfall(found)
+        show_lines(*_pitfall_lines(pitfall, evidence))
 
 
 @pitfalls_app.command()
@@ -211,36 +104,152 @@ def forget(
 ) -> None:
     """Forget a pitfall and what speaks for it. Tasks that meet it again bring it back.
 
-    An addition to a prompt that was made of it stays until it is withdrawn; forget says so.
+    An addition to a prompt that was made of it stays; forget names it.
     """
-    from daruma.graph.command_line._pitfall_view import pitfalls_as_json as as_json
-    from daruma.graph.command_line._pitfall_view import print_forgotten
-    from daruma.state.lessons import Pitfall
-    from daruma.tools.evolution import Pitfalls, Variants
+    from daruma.graph.command_line._output import Line
+    from daruma.tools.evolution import Variants
 
-    async def drop() -> tuple[Pitfall | None, list[str]]:
-        async with of_owner(workspace, namespace) as learned:
-            own = Pitfalls(learned.store, learned.owner)
-            found = await own.get(id_.strip())
-            gone = found if found and await own.forget(found.id) else None
-            made = await Variants(learned.store, learned.owner).made_of(gone.id) if gone else []
-            return gone, [each.id for each in made]
+    async def drop() -> "tuple[Pitfall, list[str]]":
+        async with _of_owner(workspace, namespace) as (own, _):
+            found = await _found(own, id_)
+            if not await own.forget(found.id):
+                raise _unknown(id_)
+            made = await Variants(own.store, own.owner).made_of(found.id)
+            return found, [each.id for each in made]
 
     gone, made = asyncio.run(drop())
-    if gone is None:
-        raise _unknown(id_)
     if json:
-        typer.echo(as_json([gone]))
-    else:
-        print_forgotten(gone, made)
+        typer.echo(json_format.dumps([_values(gone)]))
+        return
+    told = "an addition to a prompt was made of it, and stays: `Variants` of Python withdraws"
+    about = f"{gone.actor} · {_tasks(gone.tasks)}"
+    lines = [Line("ok", f"forgotten: {gone.text}", about)]
+    show_lines(*lines, *(Line("note", f"{told} {each}") for each in made))
 
 
-pitfalls_app.command()(would)
-pitfalls_app.command()(recoveries)
-pitfalls_app.command()(unlearn)
-pitfalls_app.command()(variants)
-pitfalls_app.command()(withdraw)
+# --- Whose pitfalls a command is about, as sure as they are by now.
+
+
+@asynccontextmanager
+async def _of_owner(
+    workspace: str | None, namespace: str | None
+) -> "AsyncIterator[tuple[Pitfalls, Evolution]]":
+    """Open the pitfalls of a workspace, of a namespace, or of the current folder's settings.
+
+    Where those settings say whose, they also say whether they are shared: marks of an earlier
+    sharing are taken off, before anything is shown.
+    """
+    from daruma.graph.storage import aopen_postgres
+    from daruma.state.settings import Settings
+    from daruma.tools.evolution import Pitfalls
+
+    settings = Settings.load().evolution
+    owner = await owner_named(workspace, namespace, settings.namespace)
+    async with aopen_postgres() as postgres:
+        own = Pitfalls(postgres.store, owner)
+        if workspace is None and namespace is None and not settings.shared:
+            await own.settle_sharing()
+        yield own, settings
+
+
+async def read_pitfalls(own: "Pitfalls", settings: "Evolution") -> "list[Pitfall]":
+    """Return an owner's pitfalls, as sure as they are by now."""
+    return [_by_now(each, settings) for each in await own.all(MOST)]
+
+
+def _by_now(pitfall: "Pitfall", settings: "Evolution") -> "Pitfall":
+    """Return a pitfall with its confidence of now; one that is no longer sure enough is low."""
+    from daruma.tools.evolution import confidence_at
+
+    sure = confidence_at(pitfall, time.time())
+    level = "low" if sure < settings.min_confidence else pitfall.level
+    return replace(pitfall, confidence=sure, level=level)
+
+
+async def _found(own: "Pitfalls", id_: str) -> "Pitfall":
+    """Return an own pitfall; one of somebody else's is as good as none."""
+    found = await own.get(id_.strip())
+    if found is None:
+        raise _unknown(id_)
+    return found
 
 
 def _unknown(id_: str) -> typer.BadParameter:
     return typer.BadParameter(f"there is no pitfall {id_!r:.80}: see `daruma pitfalls list --all`")
+
+
+async def _other_owners(own: "Pitfalls") -> list[str]:
+    from daruma.tools.evolution import EVOLUTION_NAMESPACE
+    from daruma.tools.memory import owner_in
+
+    found = await own.store.alist_namespaces(
+        prefix=EVOLUTION_NAMESPACE, suffix=("pitfalls",), limit=MOST
+    )
+    owners = (owner_in(place) for place in found if len(place) > len(EVOLUTION_NAMESPACE))
+    return [each for each in dict.fromkeys(owners) if each != own.owner]
+
+
+# --- Pitfalls on paper. Their texts come from tools and models: nothing in them is obeyed.
+
+
+def table_of(
+    known: "Sequence[Pitfall]",
+    others: Sequence[str] = (),
+    level: str | None = None,
+    *,
+    everything: bool = False,
+    limit: int = MOST,
+) -> "Table":
+    """Return a table of the pitfalls of a level; without one of those that are sure, or all."""
+    from daruma.graph.command_line._tables import Table
+
+    shown = [e for e in known if (e.level == level if level else everything or e.level != "low")]
+    left_out = len(known) - len(shown)
+    nothing = elsewhere("there are no pitfalls", "some", others)
+    if left_out:
+        nothing = f"there are {left_out}, none of them {level or 'sure enough'}: see --all"
+    more = shown and left_out and not level
+    return Table(
+        ("id", "level", "actor", "confidence", "tasks", "seen last", "text"),
+        [
+            (e.id, e.level, e.actor, f"{e.confidence:.2f}", str(e.tasks), _day(e.last_at), e.text)
+            for e in shown[:limit]
+        ],
+        values=[_values(each) for each in shown[:limit]],
+        nothing=nothing,
+        note=f"{left_out} more that are not sure enough: see --all" if more else "",
+    )
+
+
+def _pitfall_lines(pitfall: "Pitfall", evidence: "Sequence[Evidence]") -> "Iterator[Line]":
+    from daruma.graph.command_line._output import Line
+    from daruma.graph.command_line._printable import one_line
+
+    yield Line("head", one_line(pitfall.text, 400), f"{pitfall.level} · {pitfall.id}")
+    if pitfall.advice:
+        yield Line("words", one_line(pitfall.advice, 400))
+    counts = f"seen in {_tasks(pitfall.tasks)}, {pitfall.clear} alike went well untold"
+    fed = pitfall.avoided + pitfall.repeated + pitfall.in_vain
+    told_to = f"told to {fed}, of which {pitfall.avoided} went well"
+    shared = "shared" if pitfall.shared else "not shared"
+    yield Line("note", f"{pitfall.kind} of {one_line(pitfall.actor, 100)}: {pitfall.signature}")
+    yield Line("note", f"confidence {pitfall.confidence:.2f} by now: {counts}; {told_to}")
+    yield Line("note", f"of {one_line(pitfall.owner, 400)}, {shared}")
+    yield Line("head", "Goals")
+    yield from (Line("line", one_line(goal, 400)) for goal in pitfall.goals)
+    yield Line("head", "Tasks")
+    for each in evidence:
+        mark, said = _HOW[each.how]
+        yield Line(mark, f"{one_line(each.task, 200)} {said}", _day(each.at))
+
+
+def _values(pitfall: "Pitfall") -> dict[str, Any]:
+    return {key: value for key, value in asdict(pitfall).items() if key != "schema_version"}
+
+
+def _tasks(number: int) -> str:
+    return f"{number} task{'' if number == 1 else 's'}"
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).date().isoformat()

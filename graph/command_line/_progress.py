@@ -2,14 +2,12 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from rich.cells import cell_len
-from rich.console import Console, ConsoleRenderable, RenderHook, RenderResult
-from rich.control import Control
+from rich.console import Group
+from rich.live import Live
 from rich.rule import Rule
-from rich.segment import ControlType, Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -33,89 +31,6 @@ from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.task import Task
 from daruma.state.verification import Outcome, excerpt
-
-# --- The bottom of a terminal that is drawn anew under everything that is printed above it.
-
-Draw = Callable[[int, int], Sequence[Text]]
-"""Returns the lines for so many columns and rows."""
-
-
-class LiveRegion(RenderHook):
-    """Draws lines below what a console prints, between ``start`` and ``stop``.
-
-    Nothing is written while nothing changes. Each change is one write: the lines as they were are
-    taken away, also where a narrower terminal has broken them into more.
-    """
-
-    def __init__(self, console: Console, draw: Draw) -> None:
-        self._console, self._draw = console, draw
-        self._drawn: list[str] = []
-        self._size = (0, 0)
-        self.is_open = False
-
-    def start(self) -> None:
-        """Begin to draw."""
-        self._console.push_render_hook(self)
-        self._console.show_cursor(show=False)
-        self.is_open = True
-
-    def stop(self) -> None:
-        """Take the lines away, and draw no more."""
-        if self.is_open:
-            self.is_open = False
-            self._console.pop_render_hook()
-            self._console.print(self._erased(), end="")
-            self._drawn = []
-            self._console.show_cursor(show=True)
-
-    def refresh(self) -> None:
-        """Draw the lines if they, or the terminal's size, are not what they were."""
-        if self.is_open and (self._texts() != self._drawn or self._size != self._now()):
-            self._console.print(Control())
-
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Have the lines taken away before, and drawn again after, what is printed."""
-        erased = self._erased()
-        self._size = self._now()
-        lines = self._lines()
-        self._drawn = [line.plain for line in lines]
-        return [erased, *renderables, _Raw("", lines)]
-
-    def _now(self) -> tuple[int, int]:
-        size = self._console.size
-        return size.width, size.height
-
-    def _lines(self) -> list[Text]:
-        columns, rows = self._console.size
-        lines = list(self._draw(columns - 1, rows - 1))[: max(1, rows - 1)]
-        for line in lines:
-            line.truncate(columns - 1, overflow="ellipsis")
-        return lines
-
-    def _texts(self) -> list[str]:
-        return [line.plain for line in self._lines()]
-
-    def _erased(self) -> "_Raw":
-        columns = max(1, self._console.width)
-        rows = sum(max(1, -(-cell_len(line) // columns)) for line in self._drawn)
-        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
-        return _Raw(f"\r{up}\x1b[J" if self._drawn else "", ())
-
-
-class _Raw:
-    """Codes for the terminal, and lines without an end after the last."""
-
-    def __init__(self, codes: str, lines: Sequence[Text]) -> None:
-        self._codes, self._lines = codes, lines
-
-    def __rich_console__(self, console: Console, options: object) -> RenderResult:
-        if self._codes:
-            yield Segment(self._codes, None, [(ControlType.CARRIAGE_RETURN,)])
-        for number, line in enumerate(self._lines):
-            if number:
-                yield Segment("\n")
-            yield from line.render(console, end="")
-
 
 # --- How a task ended, on one screen: what was done, how it was checked, what it took.
 
@@ -245,18 +160,30 @@ class Progress:
         self._busy: dict[str, bool] = {}
         self._over = False
         self._ran, self._began = 0.0, self._going_on.now()
-        self._live = LiveRegion(paper.console, self._panel)
+        self._live: Live | None = None
 
     def __enter__(self) -> Self:
         self._began = self._going_on.now() - self._ran
         if self._paper.terminal:
+            # What is printed meanwhile goes above it; `_move` draws it anew, on the run's own loop.
+            self._live = Live(
+                console=self._paper.console,
+                get_renderable=self._panel,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+                vertical_overflow="crop",
+            )
             self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ran = self._going_on.now() - self._began  # a person's time is not the run's
         self._going_on.clear()
-        self._live.stop()
+        if self._live:
+            self._live.stop()
+            self._live = None
 
     async def over(self, work: Coroutine[Any, Any, T]) -> T:
         """Await work while the picture below moves on."""
@@ -267,7 +194,7 @@ class Progress:
             moving.cancel()
 
     async def _move(self) -> None:
-        while self._live.is_open:
+        while self._live:
             self._live.refresh()
             await asyncio.sleep(_MOVE_SECONDS)
 
@@ -319,10 +246,12 @@ class Progress:
                 self._paper.put(Line("words", beginning(message.text, 4)))
             self._calls |= {call["id"]: call["args"] for call in getattr(message, "tool_calls", ())}
 
-    def _panel(self, columns: int, rows: int) -> list[Text]:
+    def _panel(self) -> Group:
         if self._over:
-            return []
-        ascii_only, clock = self._paper.console.options.ascii_only, self._going_on.now()
+            return Group()
+        console = self._paper.console
+        columns, rows = console.width - 1, max(1, console.height - 1)
+        ascii_only, clock = console.options.ascii_only, self._going_on.now()
         shown = Now(
             goal=self._task.goal if self._task else "",
             mode=self._task.mode if self._task else "",
@@ -332,7 +261,10 @@ class Progress:
             activities=self._going_on.activities,
             clock=clock,
         )
-        return panel(shown, columns, rows, ascii_only=ascii_only)
+        lines = panel(shown, columns, rows, ascii_only=ascii_only)
+        for line in lines:
+            line.truncate(columns, overflow="ellipsis")
+        return Group(*lines)
 
     def _title(self, event: Mapping[str, Any]) -> str:
         if event["type"] == "model_call_started":

@@ -378,12 +378,6 @@ def options_of(value: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in value.get("options") or ()]
 
 
-def is_held(value: Mapping[str, Any]) -> bool:
-    """Whether a question holds its thread after a rollback that failed."""
-    options = set(options_of(value))
-    return {"retry", "keep"} <= options <= DECISIONS.keys()
-
-
 def how_to_answer(thread: str, questions: Collection[Interrupt]) -> list[str]:
     """Return the commands that answer, ready to be pasted."""
     command = f"daruma answer {shlex.quote(thread)}"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from daruma.graph.command_line import _options as completing
 from daruma.graph.command_line._options import (
     COMMANDS,
     AsJson,
@@ -45,19 +44,13 @@ def run(  # noqa: PLR0913  # each is an option of the command
     mode: Annotated[
         str | None,
         typer.Option(
-            metavar="MODE",
-            help=f"{', '.join(MODES)}; else by @plan or @chat, or the settings'.",
-            autocompletion=completing.modes,
+            metavar="MODE", help=f"{', '.join(MODES)}; else by @plan or @chat, or the settings'."
         ),
     ] = None,
     model: Model = None,
     thread: Annotated[
         str | None,
-        typer.Option(
-            metavar="THREAD",
-            help="Name of the thread; else a new one.",
-            autocompletion=completing.threads,
-        ),
+        typer.Option(metavar="THREAD", help="Name of the thread; else a new one."),
     ] = None,
     submit: Submit = False,
     yes: Yes = False,
@@ -225,9 +218,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
 def demo(
     scenario: Annotated[
         str,
-        typer.Argument(
-            metavar="[SCENARIO]", help="Which one.", autocompletion=completing.scenarios
-        ),
+        typer.Argument(metavar="[SCENARIO]", help="Which one."),
     ] = "fix",
     *,
     names: Annotated[bool, typer.Option("--list", help="Say which scenarios there are.")] = False,

@@ -4,59 +4,23 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.build import build_graph
 from daruma.graph.command_line._options import no_such
+from daruma.graph.command_line._thread_view import Keepsake, Stop, checks_ahead
 from daruma.graph.models import AUXILIARY, Models
 from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.state.channels import refuse_misfits
-from daruma.state.interrupts import is_question
-from daruma.state.result import TaskResult
-from daruma.state.savepoint import Savepoint
-from daruma.state.settings import SETTINGS_FILE, Settings
+from daruma.state.settings import Settings
 from daruma.tools.calls import open_mcp_tools
-from daruma.tools.checks import recognised_commands
 
-# --- What a thread keeps of the command that started it, so that another process can go on with it.
-#
-# It lies in the metadata of the thread's checkpoints, in clear: a model's name and a folder, never
-# a key. The settings are read again from that folder, and the environment is each process's own.
-
-_MODEL, _FOLDER = "daruma_model", "daruma_folder"
 _SCRIPTED = "scripted:"
-
-
-@dataclass(frozen=True)
-class Keepsake:
-    """The model's name, and the folder whose ``daruma.yaml`` holds the thread's settings."""
-
-    model: str | None
-    folder: str
-
-    @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> "Keepsake":
-        """Read it back; a thread that Python code started is taken up in the current folder."""
-        model, folder = metadata.get(_MODEL), metadata.get(_FOLDER)
-        return cls(str(model) if model else None, str(folder or Path.cwd()))
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Return what is kept, for a run's config."""
-        return {_MODEL: self.model or "", _FOLDER: self.folder}
-
-    def settings(self) -> Settings:
-        """Read the settings. Raises :class:`~daruma.state.settings.SettingsError`.
-
-        Among them is :class:`~daruma.state.settings.UntrustedSettings`: what a task has
-        written there is no permission for it, nor for the next one (SE-02).
-        """
-        return Settings.load(str(Path(self.folder) / SETTINGS_FILE))
 
 
 def usable_model(name: str | None, settings: Settings) -> str:
@@ -72,29 +36,6 @@ def usable_model(name: str | None, settings: Settings) -> str:
     if full.startswith(_SCRIPTED):
         return _SCRIPTED + str(Path(full.removeprefix(_SCRIPTED)).absolute())
     return full
-
-
-# --- The commands that the work under a plan will be checked with, known before it is agreed to.
-
-
-async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str, ...]:
-    """Return what is recognised in the workspace now, and what settings declare.
-
-    Empty where no plan waits for a review, or nothing will be verified. The commands that a phase
-    is checked with beside stand in the plan.
-    """
-    task = snapshot.values.get("task")
-    waits = any(
-        isinstance(each.value, dict) and each.value.get("type") == "spec_review_request"
-        for each in snapshot.interrupts
-    )
-    if not waits or task is None or not task.verify or task.workspace is None:
-        return ()
-    try:
-        found = await recognised_commands(Path(task.workspace))
-    except OSError:  # what is wrong with the workspace is told where it is opened
-        found = ()
-    return tuple(dict.fromkeys((*found, *settings.verification.commands)))
 
 
 # --- One thread of the command line: opened, run as far as it goes without a person, and left.
@@ -119,16 +60,6 @@ Start = Callable[[StateSnapshot], Go | None]
 """Reads a thread and says what to run; None for a thread that has nothing to run."""
 
 
-def questions_of(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
-    """Return what is open. A tool's own question, of any form, is shown, and answered in Python."""
-    return tuple(
-        each
-        if is_question(each.value)
-        else Interrupt(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
-        for each in snapshot.interrupts
-    )
-
-
 class Watcher(Protocol):
     """Sees a run as it goes."""
 
@@ -137,28 +68,6 @@ class Watcher(Protocol):
 
     def see(self, mode: str, part: Mapping[str, Any]) -> None:
         """One part of the stream."""
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Where a thread stands when nothing is running: at its result, or at open questions.
-
-    It has both while it is parked or held. ``savepoints`` are the states that it can go back to;
-    ``checks`` are the commands that the work under a plan will be checked with.
-    """
-
-    thread: str
-    result: TaskResult | None
-    questions: tuple[Interrupt, ...]
-    savepoints: tuple[Savepoint, ...] = ()
-    checks: tuple[str, ...] = ()
-
-    @classmethod
-    def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
-        """Read it off a thread's state."""
-        values = snapshot.values
-        kept = tuple(values.get("savepoints", ()))
-        return cls(thread, values.get("result"), questions_of(snapshot), kept)
 
 
 @dataclass

@@ -15,8 +15,6 @@ from daruma.graph.command_line._printable import one_line, shown
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from daruma.state.settings import SettingsKey
 
 
@@ -40,33 +38,29 @@ def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson =
     """List every setting: its type, default, range, meaning and environment variable."""
     from rich.console import Console
 
+    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._tables import Table
     from daruma.state.settings import settings_schema
 
     if json and key is None and not effective:
         typer.echo(json_format.dumps(settings_schema()))
         return
     found = _found(key)
-    titles: tuple[str, ...]
-    rows: list[tuple[str, ...]]
     if effective:
-        rows = _in_force(found)
-        titles = ("key", "value", "source")
-    else:
-        rows = [(k.path, k.type, k.default, k.range, k.description, k.variable) for k in found]
+        table = Table(("key", "source", "value"), _in_force(found))
+    elif json or (key and len(found) == 1):
         titles = ("key", "type", "default", "range", "what it is", "variable")
-    if json:
-        typer.echo(json_format.dumps([dict(zip(titles, row, strict=True)) for row in rows]))
-    elif key and not effective and len(rows) == 1:
-        for title, cell in zip(titles, rows[0], strict=True):
+        rows = [(k.path, k.type, k.default, k.range, k.description, k.variable) for k in found]
+        table = Table(titles, rows)
+    else:
+        note = "as a variable: DARUMA_ and the key in capitals, with __ for each dot"
+        rows = [(each.path, _in_short(each)) for each in found]
+        table = Table(("key", "what it is"), rows, note=note)
+    if key and len(table.rows) == 1 and not (json or effective):
+        for title, cell in zip(table.columns, table.rows[0], strict=True):
             typer.echo(f"{title + ':':<12}{cell}" if cell else f"{title}:")
     else:
-        Console(highlight=False).print(_table(titles, rows) if effective else _listed(found))
-
-
-def _listed(found: "Sequence[SettingsKey]") -> "Table":
-    table = _table(("key", "what it is"), [(each.path, _in_short(each)) for each in found])
-    table.caption = "as a variable: DARUMA_ and the key in capitals, with __ for each dot"
-    return table
+        table.show(Paper(Console(highlight=False)), as_json=json)
 
 
 def _in_short(key: "SettingsKey") -> str:
@@ -90,10 +84,10 @@ def _found(wanted: str | None) -> "list[SettingsKey]":
     return found
 
 
-def _in_force(keys: "Sequence[SettingsKey]") -> list[tuple[str, ...]]:
+def _in_force(keys: "Sequence[SettingsKey]") -> list[tuple[str, str, str]]:
     from daruma.state.settings import values_in_force
 
-    return [(each.key.path, _masked(each.value), each.source) for each in values_in_force(keys)]
+    return [(each.key.path, each.source, _masked(each.value)) for each in values_in_force(keys)]
 
 
 def _masked(value: str) -> str:
@@ -117,20 +111,6 @@ def _text_without_secrets(text: str) -> str:
     from daruma.tools.text import without_keys
 
     return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(text))
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*titles, box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    for column in table.columns[1:]:
-        column.overflow = "fold"
-    table.columns[0].no_wrap = True
-    return table
 
 
 # --- ``daruma trust``: agreeing to what a folder's settings, skills and templates hold (SE-02).

@@ -4,44 +4,36 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import typer
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
-from langchain_core.runnables import RunnableConfig
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from daruma.graph.command_line._asking import follow_command, resume_command
-from daruma.graph.command_line._event_lines import change_lines, cost_line, failover_text
 from daruma.graph.command_line._options import no_such
 from daruma.graph.command_line._output import Line, Mark, Paper
 from daruma.graph.command_line._printable import beginning, one_line
 from daruma.graph.command_line._progress import print_summary
 from daruma.graph.command_line._questions import (
-    confidence_of,
     how_to_answer,
     plan_lines,
     question_lines,
 )
-from daruma.graph.command_line._session import Stop
-from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, thread_view
-from daruma.graph.run import NothingToSee
-from daruma.graph.storage import Postgres
+from daruma.graph.command_line._tables import render_age
+from daruma.graph.command_line._thread_view import Stop, ThreadView, savepoint_lines, thread_view
+from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.graph.timeline import (
     Moment,
     Timeline,
-    call_title,
-    render_age,
+    read_snapshot,
+    read_timeline,
     render_duration,
     render_duration_if_any,
 )
 from daruma.state.errors import DarumaError
-from daruma.state.result import NOT_CHECKED
 
 # --- A timeline on a terminal: a line for each thing that happened, phases as sections.
 
@@ -150,7 +142,8 @@ def print_story(paper: Paper, view: ThreadView, tail: int | None = None) -> None
     if view.plan:
         paper.put(Line("head", "Plan"))
         paper.put(*plan_lines([phase.to_dict() for phase in view.plan.phases]))
-    paper.put(*_told_lines(view, tail))
+    if view.timeline:
+        paper.put(*timeline_lines(view.timeline, tail))
     if view.savepoints:
         kept = savepoint_lines(view.thread, view.savepoints, view.titles)
         paper.put(Line("head", "Savepoints", "states that the files can be put back to"), *kept)
@@ -165,57 +158,6 @@ def _asked_lines(view: ThreadView) -> Iterator[Line]:
         yield Line("note", f"{view.task.mode}{place}{model}")
     if view.timeline:
         yield from when_lines(view.timeline)
-
-
-def _told_lines(view: ThreadView, tail: int | None) -> Iterator[Line]:
-    """Yield the timeline; where there is none, what messages and setbacks tell."""
-    if view.timeline:
-        yield from timeline_lines(view.timeline, tail)
-        return
-    if view.messages:
-        yield Line("head", "What was said and done")
-        yield from message_lines(view.messages)
-    if setbacks := [*setback_lines(view)]:
-        yield Line("head", "Setbacks")
-        yield from setbacks
-
-
-def setback_lines(view: ThreadView) -> Iterator[Line]:
-    """Return what the newest task got over: large and failed requests, and recoveries."""
-    costs = view.stop.result.context_cost if view.stop and view.stop.result else ()
-    yield from (cost_line(each.to_dict()) for each in costs)
-    audits = view.stop.result.audit if view.stop and view.stop.result else ()
-    for audit in audits:
-        if audit.failover:
-            yield Line("note", one_line(failover_text(audit.failover.to_dict())))
-    for each in view.recoveries:
-        about = f"{each.code}, {each.tool}" if each.tool else each.code
-        helped = "" if each.worked is None else (", to no avail", ", and it helped")[each.worked]
-        text = f"{about}: {each.strategy}, {each.carried}{helped}"
-        yield Line("note", text, confidence_of(each.confidence, each.by))
-
-
-def message_lines(messages: Sequence[AnyMessage]) -> Iterator[Line]:
-    """Return a history as lines: each call with its outcome, longer texts by their beginning."""
-    results = {message.id: message for message in messages if isinstance(message, ToolMessage)}
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            continue
-        if text := message.text.strip():
-            words = isinstance(message, AIMessage)
-            yield Line("words" if words else "note", beginning(text, 4))
-        if isinstance(message, AIMessage):
-            for call in message.tool_calls:
-                yield _call_line(call, results.get(f"{message.id}:{call['id']}"))
-                yield from change_lines(call["args"])
-
-
-def _call_line(call: ToolCall, result: ToolMessage | None) -> Line:
-    text = one_line(call_title(call["name"], call["args"]))
-    if result is None:
-        return Line("note", text, "no result yet")
-    failed = result.status == "error"
-    return Line("bad" if failed else "ok", text, one_line(result.text) if failed else "")
 
 
 def print_end(paper: Paper, view: ThreadView) -> None:
@@ -245,65 +187,6 @@ def _print_stop(paper: Paper, view: ThreadView, stop: Stop) -> None:
         paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
 
 
-# --- The list of threads: as a table on a terminal, as tab-separated lines elsewhere.
-
-_NARROWEST = 8
-"""Columns of a goal; rather than less, times are left out."""
-
-_LIST_STYLES = {"completed": "green"} | dict.fromkeys(
-    (NOT_CHECKED, "waiting", "parked", "held", "unfinished"), "yellow"
-)
-_LIST_STYLES |= {"running": "cyan", "queued": "cyan"}
-
-
-def print_threads(paper: Paper, views: Sequence[ThreadView], now: datetime | None = None) -> None:
-    """Print one line for each thread: name, status, when, goal."""
-    now = now or datetime.now().astimezone()
-    if not views:
-        paper.put(Line("note", "there are no threads yet: try `daruma demo`"))
-    elif paper.terminal:
-        _print_columns(paper.console, views, now)
-    else:
-        for view in views:
-            texts = (view.thread, view.headline, view.updated_at.isoformat(), _goal(view))
-            row = "\t".join(one_line(text, 500) for text in texts)
-            typer.echo(row, file=paper.console.file)  # Rich would turn tabs into spaces
-
-
-def _print_columns(console: Console, views: Sequence[ThreadView], now: datetime) -> None:
-    names = [Text(one_line(view.thread)) for view in views]
-    standings = [
-        Text(view.headline, style=_LIST_STYLES.get(view.headline, "red")) for view in views
-    ]
-    times = [
-        Text(render_age((now - view.updated_at).total_seconds()), style="dim") for view in views
-    ]
-    columns = [names, standings, times]
-    if console.width - _width(columns) < _NARROWEST:
-        columns.remove(times)
-    room = max(_NARROWEST, console.width - _width(columns))
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for width in (*map(_widest, columns), room):
-        table.add_column(width=width, no_wrap=True, overflow="ellipsis")
-    for view, *row in zip(views, *columns, strict=True):
-        table.add_row(*row, Text(one_line(_goal(view))))
-    console.print(table)
-
-
-def _width(columns: Sequence[Sequence[Text]]) -> int:
-    return sum(_widest(column) + 2 for column in columns)
-
-
-def _widest(column: Sequence[Text]) -> int:
-    return max(text.cell_len for text in column)
-
-
-def _goal(view: ThreadView) -> str:
-    goal = view.task.goal if view.task else view.damage or view.request
-    asked = view.stop.result.clarification if view.stop and view.stop.result else None
-    return f"{goal} (asks: {asked.question})" if asked else goal
-
-
 # --- Watching a thread that some other process runs: what is new is told, until it stops.
 
 POLL: Final = 0.5
@@ -313,28 +196,22 @@ POLL: Final = 0.5
 async def follow(
     postgres: Postgres, thread: str, paper: Paper, *, poll: float = POLL
 ) -> ThreadView:
-    """Tell what is said and done on a thread, and return how it stands when nobody runs it."""
-    told, status = 0, ""
+    """Tell what happens on a thread, and return how it stands when nobody runs it."""
+    told, status = set[Moment](), ""
     while True:
-        view = await thread_view(postgres, thread)
+        view = await thread_view(postgres, thread, whole=True)
         if view.status != status and view.is_busy:
             paper.put(Line("head", f"thread {thread}", view.status))
-        status, until = view.status, settled(view.messages)
-        paper.put(*message_lines(view.messages[told:until]))
-        told = max(told, until)
+        status, timeline = view.status, view.timeline
+        for moment in timeline.moments if timeline else ():
+            known = replace(moment, seconds=None, tokens=0, usd=None, note="", at=round(moment.at))
+            open_call = moment.kind == "tool" and moment.ok is None  # it runs, or waits
+            if known not in told and not open_call and moment.kind not in _ELSEWHERE:
+                told.add(known)
+                paper.put(*moment_lines(moment, timeline.started_at if timeline else 0.0))
         if not view.is_busy:
             return view
         await asyncio.sleep(poll)
-
-
-def settled(messages: Sequence[AnyMessage]) -> int:
-    """Return how many messages can be told: those before a call that has no result yet."""
-    results = {message.id for message in messages if isinstance(message, ToolMessage)}
-    for number, message in enumerate(messages):
-        calls = message.tool_calls if isinstance(message, AIMessage) else ()
-        if any(f"{message.id}:{call['id']}" not in results for call in calls):
-            return number
-    return len(messages)
 
 
 # --- ``daruma show THREAD --html``: a run as one file.
@@ -387,14 +264,8 @@ async def page_of_thread(thread: str) -> str:
 
     Raises :class:`~daruma.graph.command_line._options.ThreadRefused` where there is no such thread.
     """
-    from daruma.graph.build import build_graph
-    from daruma.graph.storage import aopen_postgres
-    from daruma.state.settings import Settings
-
     async with aopen_postgres() as postgres:
-        graph = build_graph(settings=Settings(), persistence=postgres)
-        config = RunnableConfig(configurable={"thread_id": thread})
-        try:
-            return (await graph.atimeline(config)).page()
-        except NothingToSee:
-            raise await no_such(postgres, thread) from None
+        snapshot = await read_snapshot(postgres.checkpointer, thread)
+        if snapshot is None:
+            raise await no_such(postgres, thread)
+        return (await read_timeline(postgres.checkpointer, snapshot)).page()

@@ -5,33 +5,124 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
-from langchain_core.messages import AnyMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.types import StateSnapshot
+from langgraph.types import Interrupt, StateSnapshot
 
-from daruma.graph.build import build_graph
 from daruma.graph.command_line._options import no_such
 from daruma.graph.command_line._output import Line
 from daruma.graph.command_line._printable import one_line
-from daruma.graph.command_line._questions import is_held
-from daruma.graph.command_line._session import Keepsake, Stop, checks_ahead
-from daruma.graph.run import Machine
-from daruma.graph.standing import Standing, standings
+from daruma.graph.standing import Standing, standings, status_of
 from daruma.graph.storage import Postgres
-from daruma.graph.timeline import Timeline
+from daruma.graph.timeline import Timeline, asupersteps_in, read_snapshot, read_timeline
 from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
 from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
+from daruma.state.interrupts import is_question
 from daruma.state.plan import Plan, first_failed
 from daruma.state.recovery import Recovered
-from daruma.state.result import headline_of
+from daruma.state.result import TaskResult, headline_of
 from daruma.state.savepoint import Savepoint, newest_of_each
-from daruma.state.settings import Settings, SettingsError
+from daruma.state.settings import SETTINGS_FILE, Settings, SettingsError
 from daruma.state.task import Task
+
+# --- What a thread keeps of the command that started it, so that another process can go on with it.
+#
+# It lies in the metadata of the thread's checkpoints, in clear: a model's name and a folder, never
+# a key. The settings are read again from that folder, and the environment is each process's own.
+
+_MODEL, _FOLDER = "daruma_model", "daruma_folder"
+
+
+@dataclass(frozen=True)
+class Keepsake:
+    """The model's name, and the folder whose ``daruma.yaml`` holds the thread's settings."""
+
+    model: str | None
+    folder: str
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> "Keepsake":
+        """Read it back; a thread that Python code started is taken up in the current folder."""
+        model, folder = metadata.get(_MODEL), metadata.get(_FOLDER)
+        return cls(str(model) if model else None, str(folder or Path.cwd()))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what is kept, for a run's config."""
+        return {_MODEL: self.model or "", _FOLDER: self.folder}
+
+    def settings(self) -> Settings:
+        """Read the settings. Raises :class:`~daruma.state.settings.SettingsError`.
+
+        Among them is :class:`~daruma.state.settings.UntrustedSettings`: what a task has
+        written there is no permission for it, nor for the next one (SE-02).
+        """
+        return Settings.load(str(Path(self.folder) / SETTINGS_FILE))
+
+
+# --- The commands that the work under a plan will be checked with, known before it is agreed to.
+
+
+async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str, ...]:
+    """Return what is recognised in the workspace now, and what settings declare.
+
+    Empty where no plan waits for a review, or nothing will be verified. The commands that a phase
+    is checked with beside stand in the plan.
+    """
+    task = snapshot.values.get("task")
+    waits = any(
+        isinstance(each.value, dict) and each.value.get("type") == "spec_review_request"
+        for each in snapshot.interrupts
+    )
+    if not waits or task is None or not task.verify or task.workspace is None:
+        return ()
+    from daruma.tools.checks import recognised_commands
+
+    try:
+        found = await recognised_commands(Path(task.workspace))
+    except OSError:  # what is wrong with the workspace is told where it is opened
+        found = ()
+    return tuple(dict.fromkeys((*found, *settings.verification.commands)))
+
+
+# --- Where a thread stands when nothing is running.
+
+
+def questions_of(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
+    """Return what is open. A tool's own question, of any form, is shown, and answered in Python."""
+    return tuple(
+        each
+        if is_question(each.value)
+        else Interrupt(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
+        for each in snapshot.interrupts
+    )
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a thread stands when nothing is running: at its result, or at open questions.
+
+    It has both while it is parked or held. ``savepoints`` are the states that it can go back to;
+    ``checks`` are the commands that the work under a plan will be checked with.
+    """
+
+    thread: str
+    result: TaskResult | None
+    questions: tuple[Interrupt, ...]
+    savepoints: tuple[Savepoint, ...] = ()
+    checks: tuple[str, ...] = ()
+
+    @classmethod
+    def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
+        """Read it off a thread's state."""
+        values = snapshot.values
+        kept = tuple(values.get("savepoints", ()))
+        return cls(thread, values.get("result"), questions_of(snapshot), kept)
+
 
 # --- What the tasks and phases were called that savepoints were taken for.
 
@@ -39,26 +130,28 @@ Titles = Mapping[tuple[str, str | None], str]
 """Goals by ``(task id, None)``, titles of phases by ``(task id, phase id)``."""
 
 
-async def titles_on(graph: Machine, thread: str, savepoints: Iterable[Savepoint]) -> Titles:
-    """Read what is behind savepoints off a thread: each request finds the task before it ended."""
-    config = RunnableConfig(configurable={"thread_id": thread})
-    wanted = {each.task_id for each in savepoints}
-    titles = titles_of((await graph.aget_state(config)).values)
-    if wanted <= {task_id for task_id, _ in titles}:
+async def titles_on(postgres: Postgres, view: "ThreadView") -> Titles:
+    """Read what is behind savepoints off a thread: what its nodes wrote of tasks and plans."""
+    titles = titles_of((view.task, view.plan))
+    if {each.task_id for each in view.savepoints} <= {task_id for task_id, _ in titles}:
         return titles
     with suppress(DamagedState):  # a title is not worth hiding the rest of a thread
-        async for past in graph.aget_state_history(config, filter={"source": "input"}):
-            titles = titles_of(past.values) | titles
+        supersteps = await asupersteps_in(postgres.checkpointer, view.thread)
+        titles = titles_of(each.value for step in supersteps for each in step.written) | titles
     return titles
 
 
-def titles_of(values: Mapping[str, Any]) -> dict[tuple[str, str | None], str]:
-    """Return what the task at hand and its phases are called; ``values`` are those of a state."""
-    task, plan = values.get("task"), values.get("plan")
-    if task is None:
-        return {}
-    phases = plan.phases if plan else ()
-    return {(task.id, None): task.goal} | {(task.id, each.id): each.title for each in phases}
+def titles_of(written: Iterable[object]) -> dict[tuple[str, str | None], str]:
+    """Return what tasks and phases are called, of all that was written, in its order."""
+    titles: dict[tuple[str, str | None], str] = {}
+    task: Task | None = None
+    for each in written:
+        if isinstance(each, Task):
+            task = each
+            titles[task.id, None] = task.goal
+        elif isinstance(each, Plan) and task:
+            titles |= {(task.id, phase.id): phase.title for phase in each.phases}
+    return titles
 
 
 # --- A timeline as JSON-able values.
@@ -127,7 +220,7 @@ def _line(savepoint: Savepoint, titles: Titles, *, snapshots: bool) -> Line:
 
 @dataclass(frozen=True)
 class ThreadView:
-    """What is known of one thread. ``damage`` says why its state can not be read, if so.
+    """What is known of one thread.
 
     ``recoveries`` are those of the newest task, ``traceback`` is that of a bug which ended it.
     ``titles`` are the names of the tasks and phases that savepoints were taken for; ``standing`` is
@@ -136,15 +229,13 @@ class ThreadView:
 
     thread: str
     updated_at: datetime
+    standing: Standing | None = None
     model: str | None = None
     task: Task | None = None
     plan: Plan | None = None
-    messages: tuple[AnyMessage, ...] = ()
     recoveries: tuple[Recovered, ...] = ()
     stop: Stop | None = None
     traceback: str = ""
-    damage: str = ""
-    standing: Standing | None = None
     titles: Titles = field(default_factory=dict)
     timeline: Timeline | None = None
 
@@ -170,19 +261,10 @@ class ThreadView:
 
     @property
     def status(self) -> str:
-        """What is done with it, a result's status, or ``waiting``, ``held`` and the like.
-
-        A thread is held after a rollback that failed, until somebody decides.
-        """
-        if self.standing and (self.standing.is_busy or not (self.stop or self.damage)):
+        """What is done with it, a result's status, or ``waiting``, ``held`` and the like."""
+        if self.standing and (self.standing.is_busy or not self.stop):
             return self.standing.what
-        if self.stop is None:
-            return "damaged"
-        if any(is_held(each.value) for each in self.stop.questions):
-            return "held"
-        if self.stop.result:
-            return self.stop.result.status
-        return "waiting" if self.stop.questions else "unfinished"
+        return status_of(self.stop.result, self.stop.questions) if self.stop else "unfinished"
 
     @property
     def headline(self) -> str:
@@ -213,73 +295,46 @@ class ThreadView:
         }
 
 
-async def newest_threads(postgres: Postgres) -> list[ThreadView]:
-    """Return the threads that were written last; one that is damaged does not hide the others."""
-    graph = build_graph(settings=Settings(), persistence=postgres)
-    known = await standings(postgres.checkpointer.database)
-    views = list[ThreadView]()
-    for row in await postgres.athreads():
-        standing = known.pop(row.thread_id, None)
-        try:
-            view = await _seen(graph, row.thread_id)
-        except DamagedState as error:
-            view = ThreadView(row.thread_id, row.updated_at, damage=str(error))
-        views += [replace(view, standing=standing)] if view else []  # pruned meanwhile
-    return [*(_submitted(each) for each in known.values()), *views]
+async def thread_view(postgres: Postgres, thread: str, *, whole: bool = False) -> ThreadView:
+    """Read one thread. Raises ``ThreadRefused`` for a name that none has.
 
-
-async def thread_view(postgres: Postgres, thread: str) -> ThreadView:
-    """Read one thread, without its timeline. Raises ``ThreadRefused`` for a name that none has."""
-    graph = build_graph(settings=Settings(), persistence=postgres)
-    standing = (await standings(postgres.checkpointer.database, thread)).get(thread)
-    seen = await _seen(graph, thread)
-    if seen is None:
+    A ``whole`` one has its timeline, and what its work will be checked with.
+    """
+    saver = postgres.checkpointer
+    standing = (await standings(saver.database, thread)).get(thread)
+    snapshot = await read_snapshot(saver, thread)
+    if snapshot is None:
         if standing is None:
             raise await no_such(postgres, thread)
         return _submitted(standing)
-    view = replace(seen, standing=standing)
-    return replace(view, titles=await titles_on(graph, thread, view.savepoints))
-
-
-async def whole_view(postgres: Postgres, thread: str) -> ThreadView:
-    """Read one thread with its timeline, and what its work will be checked with."""
-    view = await thread_view(postgres, thread)
-    if view.stop is None:
+    view = _view(thread, snapshot, standing)
+    view = replace(view, titles=await titles_on(postgres, view))
+    if not whole:
         return view
-    graph = build_graph(settings=Settings(), persistence=postgres)
-    config = RunnableConfig(configurable={"thread_id": thread})
-    snapshot = await graph.aget_state(config)
     try:
         settings = Keepsake.of(snapshot.metadata or {}).settings()
     except SettingsError:  # of a folder that is another by now; to look, none are needed
         settings = Settings()
-    stop = replace(view.stop, checks=await checks_ahead(snapshot, settings))
-    return replace(view, stop=stop, timeline=await graph.atimeline(config))
+    stop = replace(Stop.at(thread, snapshot), checks=await checks_ahead(snapshot, settings))
+    return replace(view, stop=stop, timeline=await read_timeline(saver, snapshot))
 
 
 def _submitted(standing: Standing) -> ThreadView:
-    return ThreadView(standing.thread_id, standing.since.astimezone(), standing=standing)
+    return ThreadView(standing.thread_id, standing.since.astimezone(), standing)
 
 
-async def _seen(graph: Machine, thread: str) -> ThreadView | None:
-    snapshot = await graph.aget_state(RunnableConfig(configurable={"thread_id": thread}))
-    if snapshot.created_at is None:
-        return None
-    return _view(thread, snapshot, datetime.fromisoformat(snapshot.created_at))
-
-
-def _view(thread: str, snapshot: StateSnapshot, updated_at: datetime) -> ThreadView:
+def _view(thread: str, snapshot: StateSnapshot, standing: Standing | None) -> ThreadView:
     values = snapshot.values
     return ThreadView(
         thread=thread,
-        updated_at=updated_at,
+        updated_at=datetime.fromisoformat(str(snapshot.created_at)),
+        standing=standing,
         model=Keepsake.of(snapshot.metadata or {}).model,
-        task=values.get("task"),
-        plan=values.get("plan"),
-        messages=tuple(values.get("messages", ())),
+        task=values["task"],
+        plan=values["plan"],
         recoveries=_recoveries(values),
         stop=Stop.at(thread, snapshot),
-        traceback=_traceback(values.get("failure"), values.get("plan")),
+        traceback=_traceback(values["failure"], values["plan"]),
     )
 
 

@@ -13,6 +13,7 @@ from daruma.graph.command_line._options import AsJson, ThreadName
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._tables import Table
     from daruma.graph.command_line._thread_view import ThreadView
     from daruma.graph.command_line._undo import UndoTalk
     from daruma.graph.storage import OldThread, Pruned
@@ -27,9 +28,14 @@ def threads() -> None:
     from rich.console import Console
 
     from daruma.graph.command_line._output import Paper
-    from daruma.graph.command_line._thread_story import print_threads
+    from daruma.graph.command_line._thread_list import list_threads
+    from daruma.graph.storage import aopen_postgres
 
-    print_threads(Paper(Console(highlight=False)), asyncio.run(_newest()))
+    async def look() -> "Table":
+        async with aopen_postgres() as postgres:
+            return await list_threads(postgres)
+
+    asyncio.run(look()).show(Paper(Console(highlight=False)))
 
 
 def show(
@@ -83,14 +89,6 @@ def graph() -> None:
     typer.echo(mermaid(), nl=False)
 
 
-async def _newest() -> "list[ThreadView]":
-    from daruma.graph.command_line._thread_view import newest_threads
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await newest_threads(postgres)
-
-
 async def _followed(thread: str, paper: "Paper") -> "ThreadView":
     from daruma.graph.command_line._thread_story import follow
     from daruma.graph.storage import aopen_postgres
@@ -100,11 +98,11 @@ async def _followed(thread: str, paper: "Paper") -> "ThreadView":
 
 
 async def _one(thread: str) -> "ThreadView":
-    from daruma.graph.command_line._thread_view import whole_view
+    from daruma.graph.command_line._thread_view import thread_view
     from daruma.graph.storage import aopen_postgres
 
     async with aopen_postgres() as postgres:
-        return await whole_view(postgres, thread)
+        return await thread_view(postgres, thread, whole=True)
 
 
 # --- ``daruma threads prune``: delete old threads with all that belongs to them.

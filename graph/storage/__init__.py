@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         workspace_files_id,
         workspace_of,
     )
+    from daruma.graph.storage._maintenance import channel_values
     from daruma.graph.storage._pool import Connection, Pool, error_line, explain_saver_errors
     from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
     from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
@@ -49,6 +50,7 @@ else:
                 "Hold JournalsOfARun Leases athread_held journal_of journals_of outputs_of "
                 "replies_of strict_saver thread_held workspace_files_id workspace_of"
             ),
+            "_maintenance": "channel_values",
             "_pool": "Connection Pool error_line explain_saver_errors",
             "_postgres": "Postgres aopen_postgres open_postgres",
             "_pruning": "OldThread PRUNABLE Pruned",
@@ -82,6 +84,7 @@ __all__ = [
     "Write",
     "aopen_postgres",
     "athread_held",
+    "channel_values",
     "check_typed_value",
     "error_line",
     "explain_saver_errors",

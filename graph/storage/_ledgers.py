@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
@@ -19,9 +19,7 @@ from langgraph._internal._constants import (
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.types import StateSnapshot
 
-from daruma.state.channels import KEPT_WHOLE, refuse_misfits
 from daruma.state.errors import ThreadBusy
 from daruma.state.mode import split_prefix
 from daruma.state.serializer import StrictSerializer
@@ -36,6 +34,9 @@ from daruma.tools.calls import (
     OutputStore,
     ProcessOutputs,
 )
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
 
 # --- Leases: one thread is run by one run at a time, wherever that is (DU-03).
 #
@@ -360,6 +361,8 @@ def strict_saver(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[
     Ours refuses what is no value of the machine's channels, too.
     """
     if isinstance(checkpointer, Expecting):
+        from daruma.state.channels import KEPT_WHOLE, refuse_misfits
+
         return checkpointer.expecting(refuse_misfits, KEPT_WHOLE)
     for place_of in (replies_of, outputs_of, leases_of, journals_of):
         place_of(checkpointer)  # made before the copy, which shares it
@@ -436,7 +439,7 @@ async def _aall_stored(saver: Any) -> AsyncIterator[None]:
         await settled()
 
 
-def workspace_of(given: Any, snapshot: StateSnapshot | None) -> str | None:
+def workspace_of(given: Any, snapshot: "StateSnapshot | None") -> str | None:
     """Return the workspace that a run may change; None for one that only chats.
 
     ``given`` is what the run is started with, once it was admitted.

@@ -20,7 +20,6 @@ from daruma.graph.storage._fenced_saver import FencedSaver
 from daruma.graph.storage._manifest import NAME, checked, damage_at, remade, sound
 from daruma.graph.storage._pool import Connection
 from daruma.graph.storage._sealing import Sealing
-from daruma.state.channels import DELTA
 from daruma.state.errors import DamagedState, DarumaError
 
 # --- Changing a checkpoint's row that is there, so that it still says what it is afterwards.
@@ -181,6 +180,8 @@ async def channel_values(
     saver: FencedSaver, found: CheckpointTuple, channels: list[str]
 ) -> dict[str, Any]:
     """Return what delta channels hold at a checkpoint, read from its history."""
+    from daruma.state.channels import DELTA
+
     history = await saver.aget_delta_channel_history(config=found.config, channels=channels)
     values = {}
     for name in channels:
@@ -191,6 +192,8 @@ async def channel_values(
 
 
 def _lacking(found: CheckpointTuple) -> list[str]:
+    from daruma.state.channels import DELTA
+
     counted: Mapping[str, Any] = found.metadata.get(_COUNTERS) or {}
     checkpoint = found.checkpoint
     lacking = [

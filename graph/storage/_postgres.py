@@ -16,7 +16,6 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 from langchain_core.embeddings import Embeddings
 
 from daruma.graph.learning_jobs import adrain_place
-from daruma.graph.models import resolve_embeddings
 from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
 from daruma.graph.storage._pool import Connection, Pool, connected, display_url, explained
 from daruma.graph.storage._pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
@@ -170,6 +169,8 @@ class Postgres:
         """
         if llm.embedding_model is None:
             return self.store
+        from daruma.graph.models import resolve_embeddings
+
         model = resolve_embeddings(llm.embedding_model, llm.model_aliases)
         return self.store.with_embeddings(model)
 
@@ -359,7 +360,11 @@ async def aopen_postgres(
     """
     named = url or os.environ.get("DARUMA_POSTGRES_URL", "")
     seconds = seconds_of(outage_seconds, os.environ.get(OUTAGE_VARIABLE, ""))
-    meaning = resolve_embeddings(embeddings, {}) if embeddings else None
+    meaning = None
+    if embeddings:
+        from daruma.graph.models import resolve_embeddings
+
+        meaning = resolve_embeddings(embeddings, {})
     async with AsyncExitStack() as stack:
         used = named or await stack.enter_async_context(_embedded())
         opening = connected(used, outage_seconds=seconds)

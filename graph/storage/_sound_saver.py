@@ -20,7 +20,6 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.pregel._checkpoint import copy_checkpoint
 from psycopg.rows import DictRow
 
 from daruma.graph.storage import _rows as rows
@@ -58,9 +57,21 @@ def checkpoint_tuple(
 def copied(found: CheckpointTuple) -> CheckpointTuple:
     """Return a checkpoint that LangGraph may write into; the values in it, it never changes."""
     return found._replace(
-        checkpoint=copy_checkpoint(found.checkpoint),
+        checkpoint=_copied(found.checkpoint),
         metadata=found.metadata.copy(),
         pending_writes=[*(found.pending_writes or ())],
+    )
+
+
+def _copied(checkpoint: Checkpoint) -> Checkpoint:
+    return Checkpoint(
+        v=checkpoint["v"],
+        ts=checkpoint["ts"],
+        id=checkpoint["id"],
+        channel_values={**checkpoint["channel_values"]},
+        channel_versions={**checkpoint["channel_versions"]},
+        versions_seen={node: {**seen} for node, seen in checkpoint["versions_seen"].items()},
+        updated_channels=checkpoint.get("updated_channels"),
     )
 
 

@@ -8,18 +8,21 @@ from daruma.graph.timeline._machine_svg import Picture
 from daruma.graph.timeline._moments import (
     Moment,
     call_title,
-    render_age,
     render_duration,
     render_duration_if_any,
+)
+from daruma.graph.timeline._reading import (
+    asupersteps_in,
+    read_snapshot,
+    read_timeline,
+    supersteps_in,
 )
 from daruma.graph.timeline._record import Record, member_record, members_in, record_of
 from daruma.graph.timeline._timeline import Timeline, show_in_notebooks, timeline_of
 from daruma.graph.timeline._walk import (
     Superstep,
-    asupersteps_in,
     edges_walked,
     nodes_walked,
-    supersteps_in,
     supersteps_of,
 )
 
@@ -35,8 +38,9 @@ __all__ = [
     "member_record",
     "members_in",
     "nodes_walked",
+    "read_snapshot",
+    "read_timeline",
     "record_of",
-    "render_age",
     "render_duration",
     "render_duration_if_any",
     "show_in_notebooks",

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from html import escape
 from itertools import islice
 from typing import Any, Final, Literal, get_args
 
@@ -52,16 +51,11 @@ def plain_line(text: str, limit: int = 200) -> str:
     return shown + ("…" if left else "")
 
 
-def safe_line(text: str, limit: int = 200) -> str:
-    """Return a text as HTML on one line of at most ``limit`` characters."""
-    return escape(plain_line(text, limit))
-
-
-def safe_block(text: str, limit: int, whole: str = "") -> str:
-    """Return a text as HTML, its beginning; ``whole`` says where the rest of it is."""
+def plain_block(text: str, limit: int, whole: str = "") -> str:
+    """Return the beginning of a text; ``whole`` says where the rest of it is."""
     shown, left = cut_text(text, limit)
     where = f"; the whole is in {whole}" if whole else ""
-    return escape(shown) + (f"\n[… {left:,} more characters{escape(where)}]" if left else "")
+    return shown + (f"\n[… {left:,} more characters{where}]" if left else "")
 
 
 # --- A tool call on one line, and an edit as the difference that it makes.
@@ -418,11 +412,3 @@ def render_duration(seconds: float, *, whole: bool = False) -> str:
 def render_duration_if_any(seconds: float | None) -> str:
     """Return the same, or nothing for what took no time worth telling."""
     return render_duration(seconds) if seconds and seconds >= _LEAST else ""
-
-
-def render_age(seconds: float) -> str:
-    """Return how long ago something was, in its largest unit: ``3 h ago``."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)} {unit} ago"
-    return "just now"

@@ -7,25 +7,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
 from typing import Any, Final
 
 from langgraph.types import StateSnapshot
 
-from daruma.graph.timeline._machine_svg import asset, machine_svg, style
+from daruma.graph.standing import status_of
+from daruma.graph.timeline._machine_svg import Picture, asset
 from daruma.graph.timeline._moments import (
     KINDS,
     Moment,
+    plain_block,
     plain_line,
     render_duration,
     render_duration_if_any,
-    safe_block,
-    safe_line,
 )
 from daruma.graph.timeline._record import Record, plan_text
 from daruma.graph.timeline._sequence import moments_of
 from daruma.graph.timeline._walk import Visit, edges_walked, nodes_walked
-from daruma.state.channels import State
 from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
 from daruma.state.savepoint import Savepoint
@@ -76,10 +76,10 @@ class Timeline:
 
     def page(self) -> str:
         """Return it as one self-contained HTML page."""
-        return page_of(self)
+        return render_page(self)
 
     def _repr_html_(self) -> str:
-        return timeline_card(self)
+        return render_card(self)
 
     def __str__(self) -> str:
         """Return it as text, a line for each moment."""
@@ -110,7 +110,7 @@ def timeline_of(
     prices = [each.usd for each in moments if each.usd is not None]
     return Timeline(
         thread=record.thread,
-        status=_status(state, snapshot),
+        status=status_of(state.result, snapshot.interrupts),
         goal=task.goal if task else "",
         mode=task.mode if task else "",
         workspace=task.workspace if task else None,
@@ -134,63 +134,66 @@ def _path(record: Record, members: Sequence[Record]) -> tuple[Any, ...]:
     return tuple(sorted(visits, key=lambda each: each.at))
 
 
-def _status(state: State, snapshot: StateSnapshot) -> str:
-    if any(_is_held(each.value) for each in snapshot.interrupts):
-        return "held"
-    if state.result:
-        return state.result.status
-    return "waiting" if snapshot.interrupts else "unfinished"
+# --- A run as HTML: a page that asks nothing of the network and obeys nothing that it shows, and
+# cards for notebooks. ``run.html`` beside this file is the template: it escapes what is put in.
+
+MOST_TEXT: Final = 3_000_000
+"""Characters of outputs and details on a page, all together."""
+_LEAST, _MOST = 300, 4000
+"""Characters of one text on a page."""
+SHOWN: Final = 60
+"""Moments of a run that a card shows: the last ones. The page has all."""
+_TEXT: Final = 1500
+"""Characters of one text on a card."""
 
 
-def _is_held(value: Any) -> bool:
-    return isinstance(value, Mapping) and {"retry", "keep"} <= {*value.get("options", ())}
+def render_page(timeline: Timeline) -> str:
+    """Return the whole page. Its size is bounded: long texts are cut, and say where they go on."""
+    styles, script = _styles(), asset("page.js")
+    picture = Picture(nodes_walked(timeline.path), edges_walked(timeline.path)).svg
+    drawn = picture.partition("<style>")[2].partition("</style>")[0]
+    policy = f"default-src 'none'; script-src {_hash(script)}; "
+    policy += f"style-src {_hash(styles)} {_hash(drawn)}"
+    counted = Counter(each.kind for each in timeline.moments)
+    kinds = [(kind, counted[kind]) for kind in KINDS if counted[kind]]
+    limit = max(_LEAST, min(_MOST, MOST_TEXT // (2 * max(len(timeline.moments), 1))))
+    lanes = lanes_of(timeline)
+    return str(_template().page(timeline, styles, script, picture, policy, kinds, lanes, limit))
 
 
-# --- A unified diff as coloured HTML; the signs stay, so that nothing rests on colour alone.
-
-_KINDS: Final = {"+": "plus", "-": "minus", "@": "place"}
-
-
-def diff_html(diff: str, limit: int = 4000, whole: str = "") -> str:
-    """Return a diff as HTML. ``limit`` is in characters; ``whole`` says where the rest of it is."""
-    lines = safe_block(diff, limit, whole).split("\n")
-    return f'<pre class="diff" dir="ltr">{chr(10).join(map(_line, lines))}</pre>'
-
-
-def _line(line: str) -> str:
-    kind = _KINDS.get(line[:1])
-    return f'<span class="{kind}">{line}</span>' if kind else line
+def render_card(shown: Timeline | TaskResult | Plan) -> str:
+    """Return a run, a result or a plan for a notebook: no script, no style outside of the card."""
+    if isinstance(shown, Timeline):
+        return str(_template().run_card(shown, _styles(), SHOWN, _TEXT))
+    if isinstance(shown, TaskResult):
+        return str(_template().result_card(shown, _styles()))
+    text = plan_text([phase.to_dict() for phase in shown.phases])
+    return str(_template().plan_card(text, _styles(), _TEXT * 4))
 
 
-# --- One moment of a run as a row of HTML, which opens where there is more to it.
+@cache
+def _template() -> Any:
+    from jinja2 import Environment
 
-_MARKS: Final = {
-    None: '<span class="mark"></span>',
-    True: '<span class="mark good" role="img" aria-label="ok">✓</span>',
-    False: '<span class="mark bad" role="img" aria-label="failed">✗</span>',
-}
-
-
-def moment_html(moment: Moment, limit: int, whole: str = "") -> str:
-    """Return a list item. ``limit`` bounds each text; ``whole`` says where they are whole."""
-    more = _more(moment, limit, whole)
-    row = _row(moment)
-    if not more:
-        return f'<li class="k-{moment.kind}"><div class="row">{row}</div></li>'
-    return (
-        f'<li class="k-{moment.kind}"><details><summary class="row">{row}</summary>'
-        f'<div class="more">{more}</div></details></li>'
-    )
+    environment = Environment(autoescape=True)
+    environment.filters |= {
+        "line": plain_line,
+        "block": plain_block,
+        "clock": lambda at: datetime.fromtimestamp(at).astimezone() if at else None,
+        "meta": _meta,
+        "colour": lambda shown: _colour(shown.status, shown.headline),
+        "facts": _facts,
+        "questions": _questions,
+    }
+    return environment.from_string(asset("run.html")).module
 
 
-def _row(moment: Moment) -> str:
-    at = datetime.fromtimestamp(moment.at).astimezone() if moment.at else None
-    clock = f'<time datetime="{at.isoformat()}">{at:%H:%M:%S}</time>' if at else "<time></time>"
-    return (
-        f'{clock}<span class="kind">{moment.kind}</span>{_MARKS[moment.ok]}'
-        f'<span class="title" dir="auto">{safe_line(moment.title)}</span>'
-        f'<span class="meta">{safe_line(_meta(moment))}</span>'
-    )
+def _styles() -> str:
+    return asset("colours.css") + asset("page.css")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _meta(moment: Moment) -> str:
@@ -204,46 +207,11 @@ def _meta(moment: Moment) -> str:
     return " · ".join(each for each in told if each)
 
 
-def _more(moment: Moment, limit: int, whole: str) -> str:
-    detail = moment.detail if moment.detail.strip() != moment.title.strip() else ""
-    long_title = len(moment.title) > 200
-    parts = [
-        f'<p class="note">{safe_line(moment.note, 500)}</p>' if moment.note else "",
-        _pre(moment.title, limit, whole) if long_title and not detail else "",
-        _pre(detail, limit, f"{whole}.detail"),
-        diff_html(moment.diff, limit, f"{whole}.diff") if moment.diff else "",
-        _pre(moment.output, limit, f"{whole}.output"),
-    ]
-    return "".join(parts)
-
-
-def _pre(text: str, limit: int, whole: str) -> str:
-    return f'<pre dir="auto">{safe_block(text, limit, whole)}</pre>' if text.strip() else ""
-
-
-# --- The head of a run: its goal, how it stands, what it took, what it asks, how it ended.
-
-_LONGEST = 4000
-
-
-def head_html(timeline: Timeline, level: int = 3) -> str:
-    """Return the head; ``level`` is that of its heading."""
-    goal = safe_line(timeline.goal or timeline.thread, 300)
-    facts = "".join(
-        f"<div><dt>{name}</dt><dd>{safe_line(text)}</dd></div>" for name, text in _facts(timeline)
-    )
-    return (
-        f'<header><h{level} dir="auto">{goal}</h{level}>'
-        f'<p><span class="badge {_colour(timeline.headline)}">'
-        f"{safe_line(timeline.headline)}</span></p>"
-        f"<dl>{facts}</dl>{''.join(_questions(timeline))}{result_html(timeline.result)}</header>"
-    )
-
-
-def _colour(status: str) -> str:
-    if status == "completed":
+def _colour(status: str, headline: str) -> str:
+    if headline == "completed":
         return "good"
-    return "wait" if status in (NOT_CHECKED, "waiting", "held", "parked", "unfinished") else "bad"
+    waits = {NOT_CHECKED, "waiting", "held", "parked", "unfinished"}
+    return "wait" if waits & {status, headline} else "bad"
 
 
 def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
@@ -267,19 +235,17 @@ def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
         yield "budget", ", ".join(spent)
 
 
-def _questions(timeline: Timeline) -> Iterator[str]:
+def _questions(timeline: Timeline) -> Iterator[Mapping[str, str]]:
     for each in timeline.questions:
         value = each["value"] if isinstance(each["value"], Mapping) else {}
-        asked = str(value.get("question") or _ASKED.get(str(value.get("type")), "A question"))
-        ways = _WAYS.get(str(value.get("type")), "--text '...'")
-        command = f"daruma answer {shlex.quote(timeline.thread)} {ways}"
-        reply = f"Command(resume={{{each['id']!r}: ...}})"
-        yield (
-            f'<div class="box"><strong>{safe_line(asked, 500)}</strong>'
-            f'<pre dir="auto">{safe_block(_about(value), _LONGEST)}</pre>'
-            f"<p>Answer with <code>{safe_line(command, 500)}</code>, "
-            f"or in Python with <code>{safe_line(reply)}</code>.</p></div>"
-        )
+        kind = str(value.get("type"))
+        ways = _WAYS.get(kind, "--text '...'")
+        yield {
+            "question": str(value.get("question") or _ASKED.get(kind, "A question")),
+            "about": _about(value),
+            "command": f"daruma answer {shlex.quote(timeline.thread)} {ways}",
+            "reply": f"Command(resume={{{each['id']!r}: ...}})",
+        }
 
 
 _ASKED = {
@@ -304,59 +270,6 @@ def _about(value: Mapping[str, Any]) -> str:
         return f"{value.get('failure')}\n{value.get('action', {}).get('reasoning', '')}"
     options = value.get("options") or ()
     return "\n".join((str(value.get("context") or ""), *(f"- {each}" for each in options))).strip()
-
-
-def result_html(result: TaskResult | None) -> str:
-    """Return how a task ended; nothing for one that has not."""
-    if result is None:
-        return ""
-    colour = "wait" if result.status == "parked" else _colour(result.headline)
-    advice = result.error_struct.suggestions if result.error_struct else ()
-    told = "".join(f"<li>{safe_line(each, 500)}</li>" for each in (*advice, *result.notes))
-    return (
-        f'<div class="box {colour}"><strong>{safe_line(result.headline)}</strong>'
-        f'<pre dir="auto">{safe_block(result.output, _LONGEST)}</pre>'
-        + (f"<ul>{told}</ul>" if told else "")
-        + "</div>"
-    )
-
-
-# --- Runs, results and plans as cards for a notebook: no script, and no style outside of the card.
-
-SHOWN: Final = 60
-"""Moments of a run that a card shows: the last ones. The page has all."""
-_TEXT: Final = 1500
-
-
-def timeline_card(timeline: Timeline) -> str:
-    """Return a run as a card."""
-    first = max(len(timeline.moments) - SHOWN, 0)
-    left = f"<p>{first:,} earlier moments are left out.</p>" if first else ""
-    items = (
-        moment_html(moment, _TEXT, f"moments[{number}]")
-        for number, moment in enumerate(timeline.moments)
-        if number >= first
-    )
-    return card(f'{head_html(timeline)}{left}<ol class="lane">{"".join(items)}</ol>')
-
-
-def result_card(result: TaskResult) -> str:
-    """Return a result as a card."""
-    return card(result_html(result))
-
-
-def plan_card(plan: Plan) -> str:
-    """Return a plan as a card."""
-    phases = [phase.to_dict() for phase in plan.phases]
-    return card(f'<pre dir="auto">{safe_block(plan_text(phases), _TEXT * 4)}</pre>')
-
-
-def card(body: str) -> str:
-    """Return HTML with the style that it is shown in, which reaches nothing else."""
-    return (
-        f"<style>{style('colours', 'page')}</style>"
-        f'<div class="daruma daruma-run" style="padding:8px 12px">{body}</div>'
-    )
 
 
 # --- The moments of a run in sections: the task itself, its phases, and each member of a team.
@@ -399,81 +312,6 @@ def _titles(moments: Iterable[Moment]) -> dict[tuple[str, str], str]:
     return found
 
 
-# --- A run as one HTML file: it asks nothing of the network, and obeys nothing that it shows.
-
-MOST_TEXT: Final = 3_000_000
-"""Characters of outputs and details on a page, all together."""
-_LEAST, _MOST = 300, 4000
-"""Characters of one text."""
-
-
-def page_of(timeline: Timeline) -> str:
-    """Return the whole page. Its size is bounded: long texts are cut, and say where they go on."""
-    styles = style("colours", "page")
-    script = asset("page.js")
-    picture = machine_svg(nodes_walked(timeline.path), edges_walked(timeline.path))
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; "
-        f"style-src {_hash(styles)} {_hash(style('colours', 'machine'))}"
-    )
-    parts = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        '<meta name="generator" content="daruma"><meta name="referrer" content="no-referrer">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{safe_line(timeline.thread)}: {safe_line(timeline.headline)}</title>",
-        f'<style>{styles}</style></head><body class="daruma daruma-run">',
-        head_html(timeline, level=1),
-        "<main><section><h2>The walk through the machine</h2>",
-        "" if timeline.whole else "<p>What came before was thinned away.</p>",
-        picture,
-        "</section><section><h2>What happened</h2>",
-        _filters(timeline),
-        f'<div id="timeline">{"".join(_lanes(timeline))}</div></section></main>',
-        f"<script>{script}</script></body></html>\n",
-    )
-    return "".join(parts)
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _filters(timeline: Timeline) -> str:
-    counted = Counter(each.kind for each in timeline.moments)
-    buttons = "".join(
-        f'<button type="button" data-kind="{kind}" aria-pressed="true">{kind} {counted[kind]}'
-        "</button>"
-        for kind in KINDS
-        if counted[kind]
-    )
-    search = (
-        '<input id="search" type="search" placeholder="Search" aria-label="Search the timeline">'
-    )
-    return (
-        f'<div class="filters" role="group" aria-label="Kinds that are shown">{buttons}{search}'
-        '<span id="found" role="status"></span></div>'
-    )
-
-
-def _lanes(timeline: Timeline) -> Iterator[str]:
-    limit = max(_LEAST, min(_MOST, MOST_TEXT // (2 * max(len(timeline.moments), 1))))
-    for lane in lanes_of(timeline):
-        yield _lane(lane, limit)
-    if not timeline.moments:
-        yield "<p>Nothing has happened yet.</p>"
-
-
-def _lane(lane: Lane, limit: int) -> str:
-    title = f"<h3>{safe_line(lane.title)}</h3>" if lane.title else ""
-    items = (
-        moment_html(moment, limit, f"graph.timeline(config).moments[{number}]")
-        for number, moment in lane.moments
-    )
-    return f'<section class="lane">{title}<ol>{"".join(items)}</ol></section>'
-
-
 # --- What a notebook shows of values that know nothing of notebooks: results and plans.
 
 
@@ -483,5 +321,5 @@ def show_in_notebooks() -> None:
     shell = ipython.get_ipython() if ipython else None
     if shell is not None:
         html = shell.display_formatter.formatters["text/html"]
-        html.for_type(TaskResult, result_card)
-        html.for_type(Plan, plan_card)
+        html.for_type(TaskResult, render_card)
+        html.for_type(Plan, render_card)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_state, a_task, settings
 
-from daruma.state.channels import Recalled, Remembered
 from daruma.state.context import (
     HEAD,
     LONGEST,
@@ -24,7 +23,7 @@ from daruma.state.context import (
     warned,
 )
 from daruma.state.context import PiecePlace as Place
-from daruma.state.lessons import Instruction, KnownPitfall, Lessons
+from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
 from daruma.state.mode import Mode
 from daruma.state.text import LONGEST as LONGEST_HISTORICAL_PITFALLS
 from daruma.state.text import printable_line

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from langgraph.store.base import BaseStore, Item, SearchItem
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from daruma.state.channels import Remembered
+from daruma.state.lessons import Remembered
 from daruma.tools.calls import Surroundings, Tool, shipped_tool, storable_text
 from daruma.tools.errors import ToolError
 from daruma.tools.text import rank_texts, without_keys

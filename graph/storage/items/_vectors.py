@@ -17,7 +17,6 @@ from psycopg.errors import (
     UndefinedTable,
 )
 
-from daruma.graph.models import embeddings_name
 from daruma.graph.storage._pool import Connection
 from daruma.graph.storage.items._values import IndexWords, between
 from daruma.graph.storage.items._words import Ranked
@@ -54,6 +53,8 @@ class Embedding:
     @property
     def name(self) -> str:
         """What tells its vectors from those of another model, once it has made one."""
+        from daruma.graph.models import embeddings_name
+
         return f"{embeddings_name(self.model)} ({self.size})"
 
     async def of_query(self, text: str) -> Vector:

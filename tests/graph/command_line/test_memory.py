@@ -8,9 +8,9 @@ from rich.console import Console
 from tests.daruma_command import DONE, Daruma
 
 from daruma.graph.command_line._event_lines import lines_of
-from daruma.graph.command_line._memory_view import print_memories
+from daruma.graph.command_line._memory import memory_table
 from daruma.graph.command_line._output import Line, Paper
-from daruma.state.channels import Remembered
+from daruma.state.lessons import Remembered
 
 FACT = "The billing tests need DB_URL."
 
@@ -98,10 +98,10 @@ def test_on_a_terminal_a_memory_can_not_act() -> None:
     paper = Paper(Console(file=out, force_terminal=True, width=80, color_system=None))
     hostile = Remembered(id="a1", text="red \x1b[2J lamp", section="s", role="tester", at=0.0)
 
-    print_memories([hostile], paper)
+    memory_table([hostile]).show(paper)
 
     assert "\x1b[2J" not in out.getvalue()
-    assert "tester · s · 1970-01-01" in out.getvalue()
+    assert out.getvalue().split()[:4] == ["a1", "tester", "s", "1970-01-01"]
 
 
 def test_elsewhere_a_memory_is_one_line() -> None:
@@ -109,7 +109,7 @@ def test_elsewhere_a_memory_is_one_line() -> None:
     out = StringIO()
     hostile = Remembered(id="a1", text="red\n\tlamp", section="a\tb", at=0.0)
 
-    print_memories([hostile], Paper(Console(file=out)))
+    memory_table([hostile]).show(Paper(Console(file=out)))
 
     assert out.getvalue() == "a1\tcommon\ta b\t1970-01-01\tred lamp\n"
 

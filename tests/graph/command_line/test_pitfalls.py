@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.daruma_command import DONE, Daruma, Said
-from tests.parts import settings
 from tests.tools.evolution.ended_tasks import on_record
 
 from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._pitfall_view import PitfallView, print_pitfalls
+from daruma.graph.command_line._pitfalls import table_of
 from daruma.graph.storage import aopen_postgres
-from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback, Tried
-from daruma.tools.evolution import Learning, Pitfalls, Variant, Variants, learn
+from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
+from daruma.tools.evolution import Pitfalls, Variant, Variants
 from daruma.tools.evolution._evidence import HALF_LIFE
-from daruma.tools.evolution._recoveries import learn_recoveries
 
 GOAL = "Fix the rounding of the invoices"
 
@@ -126,27 +124,6 @@ def test_what_is_no_longer_shared_loses_its_mark(daruma: Daruma) -> None:
     assert daruma("pitfalls", "show", id_, "--json").json["shared"] is False
 
 
-def test_what_would_have_been_given_is_shown(daruma: Daruma) -> None:
-    """EV-03: learning only observes unless told otherwise, and says what it saw."""
-    owner = str(daruma.folder)
-    setback = Setback(kind="check", actor="main", signature="s", text="assert 3 == 4", ended=True)
-    id_ = keep(daruma)
-
-    async def observe() -> None:
-        async with aopen_postgres(daruma.url) as postgres:
-            learning = Learning(postgres.store, settings())
-            await learn(an_experience("t/2", owner, setbacks=(setback,)), learning)
-
-    none = daruma("pitfalls", "would").out
-    asyncio.run(observe())
-    told, (whole,) = daruma("pitfalls", "would").out, daruma("pitfalls", "would", "--json").json
-
-    assert "no task would have been given anything" in none
-    assert "assert 3 == 4" in told
-    assert id_ in told
-    assert (whole["task"], [each["id"] for each in whole["pitfalls"]]) == ("t/2", [id_])
-
-
 @pytest.mark.parametrize(
     ("args", "why"),
     [
@@ -156,7 +133,7 @@ def test_what_would_have_been_given_is_shown(daruma: Daruma) -> None:
             ["list", "--workspace", ".", "--namespace", "a"],
             "give one of --workspace and --namespace",
         ),
-        (["would", "--limit", "0"], "limit"),
+        (["list", "--limit", "0"], "limit"),
     ],
 )
 def test_mistakes_are_told_in_a_line(daruma: Daruma, args: Sequence[str], why: str) -> None:
@@ -182,7 +159,7 @@ def test_on_a_terminal_a_pitfall_can_not_act() -> None:
         id="a1", owner="o", actor="m\x1bain", kind="tool", signature="s", text="red \x1b[2J\n\tlamp"
     )
 
-    print_pitfalls(PitfallView([hostile]), paper)
+    table_of([hostile], everything=True).show(paper)
 
     assert "\x1b" not in out.getvalue()
 
@@ -217,56 +194,6 @@ def test_what_is_told_names_how_it_went(daruma: Daruma) -> None:
     assert "t/2 was told of it, and met it again" in daruma("pitfalls", "show", id_).out
 
 
-def test_variants_are_listed_and_withdrawn(daruma: Daruma) -> None:
-    """EV-03: the way back that a person has; another workspace's are as good as none."""
-    ours = Variant(
-        id="v1", owner=str(daruma.folder), actor="main", place="system", text="Round last.",
-        advice="Round last.", status="promoted",
-    )  # fmt: skip
-
-    async def keep_both() -> None:
-        async with aopen_postgres(daruma.url) as postgres:
-            await Variants(postgres.store, ours.owner).put(ours)
-            theirs = replace(ours, id="v2", owner="/elsewhere")
-            await Variants(postgres.store, "/elsewhere").put(theirs)
-
-    none = daruma("pitfalls", "variants").out
-    asyncio.run(keep_both())
-    row = daruma("pitfalls", "variants").out.rstrip("\n").split("\t")
-    (gone,) = daruma("pitfalls", "withdraw", "v1", "--json").json
-
-    assert "no prompt has a learned addition" in none
-    assert (row[0], row[1], row[-1]) == ("v1", "promoted", "Round last.")
-    assert (gone["status"], gone["why"]) == ("withdrawn", "a person withdrew it")
-    assert "there is no variant 'v2': see" in daruma("pitfalls", "withdraw", "v2").complaint
-    (theirs,) = daruma("pitfalls", "variants", "--namespace", "/elsewhere", "--json").json
-    assert theirs["status"] == "promoted"
-
-
-def test_recoveries_are_listed_and_unlearned(daruma: Daruma) -> None:
-    """RE-08: what worked is not done unasked any more where a person says so."""
-    tried = Tried(
-        actor="main", signature="main:timeout:#", strategy="retry", by="model", worked=True
-    )
-
-    async def keep_one() -> None:
-        async with aopen_postgres(daruma.url) as postgres:
-            ended = an_experience("t/1", str(daruma.folder), tried=(tried,))
-            await learn_recoveries(ended, postgres.store)
-
-    none = daruma("pitfalls", "recoveries").out
-    asyncio.run(keep_one())
-    row = daruma("pitfalls", "recoveries").out.rstrip("\n").split("\t")
-    elsewhere = daruma("pitfalls", "unlearn", row[0], "--namespace", "/elsewhere")
-    (gone,) = daruma("pitfalls", "unlearn", row[0], "--json").json
-
-    assert "nothing was tried against failures here" in none
-    assert row[1:] == ["retry", "main", "0.67", "worked 1 of 1", "main:timeout:#"]
-    assert f"there is no recovery '{row[0]}': see" in elsewhere.complaint
-    assert (gone["id"], gone["actions"][0]["worked"]) == (row[0], 1)
-    assert f"there is no recovery '{row[0]}'" in daruma("pitfalls", "unlearn", row[0]).complaint
-
-
 def test_who_forgets_a_pitfall_is_told_what_was_made_of_it(daruma: Daruma) -> None:
     """EV-03: an addition to a prompt outlives it; one that was withdrawn already needs no word."""
     id_ = keep(daruma)
@@ -284,7 +211,8 @@ def test_who_forgets_a_pitfall_is_told_what_was_made_of_it(daruma: Daruma) -> No
     asyncio.run(keep_both())
     gone = daruma("pitfalls", "forget", id_)
 
-    assert "see `daruma pitfalls withdraw v1`" in " ".join(gone.out.split())
+    assert "an addition to a prompt was made of it, and stays" in gone.out
+    assert "withdraws v1" in " ".join(gone.out.split())
     assert "v2" not in gone.out
 
 

@@ -16,7 +16,7 @@ from daruma.graph.command_line._output import Paper
 from daruma.graph.command_line._questions import how_to_answer
 from daruma.graph.command_line._replies import ALL, Given
 from daruma.graph.command_line._run import with_all
-from daruma.graph.command_line._session import Stop
+from daruma.graph.command_line._thread_view import Stop
 from daruma.state.interrupts import read_reply
 from daruma.state.recovery import RecoveryAction
 

@@ -4,7 +4,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -16,12 +16,9 @@ from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said, command
 from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answerer, openai_server
-from tests.parts import a_task
 
 from daruma.graph.command_line._output import Paper
-from daruma.graph.command_line._session import Stop
-from daruma.graph.command_line._thread_story import print_threads
-from daruma.graph.command_line._thread_view import ThreadView
+from daruma.graph.command_line._tables import Table
 from daruma.nodes import plan, reflect
 
 
@@ -380,15 +377,13 @@ def test_threads_are_listed_with_where_they_stand(daruma: Daruma) -> None:
 
 def test_a_narrow_list_keeps_the_names_whole() -> None:
     """At 60 columns goals are cut, names and statuses are not: they are there to be copied."""
-    task = a_task(goal="A goal of many words " * 5)
-    views = [
-        ThreadView(name, datetime.fromtimestamp(0, UTC), task=task, stop=Stop(name, None, ()))
-        for name in ("demo-lively-panda-hehk", "t")
-    ]
+    at, goal = datetime.now(UTC) - timedelta(hours=2), "A goal of many words " * 5
+    names = ("demo-lively-panda-hehk", "t")
+    rows = [(name, "unfinished", at, goal) for name in names]
     file = StringIO()
     console = Console(file=file, width=60, force_terminal=True, color_system=None)
 
-    print_threads(Paper(console), views, now=datetime.fromtimestamp(7200, UTC))
+    Table(("thread", "status", "when", "goal"), rows, cuts=True).show(Paper(console))
 
     lines = file.getvalue().splitlines()
     assert len(lines) == 2

@@ -10,7 +10,6 @@ from tests.parts import taken
 from daruma.graph.timeline import (
     Superstep,
     call_title,
-    render_age,
     render_duration,
     render_duration_if_any,
 )
@@ -196,11 +195,3 @@ def test_a_time_that_still_runs_is_told_in_whole_seconds(seconds: float, said: s
 @pytest.mark.parametrize(("seconds", "said"), [(None, ""), (0.0, ""), (0.04, ""), (0.05, "0.1 s")])
 def test_what_took_no_time_is_not_told(seconds: float | None, said: str) -> None:
     assert render_duration_if_any(seconds) == said
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(5, "just now"), (125, "2 min ago"), (7200, "2 h ago"), (86400, "1 d ago")],
-)
-def test_how_long_ago_is_told_in_the_largest_unit(seconds: float, said: str) -> None:
-    assert render_age(seconds) == said

@@ -16,11 +16,9 @@ from daruma.graph.timeline._moments import KINDS
 from daruma.graph.timeline._timeline import (
     MOST_TEXT,
     SHOWN,
-    head_html,
     lanes_of,
-    page_of,
-    plan_card,
-    timeline_card,
+    render_card,
+    render_page,
 )
 
 EVIL = "</script></style></title><img src=x onerror=alert(1)>\"' &amp; \u202etxt.exe \x1b[2J \0"
@@ -52,7 +50,7 @@ def a_moment(kind: str = "tool", **changes: object) -> Moment:
 @pytest.mark.parametrize("field", ["title", "detail", "output", "note", "diff", "model"])
 def test_hostile_text_is_shown_and_not_obeyed(field: str) -> None:
     """Markup is text; what turns the direction of writing, or a terminal, is spelled."""
-    page = Elements(page_of(replace(EMPTY, moments=(a_moment(**{field: EVIL}),))))
+    page = Elements(render_page(replace(EMPTY, moments=(a_moment(**{field: EVIL}),))))
 
     assert "img" not in page.tags
     assert not [name for name, _ in page.attributes if name.startswith("on")]
@@ -64,7 +62,7 @@ def test_hostile_text_is_shown_and_not_obeyed(field: str) -> None:
 @pytest.mark.parametrize("field", ["thread", "goal", "status", "mode", "workspace"])
 def test_the_head_is_no_different(field: str) -> None:
     """A goal or a thread's name is as hostile as an output."""
-    page = Elements(page_of(replace(EMPTY, **{field: EVIL})))  # type: ignore[arg-type]
+    page = Elements(render_page(replace(EMPTY, **{field: EVIL})))  # type: ignore[arg-type]
 
     assert page.tags.count("script") == 1
     assert "img" not in page.tags
@@ -72,7 +70,7 @@ def test_the_head_is_no_different(field: str) -> None:
 
 def test_a_policy_forbids_everything_from_elsewhere() -> None:
     """Only the page's own script and styles run: by their digests."""
-    page = Elements(page_of(EMPTY))
+    page = Elements(render_page(EMPTY))
 
     (policy,) = [text for name, text in page.attributes if text and "default-src" in text]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
@@ -84,7 +82,7 @@ def test_keys_are_masked() -> None:
     """As in all else that is told."""
     key = "sk-" + "a1b2c3d4" * 4
 
-    page = page_of(replace(EMPTY, moments=(a_moment(output=f"key {key}"),)))
+    page = render_page(replace(EMPTY, moments=(a_moment(output=f"key {key}"),)))
 
     assert key not in page
     assert "key [key]" in page
@@ -92,7 +90,7 @@ def test_keys_are_masked() -> None:
 
 def test_long_outputs_are_cut_and_say_where_they_go_on() -> None:
     """A line of a megabyte too."""
-    page = page_of(replace(EMPTY, moments=(a_moment(output="x" * 1_000_000),)))
+    page = render_page(replace(EMPTY, moments=(a_moment(output="x" * 1_000_000),)))
 
     assert len(page) < 100_000
     assert (
@@ -104,26 +102,26 @@ def test_the_size_of_a_page_is_bounded() -> None:
     """However much there is in a thousand steps."""
     moments = tuple(a_moment(output="x" * 30_000, detail="y" * 30_000) for _ in range(1000))
 
-    assert len(page_of(replace(EMPTY, moments=moments))) < MOST_TEXT + 1_000_000
+    assert len(render_page(replace(EMPTY, moments=moments))) < MOST_TEXT + 1_000_000
 
 
 def test_other_scripts_stay_as_they_are() -> None:
     """Chinese, Arabic, and emoji that are joined."""
     text = "漢字 مرحبا 👩‍💻"
 
-    assert text in page_of(replace(EMPTY, moments=(a_moment(output=text),)))
+    assert text in render_page(replace(EMPTY, moments=(a_moment(output=text),)))
 
 
 def test_an_empty_run_has_a_page() -> None:
     """It says that nothing has happened."""
-    assert "Nothing has happened yet." in page_of(EMPTY)
+    assert "Nothing has happened yet." in render_page(EMPTY)
 
 
 def test_an_open_question_says_how_to_answer() -> None:
     """On the command line, and in Python."""
     asked = {"id": "abc", "value": {"type": "question", "question": "Which?", "options": ["a b"]}}
 
-    text = Elements(page_of(replace(EMPTY, thread="my t", questions=(asked,)))).text
+    text = Elements(render_page(replace(EMPTY, thread="my t", questions=(asked,)))).text
 
     assert "Which?" in text
     assert "daruma answer 'my t' --text" in text
@@ -132,7 +130,7 @@ def test_an_open_question_says_how_to_answer() -> None:
 
 def test_every_kind_can_be_hidden() -> None:
     """Each has its button and its rule."""
-    page = page_of(replace(EMPTY, moments=tuple(map(a_moment, KINDS))))
+    page = render_page(replace(EMPTY, moments=tuple(map(a_moment, KINDS))))
 
     for kind in KINDS:
         assert f'data-kind="{kind}"' in page
@@ -141,7 +139,7 @@ def test_every_kind_can_be_hidden() -> None:
 
 def test_a_diff_is_coloured_by_lines() -> None:
     """The signs stay: nothing rests on colour alone."""
-    page = page_of(replace(EMPTY, moments=(a_moment(diff="@@ -1 +1 @@\n-a\n+<b>"),)))
+    page = render_page(replace(EMPTY, moments=(a_moment(diff="@@ -1 +1 @@\n-a\n+<b>"),)))
 
     assert '<span class="minus">-a</span>' in page
     assert '<span class="plus">+&lt;b&gt;</span>' in page
@@ -164,13 +162,13 @@ RUN = Timeline(thread="t", status="completed", started_at=100.0, updated_at=225.
 
 def test_what_a_run_took_is_told() -> None:
     """Tokens, money, time and budgets; money only where a price is known."""
-    html = head_html(replace(RUN, usd=0.5, spent={"think": (1, 7), "usd": (0.12345, 2.0)}))
+    html = render_page(replace(RUN, usd=0.5, spent={"think": (1, 7), "usd": (0.12345, 2.0)}))
 
     assert "<dt>took</dt><dd>2 min 5 s</dd>" in html
     assert "<dt>tokens</dt><dd>1,234</dd>" in html
     assert "<dt>cost</dt><dd>$0.5000</dd>" in html
     assert "<dt>budget</dt><dd>think 1 of 7, usd 0.1235 of 2.0</dd>" in html
-    assert "cost" not in head_html(RUN)
+    assert "<dt>cost" not in render_page(RUN)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_what_a_run_took_is_told() -> None:
 )
 def test_how_it_stands_has_a_colour(status: str, colour: str) -> None:
     """Beside its word."""
-    assert f'class="badge {colour}">{status}<' in head_html(replace(RUN, status=status))
+    assert f'class="badge {colour}">{status}<' in render_page(replace(RUN, status=status))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +202,8 @@ def test_how_it_stands_has_a_colour(status: str, colour: str) -> None:
 )
 def test_each_question_says_what_it_is_about(value: dict[str, Any], told: tuple[str, ...]) -> None:
     """And with which option it is answered."""
-    html = head_html(replace(RUN, questions=({"id": "abc", "value": value},)))
+    page = render_page(replace(RUN, questions=({"id": "abc", "value": value},)))
+    html = Elements(page).text
 
     assert [each for each in told if each not in html] == []
 
@@ -244,7 +243,7 @@ def test_a_long_run_shows_its_end() -> None:
     """A notebook of a thousand rows is of no use; the page has them all."""
     moments = tuple(Moment(kind="note", title=f"n{number}.") for number in range(SHOWN + 5))
 
-    html = timeline_card(Timeline(thread="t", status="completed", moments=moments))
+    html = render_card(Timeline(thread="t", status="completed", moments=moments))
 
     assert "5 earlier moments are left out" in html
     assert ("n4." in html, "n5." in html) == (False, True)
@@ -255,12 +254,12 @@ def test_results_and_plans_are_cards_where_a_notebook_runs() -> None:
     args = [sys.executable, "-c", SHOWN_IN_A_NOTEBOOK]
     shown = subprocess.run(args, check=True, capture_output=True, text=True).stdout
 
-    assert plan_card(a_plan(a_phase("p1"))) in shown
+    assert render_card(a_plan(a_phase("p1"))) in shown
 
 
 def test_a_card_stands_as_it_is_in_a_notebook() -> None:
     """JupyterLab makes any dt a fifth as wide as what holds it: names would break by the letter."""
-    rules = timeline_card(Timeline(thread="t", status="completed")).partition("</style>")[0]
+    rules = render_card(Timeline(thread="t", status="completed")).partition("</style>")[0]
 
     facts = ".daruma-run dl dt,.daruma-run dl dd{"
     assert "width:auto" in rules.partition(facts)[2].partition("}")[0]

@@ -11,8 +11,8 @@ from langgraph.store.memory import InMemoryStore
 from tests.parts import a_task, settings
 from typing_extensions import override
 
-from daruma.state.channels import Recalled
 from daruma.state.events import Event, MemoryRecalled
+from daruma.state.lessons import Recalled
 from daruma.tools.memory import Memories, new_memory, recall
 from daruma.tools.memory._recall import MOST_CHARACTERS, SECONDS
 

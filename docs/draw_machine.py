@@ -1,15 +1,23 @@
-"""The picture of the machine, laid out: edges, curves, labels. Kept in drawing.json."""
+"""Draws the picture of the machine that ships: ``python docs/draw_machine.py``.
+
+Routes and labels are kept beside this file, in ``machine_drawing.json``: ``--choose`` chooses them
+anew for a machine that has changed, which takes a minute, and they may be mended by hand. The tests
+say what must hold. What is drawn is lit by ``graph/timeline/_machine_svg.py``.
+"""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from xml.sax.saxutils import escape
 
-from langgraph.graph import END
+from langgraph.constants import END
 
+import daruma.graph
 from daruma.graph.machine import ENTRY, ON_BUG, RECOVERED, TABLE, Each, node_of
 
 # --- The edges of the machine, read off its table: one for each pair of nodes.
@@ -149,7 +157,7 @@ BOXES: Final[dict[str, Box]] = {
 # --- Choosing routes for edges: of many curves, the one that runs through no node and crosses
 # least.
 #
-# It takes seconds, so what was chosen is kept: see ``drawing.py``.
+# It takes seconds, so what was chosen is kept.
 
 Point = tuple[float, float]
 
@@ -361,11 +369,8 @@ def _crossed(box: Box, own: Curve, curves: Sequence[Curve]) -> float:
 
 
 # --- The drawing of the machine: routes and labels as they were chosen, kept beside this file.
-#
-# ``python -m daruma.graph.timeline.drawing`` chooses them anew, for a machine that has changed; it
-# takes a minute, and may be mended by hand: the tests say what must hold.
 
-KEPT: Final = Path(__file__).with_suffix(".json")
+KEPT: Final = Path(__file__).with_name("machine_drawing.json")
 
 
 @dataclass(frozen=True)
@@ -415,5 +420,100 @@ def _points(given: list[list[float]]) -> Any:
     return tuple((x, y) for x, y in given)
 
 
+# --- The picture as SVG: a line of the file for each part, named by what it shows.
+
+SHIPPED: Final = Path(str(daruma.graph.__file__)).with_name("timeline") / "machine.svg"
+"""What pages and notebooks show, lit where a thread went."""
+
+_HUMAN: Final = frozenset({"spec_review", "gate", "clarify", "consult", "pause", "hold"})
+"""Nodes that may wait for a person."""
+
+
+def machine_svg() -> str:
+    """Return the machine; ``data-`` attributes name the nodes and edges that parts stand for."""
+    style = "".join(SHIPPED.with_name(name).read_text() for name in ("colours.css", "machine.css"))
+    opening = (
+        '<svg class="daruma daruma-machine" xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
+        'aria-label="The machine: its nodes and their outcomes">'
+    )
+    parts = [
+        opening,
+        f"<style>{' '.join(style.split())}</style>",
+        _rect(BOXES[EITHER], "either", 12),
+        *map(_edge, drawing().curves),
+        *(_node(name, box) for name, box in BOXES.items() if name != EITHER),
+        *(_label(curve.edge) for curve in drawing().curves if curve.edge in drawing().labels),
+        *_foot(),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _rect(box: Box, kind: str, radius: float) -> str:
+    x, y = box.x - box.width / 2, box.y - box.height / 2
+    return (
+        f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{box.width:g}" '
+        f'height="{box.height:g}" rx="{radius:g}"/>'
+    )
+
+
+def _named(kind: str, edge: Edge) -> str:
+    ends = "" if edge.bug else ",".join(f"{source} {edge.target}" for source in edge.sources)
+    return f'<g class="plain" data-{kind}="{ends}">'
+
+
+def _edge(curve: Curve) -> str:
+    edge = curve.edge
+    kind = "bug" if edge.bug else "each" if edge.each else "step"
+    title = escape(f"{edge.source} → {edge.target}: {edge.label or 'begins'}")
+    return (
+        f"{_named('edge', edge)}<title>{title}</title>"
+        f'<path class="line {kind}" d="{curve.path}"/>{_head(curve)}</g>'
+    )
+
+
+def _head(curve: Curve) -> str:
+    (cx, cy), (x, y) = curve.points[2], curve.points[3]
+    length = max(((x - cx) ** 2 + (y - cy) ** 2) ** 0.5, 0.01)
+    ux, uy = (x - cx) / length, (y - cy) / length
+    tip = (x + ux * 5, y + uy * 5)
+    left = (x - ux * 3 - uy * 4, y - uy * 3 + ux * 4)
+    right = (x - ux * 3 + uy * 4, y - uy * 3 - ux * 4)
+    points = "L".join(f"{px:.1f} {py:.1f}" for px, py in (tip, left, right))
+    return f'<path class="head" d="M{points}Z"/>'
+
+
+def _label(edge: Edge) -> str:
+    box, lines = drawing().labels[edge], label_lines(edge)
+    top = box.y - (len(lines) - 1) * LINE / 2
+    texts = (
+        f'<text class="label" x="{box.x:.1f}" y="{top + number * LINE:.1f}">{escape(line)}</text>'
+        for number, line in enumerate(lines)
+    )
+    return f"{_named('label', edge)}{''.join(texts)}</g>"
+
+
+def _node(name: str, box: Box) -> str:
+    human = " human" if name in _HUMAN else ""
+    radius = 13 if name in (BEGINNING, ENDING) else 7
+    text = f'<text class="name" x="{box.x:g}" y="{box.y:g}">{escape(name)}</text>'
+    return f'<g class="plain{human}" data-node="{name}">{_rect(box, "node", radius)}{text}</g>'
+
+
+def _foot() -> Iterator[str]:
+    lines = ["thick: once for each call or member", "dotted: a bug, by its handler"]
+    for target in most_bugs_lead_to():
+        names = [name for name, to in ON_BUG.items() if to == target]
+        told = "in a phase" if "main" in names else "elsewhere"
+        lines.append(f"a bug {told} leads to {target}")
+    for number, line in enumerate(lines):
+        y = HEIGHT - 60 + number * 15
+        yield f'<text class="foot" x="650" y="{y}">{escape(line)}</text>'
+
+
 if __name__ == "__main__":
-    choose()
+    if "--choose" in sys.argv:
+        choose()
+    for place in (SHIPPED, Path(__file__).with_name("machine.svg")):
+        place.write_text(machine_svg(), encoding="utf-8")

@@ -1,0 +1,179 @@
+"""Threads read out of Postgres without the engine that runs them (FA-13).
+
+A command that only looks would wait longer for the import of LangGraph's engine than for all else.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import StateSnapshot
+
+from daruma.graph.standing import read_pending
+from daruma.graph.storage import (
+    PACKED_CHANNEL,
+    PostgresSaver,
+    Write,
+    channel_values,
+    check_typed_value,
+    open_write,
+    writes_in,
+)
+from daruma.graph.timeline._record import member_record, members_in, record_of
+from daruma.graph.timeline._timeline import Timeline, timeline_of
+from daruma.graph.timeline._walk import READ, SENT, Superstep, Written
+from daruma.state.channels import DELTA, KEPT_WHOLE, State, applied, refuse_misfits
+
+# --- Where a thread stands, as ``Machine.get_state`` tells it.
+
+_FIELDS: Final = frozenset(State.__dataclass_fields__)
+
+
+async def read_snapshot(
+    saver: PostgresSaver, thread: str, namespace: str = ""
+) -> StateSnapshot | None:
+    """Return where a thread stands; None where there is no such thread.
+
+    ``next`` and ``tasks`` are left out. Raises :class:`~daruma.state.errors.DamagedState`.
+    """
+    saver = saver.expecting(refuse_misfits, KEPT_WHOLE)
+    config = RunnableConfig(configurable={"thread_id": thread, "checkpoint_ns": namespace})
+    found = await saver.aget_tuple(config)
+    if found is None:
+        return None
+    held = found.checkpoint["channel_values"]
+    values = {
+        name: value.value if isinstance(value, _DeltaSnapshot) else value
+        for name, value in held.items()
+        if name in _FIELDS
+    }
+    versions = found.checkpoint["channel_versions"]
+    lacking = [name for name in DELTA if name in versions and name not in values]
+    if lacking:
+        values |= await channel_values(saver, found, lacking)
+    state, (questions, finished) = State(**values), read_pending(found)
+    for written in finished:
+        own: Any = {name: value for name, value in written.items() if name in _FIELDS}
+        state = applied(state, own)
+    return StateSnapshot(
+        values=vars(state),
+        next=(),
+        config=found.config,
+        metadata=found.metadata,
+        created_at=found.checkpoint["ts"],
+        parent_config=found.parent_config,
+        tasks=(),
+        interrupts=tuple(questions),
+    )
+
+
+async def read_timeline(saver: PostgresSaver, snapshot: StateSnapshot) -> Timeline:
+    """Return what happened on the thread that a snapshot was read of."""
+    thread = snapshot.config["configurable"]["thread_id"]
+    supersteps = await asupersteps_in(saver, thread)
+    record = record_of(thread, snapshot, supersteps)
+    members = []
+    for name, own in members_in(supersteps, record.walk).items():
+        stands = await read_snapshot(saver, thread, name)
+        members += [member_record(record, stands, own)] if stands else []
+    return timeline_of(record, snapshot, [each for each in members if each])
+
+
+# --- Reading supersteps out of Postgres: two queries, whatever the length of a thread.
+
+_CHECKPOINTS: Final = """
+SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint ->> 'ts' AS ts,
+    checkpoint -> 'updated_channels' AS updated, metadata ->> 'source' AS source,
+    metadata ->> 'step' AS step, metadata -> 'parents' ->> '' AS root
+FROM checkpoints WHERE thread_id = %s ORDER BY checkpoint_id
+"""
+_WRITES: Final = """
+SELECT checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type,
+    CASE WHEN channel = %s THEN NULL ELSE blob END AS blob
+FROM checkpoint_writes WHERE thread_id = %s AND channel = ANY(%s)
+ORDER BY checkpoint_id, task_path, task_id, idx
+"""
+_NOTHING: Final = "null"
+
+Row = Mapping[str, Any]
+
+
+def supersteps_in(saver: PostgresSaver, thread: str) -> list[Superstep]:
+    """Return all supersteps of a thread, those of its members too, oldest first.
+
+    Raises :class:`~daruma.state.errors.DamagedState` for a write that can not be read.
+    """
+    return _supersteps(saver, thread, *saver.home_waiting(lambda: _read(saver, thread)))
+
+
+async def asupersteps_in(saver: PostgresSaver, thread: str) -> list[Superstep]:
+    """Do the same, on any event loop."""
+    return _supersteps(saver, thread, *await saver.home(lambda: _read(saver, thread)))
+
+
+async def _read(saver: PostgresSaver, thread: str) -> tuple[Sequence[Row], Sequence[Row]]:
+    async with saver._cursor() as cursor:
+        await cursor.execute(_CHECKPOINTS, [thread])
+        checkpoints = await cursor.fetchall()
+        await cursor.execute(_WRITES, [SENT, thread, [*READ, SENT, PACKED_CHANNEL]])
+        return checkpoints, await cursor.fetchall()
+
+
+def _supersteps(
+    saver: PostgresSaver, thread: str, checkpoints: Sequence[Row], writes: Sequence[Row]
+) -> list[Superstep]:
+    by_checkpoint: dict[tuple[str, str], list[Row]] = {}
+    for row in writes:
+        by_checkpoint.setdefault((row["checkpoint_ns"], row["checkpoint_id"]), []).append(row)
+    return [
+        _superstep_of_row(
+            saver, thread, row, by_checkpoint.get((row["checkpoint_ns"], row["checkpoint_id"]), [])
+        )
+        for row in checkpoints
+    ]
+
+
+def _superstep_of_row(
+    saver: PostgresSaver, thread: str, row: Row, writes: Sequence[Row]
+) -> Superstep:
+    alone = [each for each in writes if each["channel"] == SENT]
+    found = [
+        (each["task_id"], write)
+        for each in writes
+        if each["channel"] != SENT
+        for write in _opened(saver, thread, each)
+    ]
+    updated = row["updated"] if isinstance(row["updated"], list) else []
+    return Superstep(
+        namespace=row["checkpoint_ns"],
+        id=row["checkpoint_id"],
+        parent=row["parent_checkpoint_id"],
+        at=datetime.fromisoformat(row["ts"]).timestamp() if row["ts"] else 0.0,
+        source=row["source"] or "",
+        step=int(row["step"]) if row["step"] else None,
+        root=row["root"] or "",
+        updated=tuple(map(str, updated)),
+        sent=len(alone) + sum(write.channel == SENT for _, write in found),
+        written=tuple(
+            Written(task, write.channel, value)
+            for task, write in found
+            if write.channel in READ and (value := _value(saver, write)) is not None
+        ),
+    )
+
+
+def _opened(saver: PostgresSaver, thread: str, row: Row) -> Iterable[Write]:
+    place = [thread, *(str(row[key]) for key in _PLACE)]
+    kind, payload, _ = open_write(check_typed_value(row["type"], row["blob"]), place, saver.sealing)
+    return writes_in((thread, *(row[key] for key in _PLACE), kind, payload))
+
+
+def _value(saver: PostgresSaver, write: Write) -> Any:
+    if write.kind == _NOTHING:
+        return None
+    return saver.serde.loads_typed((write.kind, write.payload))
+
+
+_PLACE: Final = ("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel")
