@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if mark := item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0], mark.args[0]].append(item)
     for (test, most), of_test in cases.items():
-        drawn = random.Random(test).sample(of_test, min(most, len(of_test)))
+        drawn = random.Random(test).sample(of_test, min(most, len(of_test)))  # noqa: S311
         for item in of_test:
             if item not in drawn:
                 item.add_marker("long")
