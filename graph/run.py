@@ -170,7 +170,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         await import_checks()
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
-        if given is None and snapshot and _blocked(snapshot):
+        result = snapshot.values.get("result") if snapshot and not snapshot.tasks else None
+        if given is None and result is not None and result.status == "blocked":
             config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
             snapshot = await self.aget_state(config)
         given = await readdress_reply(self.checkpointer, given, snapshot) if snapshot else given
@@ -511,8 +512,3 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if not isinstance(self.checkpointer, PostgresSaver):
             raise NotFollowed("only threads in Postgres can be followed: persistence=pg")
         return self.checkpointer
-
-
-def _blocked(snapshot: StateSnapshot) -> bool:
-    result = snapshot.values.get("result")
-    return not snapshot.tasks and result is not None and result.status == "blocked"

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
 from daruma.graph.middleware._requests import answer_in, in_threads, tell
 from daruma.graph.models import (
     Pursuit,

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
 from daruma.graph.middleware._requests import Handler, answer_in, in_threads, offer_for, tell
 from daruma.graph.models import ScriptError
 from daruma.graph.sync import run

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from daruma.graph.middleware._langchain_agents import ModelRequest, ModelResponse
 from daruma.state.events import Event
 from daruma.state.settings import Tools
 from daruma.tools.calls import (
