@@ -172,7 +172,7 @@ async def server_sent(events: Following, *, every: float = STILL_THERE) -> Async
                 continue
             if (heard := coming.result()) is None:
                 return
-            yield as_text(heard)
+            yield render_event(heard)
             coming = asyncio.ensure_future(anext(told, None))
     finally:
         coming.cancel()
@@ -181,7 +181,7 @@ async def server_sent(events: Following, *, every: float = STILL_THERE) -> Async
         await told.aclose()
 
 
-def as_text(heard: StoredEvent) -> str:
+def render_event(heard: StoredEvent) -> str:
     """Return one event as it is sent."""
     data = json.dumps(heard.event, ensure_ascii=False, default=str)
     return f"id: {heard.id}\nevent: {heard.type}\ndata: {data}\n\n"

@@ -226,7 +226,7 @@ def savepoints_of(past: StateSnapshot) -> tuple[Savepoint, ...]:
     return newest_of_each(_state(past).savepoints)
 
 
-def undone(
+def restore_files(
     past: StateSnapshot,
     to: str | None,
     conflicts: Conflicts,
@@ -265,7 +265,7 @@ def place_of(
     raise UndoRefused(_unknown(to, state.savepoints))
 
 
-def brought_back(past: StateSnapshot, thread: str) -> Restored | None:
+def restore_failed_files(past: StateSnapshot, thread: str) -> Restored | None:
     """Put the files of a failed task back to how they were when its first phase failed; blocks.
 
     So that what is tried again meets the files it knows: what was rolled back since is there again,

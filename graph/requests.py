@@ -334,16 +334,16 @@ def thread_id_of(snapshot: StateSnapshot) -> str:
 # --- State that a person or Studio writes by hand: what could not be read back is refused before.
 
 
-def edited(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUpdate]]:
+def check_updates(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUpdate]]:
     """Return updates as the machine stores them.
 
     Raises :class:`~daruma.graph.requests.RequestRefused` for a value that is none of its
     channel's: reading it back would find the thread damaged.
     """
-    return [[_edited(StateUpdate(*update)) for update in updates] for updates in supersteps]
+    return [[_check_update(StateUpdate(*update)) for update in updates] for updates in supersteps]
 
 
-def _edited(update: StateUpdate) -> StateUpdate:
+def _check_update(update: StateUpdate) -> StateUpdate:
     values = update.values
     if isinstance(values, str | bytes | int | float):
         raise RequestRefused(f"the state is changed by a dict, not {type(values).__name__}")

@@ -18,12 +18,12 @@ from daruma.graph.fast_path import SAVER_KEY, durability_within, is_within, with
 from daruma.graph.follow import Following, Look
 from daruma.graph.history import (
     UndoRefused,
-    brought_back,
     fork_of,
     newest,
+    restore_failed_files,
+    restore_files,
     savepoints_of,
     start_of,
-    undone,
     without_start,
 )
 from daruma.graph.learning import Evolution, HandingOver
@@ -32,7 +32,7 @@ from daruma.graph.requests import (
     NoSuchThread,
     RequestRefused,
     admit,
-    edited,
+    check_updates,
     open_questions,
     refuse_misfit,
     refuse_secrets,
@@ -266,7 +266,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
         config = self._to_read(config)
         async with self._held(config) as own:
-            updates = edited(supersteps)
+            updates = check_updates(supersteps)
             return await CompiledStateGraph.abulk_update_state(own, config, updates)
 
     @asynccontextmanager
@@ -355,7 +355,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             fork = fork_of(history, call, self.settings)
             if call is None:
                 async with aworkspace_locked(workspace_of(None, history[0])):
-                    await in_thread(brought_back, history[0], self._files_id(config))
+                    await in_thread(restore_failed_files, history[0], self._files_id(config))
             told = RunnableConfig(metadata=config.get("metadata", {}))
             given = merge_configs(fork.config, told)
             await own.aupdate_state(given, fork.values, as_node=fork.as_node)
@@ -384,7 +384,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         given = self._to_undo(config)
         async with self._held(config) as own:
             return await in_thread(
-                undone,
+                restore_files,
                 await own.aget_state(given),
                 to,
                 conflicts,

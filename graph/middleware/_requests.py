@@ -46,7 +46,7 @@ def answer_in(response: ModelResponse[Any]) -> AIMessage | None:
     return message if isinstance(message, AIMessage) else None
 
 
-def tell(request: ModelRequest[Any], event: Event) -> None:
+def send_event(request: ModelRequest[Any], event: Event) -> None:
     """Send an event to the run's ``custom`` stream, if it has one."""
     if request.runtime:
         request.runtime.stream_writer(event.to_dict())
@@ -76,7 +76,7 @@ def tools_of(given: Iterable[Given]) -> tuple[Tool, ...]:
     return tuple(tool for each in given if (tool := _tool(each)) is not None)
 
 
-def shown(given: Iterable[Given], settings: Tools) -> list[Any]:
+def select_visible(given: Iterable[Given], settings: Tools) -> list[Any]:
     """Return the tools that a profile shows; a provider's own stay."""
     kept = ((each, _tool(each)) for each in given)
     return [each for each, tool in kept if tool is None or profile_shows(settings, tool)]
