@@ -41,7 +41,7 @@ def stale_ids(given: Any, snapshot: StateSnapshot) -> Collection[str]:
     return [id_ for id_ in given.resume if id_ not in pending]
 
 
-def readdressed(
+def readdress(
     given: Command[Any], snapshot: StateSnapshot, accepted: Mapping[str, Any]
 ) -> Command[Any]:
     """Address a late reply to the review as it is asked now, if what was parked is what it answers.
@@ -72,7 +72,7 @@ async def readdress_reply(checkpointer: Any, given: Any, snapshot: StateSnapshot
     stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
     if not stale:
         return given
-    return readdressed(given, snapshot, await replies_of(checkpointer).aaccepted(thread, stale))
+    return readdress(given, snapshot, await replies_of(checkpointer).aaccepted(thread, stale))
 
 
 async def accept_reply(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:

@@ -14,7 +14,7 @@ from langgraph.types import StateSnapshot
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions
 from daruma.graph.standing import Standing, standing_of
 from daruma.graph.storage import EVENTS_AT_ONCE, Database, EventLog, StoredEvent, replies_of
-from daruma.graph.sync import on, run
+from daruma.graph.sync import iterate, on
 from daruma.graph.timeline import Moment
 from daruma.state.errors import Busy, DarumaError, StorageUnavailable, ThreadIdRefused
 from daruma.state.events import RunStopped
@@ -121,12 +121,13 @@ class Following:
         ear = await on(self.database.loop, self.log.bell.ear(self.thread_id))
         newest: StoredEvent | None = None
         while True:
-            busy = await standing_of(self.database, self.thread_id)  # first: what is told is read
+            busy = await self._is_busy()  # first: what is told is read
             told = await self.log.read(self.thread_id, self.after)
             for each in told:
                 self.after, newest = each.id, each
                 yield each
-            if newest and len(told) < EVENTS_AT_ONCE and await self._is_end(newest):
+            ends = newest is not None and newest.type == RunStopped.type
+            if ends and len(told) < EVENTS_AT_ONCE and not await self._is_busy():
                 return
             if not told and not busy:
                 yield StoredEvent(self.after, (await self._stop()).to_dict())
@@ -136,21 +137,10 @@ class Following:
 
     def __iter__(self) -> Iterator[StoredEvent]:
         """Yield the same on a thread that may wait."""
-        events = aiter(self)
+        return iterate(aiter(self))
 
-        async def step() -> StoredEvent | None:
-            return await anext(events, None)
-
-        try:
-            while heard := run(step()):
-                yield heard
-        finally:
-            run(_closed(events))
-
-    async def _is_end(self, newest: StoredEvent) -> bool:
-        """Tell whether nothing comes after an event: it ends its run, and no other is queued."""
-        ends = newest.type == RunStopped.type
-        return ends and await standing_of(self.database, self.thread_id) is None
+    async def _is_busy(self) -> bool:
+        return await standing_of(self.database, self.thread_id) is not None
 
     async def _stop(self) -> RunStopped:
         config = RunnableConfig(configurable={"thread_id": self.thread_id})
@@ -158,10 +148,6 @@ class Following:
         replies = replies_of(self.graph.checkpointer)
         known = await replies.aaccepted(self.thread_id, open_questions(snapshot))
         return stop_of(snapshot, answered=known)
-
-
-async def _closed(events: AsyncGenerator[StoredEvent]) -> None:
-    await events.aclose()
 
 
 # --- Events of a thread in the form that browsers listen to: server-sent events.
@@ -186,7 +172,7 @@ async def server_sent(events: Following, *, every: float = STILL_THERE) -> Async
                 continue
             if (heard := coming.result()) is None:
                 return
-            yield as_text(heard)
+            yield render_event(heard)
             coming = asyncio.ensure_future(anext(told, None))
     finally:
         coming.cancel()
@@ -195,7 +181,7 @@ async def server_sent(events: Following, *, every: float = STILL_THERE) -> Async
         await told.aclose()
 
 
-def as_text(heard: StoredEvent) -> str:
+def render_event(heard: StoredEvent) -> str:
     """Return one event as it is sent."""
     data = json.dumps(heard.event, ensure_ascii=False, default=str)
     return f"id: {heard.id}\nevent: {heard.type}\ndata: {data}\n\n"

@@ -1,6 +1,6 @@
 """Setting a thread back: where it failed, and its files at any savepoint (TL-23, RO-07)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -87,7 +87,8 @@ def fork_of(
     if known[0].interrupts:  # it would silently be dropped
         raise NothingToReopen("this thread waits for an answer: answer it first")
     state = State(**known[0].values)
-    of_task = [past for past in known if _same_task(past, state)]
+    tasks = [past.values.get("task") for past in known]
+    of_task = [p for p, task in zip(known, tasks, strict=True) if task and task.id == state.task_id]
     return (
         _of_end(of_task, state, settings or Settings())
         if call_id is None
@@ -103,7 +104,9 @@ def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings) -> F
         return _of_block(of_task)
     if result.status == "budget_exceeded":
         return _of_budget(of_task, settings)
-    node = _failed_node(state)
+    fallen = phases.first_failed(state.plan) if state.plan else None
+    failure = (fallen.failure if fallen else None) or state.origin or state.failure
+    node = failure.node if failure else "main"
     for past in of_task:
         if past.next == (node,):
             return Fork(_going_on(past), None, COPY)
@@ -149,17 +152,6 @@ def _of_team(past: StateSnapshot, state: State, settings: Settings) -> Fork:
     return Fork(_going_on(past), {"plan": phases.reopened(state.plan), **cleared}, "merge")
 
 
-def _same_task(past: StateSnapshot, state: State) -> bool:
-    task = past.values.get("task")
-    return task is not None and task.id == state.task_id
-
-
-def _failed_node(state: State) -> str:
-    fallen = phases.first_failed(state.plan) if state.plan else None
-    failure = (fallen.failure if fallen else None) or state.origin or state.failure
-    return failure.node if failure else "main"
-
-
 def _of_block(of_task: list[StateSnapshot]) -> Fork:
     for past in of_task:
         denied = [c for c in past.values.get("calls", ()) if c.status == "rejected" and c.required]
@@ -172,7 +164,9 @@ def _of_call(of_task: list[StateSnapshot], call_id: str) -> Fork:
     for past in of_task:
         calls = [call for call in past.values.get("calls", ()) if call.id == call_id]
         if calls and past.next in (("main",), ("settle",)):
-            if not _ended(calls[0]):
+            # A call with a problem never ran: its model was told, and has to make another.
+            ran = calls[0].status == "failed" and not calls[0].problem
+            if not ran and calls[0].status not in ("rejected", "unknown"):
                 break
             return _undone(past, calls)
     raise NothingToReopen(
@@ -186,13 +180,12 @@ def _going_on(past: StateSnapshot) -> RunnableConfig:
     return merge_configs(past.config, {"metadata": noted})
 
 
-def _ended(call: ToolTask) -> bool:
-    # A call with a problem never ran: its model was told, and has to make another.
-    return call.status in ("rejected", "unknown") or (call.status == "failed" and not call.problem)
-
-
 def _undone(past: StateSnapshot, calls: list[ToolTask]) -> Fork:
-    again = {call.id: _again(call) for call in calls}
+    asked = {call.id for call in calls if call.status == "rejected" or call.voided}
+    again = {
+        call.id: replace(call, status="awaiting" if call.id in asked else "ready", voided=0)
+        for call in calls
+    }
     known = {message.id for message in past.values["messages"]}
     results = [RemoveMessage(id=c.result_id) for c in calls if c.result_id in known]
     values = {
@@ -201,11 +194,6 @@ def _undone(past: StateSnapshot, calls: list[ToolTask]) -> Fork:
         "failure": None,
     }
     return Fork(_going_on(past), values, "gate")
-
-
-def _again(call: ToolTask) -> ToolTask:
-    asked = call.status == "rejected" or call.voided
-    return replace(call, status="awaiting" if asked else "ready", voided=0)
 
 
 # --- Putting a thread's workspace back (RO-07): which state is meant, and whether it can be had.
@@ -238,7 +226,7 @@ def savepoints_of(past: StateSnapshot) -> tuple[Savepoint, ...]:
     return newest_of_each(_state(past).savepoints)
 
 
-def undone(
+def restore_files(
     past: StateSnapshot,
     to: str | None,
     conflicts: Conflicts,
@@ -270,13 +258,14 @@ def place_of(
         return _of_savepoint(_expected(state, travelled=travelled), thread)
     if found := latest(state.savepoints, to):
         return _of_savepoint(found, thread)
-    for workspace in _workspaces(state):
+    own = [state.task.workspace] if state.task and state.task.workspace else []
+    for workspace in dict.fromkeys([*own, *(at.workspace for at in reversed(state.savepoints))]):
         if to in _kept(workspace, thread):
             return Place(thread, workspace, to)
     raise UndoRefused(_unknown(to, state.savepoints))
 
 
-def brought_back(past: StateSnapshot, thread: str) -> Restored | None:
+def restore_failed_files(past: StateSnapshot, thread: str) -> Restored | None:
     """Put the files of a failed task back to how they were when its first phase failed; blocks.
 
     So that what is tried again meets the files it knows: what was rolled back since is there again,
@@ -320,7 +309,8 @@ def _expected(state: State, *, travelled: bool) -> Savepoint:
     if state.task is None or state.task.workspace is None:
         raise UndoRefused("the newest task of this thread has no workspace: name a savepoint")
     if travelled:
-        found = next(reversed(_of_workspace(state, state.task.workspace)), None)
+        of_it = [each for each in state.savepoints if each.workspace == state.task.workspace]
+        found = of_it[-1] if of_it else None
         missing = "no savepoint had been taken by that checkpoint"
     else:
         found = latest(state.savepoints, savepoint_id(state.task.id, None, "task"))
@@ -328,10 +318,6 @@ def _expected(state: State, *, travelled: bool) -> Savepoint:
     if found is None:
         raise UndoRefused(f"{missing}; {_there_are(state.savepoints)}")
     return found
-
-
-def _of_workspace(state: State, workspace: str) -> list[Savepoint]:
-    return [each for each in state.savepoints if each.workspace == workspace]
 
 
 def _of_savepoint(savepoint: Savepoint, thread: str) -> Place:
@@ -351,11 +337,6 @@ def _of_savepoint(savepoint: Savepoint, thread: str) -> Place:
             "it was taken on another, or deleted after rollback.keep_days"
         )
     return Place(thread, savepoint.workspace, savepoint.snapshot, savepoint)
-
-
-def _workspaces(state: State) -> Iterable[str]:
-    own = [state.task.workspace] if state.task and state.task.workspace else []
-    return dict.fromkeys([*own, *(each.workspace for each in reversed(state.savepoints))])
 
 
 def _kept(workspace: str, thread: str) -> frozenset[str]:

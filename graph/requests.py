@@ -30,7 +30,7 @@ from daruma.state.conversation import continuity_of, to_snapshot
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
-from daruma.state.mode import MODES, Mode
+from daruma.state.mode import MODES
 from daruma.state.text import unkept_id
 from daruma.tools.calls import storable_text, unstorable_part
 from daruma.tools.text import mask_keys, note_env_file, read_live_values
@@ -77,7 +77,9 @@ def _request(given: object, known: Sequence[AnyMessage], *, within: bool = False
     _check_keys(given)
     checked = Input(messages=_messages(given.get("messages"), known, within=within))
     if (mode := given.get("mode")) is not None:
-        checked["mode"] = _mode(mode)
+        if mode not in MODES:
+            raise RequestRefused(f"unknown mode {mode!r}; there are: {', '.join(MODES)}")
+        checked["mode"] = mode
     if (workspace := given.get("workspace")) is not None:
         checked["workspace"] = _workspace(workspace)
     if (continuity := given.get("continuity")) is not None:
@@ -154,13 +156,6 @@ def _clean(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: _clean(value) for key, value in content.items()}
     return content
-
-
-def _mode(given: object) -> Mode:
-    for mode in MODES:
-        if given == mode:
-            return mode
-    raise RequestRefused(f"unknown mode {given!r}; there are: {', '.join(MODES)}")
 
 
 def _workspace(given: object) -> str:
@@ -241,7 +236,10 @@ def _read_secrets(folders: Iterable[str]) -> None:
 
 def _check_idle(snapshot: StateSnapshot) -> None:
     if snapshot.interrupts:
-        waits_for = ", ".join(_type_of(interrupt.value) for interrupt in snapshot.interrupts)
+        asked = [each.value for each in snapshot.interrupts]
+        waits_for = ", ".join(
+            str(value["type"]) if is_question(value) else "a question of a tool" for value in asked
+        )
         raise NotNow(
             f"thread {thread_id_of(snapshot)!r} waits for an answer ({waits_for}): "
             "answer it first, or use another thread"
@@ -308,10 +306,6 @@ def open_questions(snapshot: StateSnapshot) -> dict[str, Any]:
     return {each.id: each.value for task in open_tasks for each in task.interrupts}
 
 
-def _type_of(value: Any) -> str:
-    return str(value["type"]) if is_question(value) else "a question of a tool"
-
-
 def refuse_secrets(configurable: Mapping[str, Any]) -> None:
     """Refuse secrets in ``configurable``: LangGraph stores it in clear with every checkpoint."""
     for key, value in configurable.items():
@@ -340,32 +334,29 @@ def thread_id_of(snapshot: StateSnapshot) -> str:
 # --- State that a person or Studio writes by hand: what could not be read back is refused before.
 
 
-def edited(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUpdate]]:
+def check_updates(supersteps: Sequence[Sequence[tuple[Any, ...]]]) -> list[list[StateUpdate]]:
     """Return updates as the machine stores them.
 
     Raises :class:`~daruma.graph.requests.RequestRefused` for a value that is none of its
     channel's: reading it back would find the thread damaged.
     """
-    return [[_edited(StateUpdate(*update)) for update in updates] for updates in supersteps]
+    return [[_check_update(StateUpdate(*update)) for update in updates] for updates in supersteps]
 
 
-def _edited(update: StateUpdate) -> StateUpdate:
+def _check_update(update: StateUpdate) -> StateUpdate:
     values = update.values
     if isinstance(values, str | bytes | int | float):
         raise RequestRefused(f"the state is changed by a dict, not {type(values).__name__}")
     if not isinstance(values, Mapping):
         return update  # nothing, or a form of LangGraph's own
     if "messages" in values:
-        values = {**values, "messages": _several(values["messages"])}
+        given = values["messages"]  # the reducer takes each part of what it is given for a message
+        pair = isinstance(given, tuple) and all(isinstance(part, str) for part in given)
+        alone = pair or isinstance(given, str | Mapping | BaseMessage)
+        values = {**values, "messages": [given] if alone else given}
     if said := misfit_of(values):
         raise RequestRefused(f"the state can not be changed so: {said}")
     return update._replace(values=mask_keys(values))
-
-
-def _several(given: Any) -> Any:
-    """Return messages as a list; the reducer takes each part of what it is given for one."""
-    pair = isinstance(given, tuple) and all(isinstance(part, str) for part in given)
-    return [given] if pair or isinstance(given, str | Mapping | BaseMessage) else given
 
 
 # --- The forms in which LangGraph takes a config and options; others are a riddle there. Pure.

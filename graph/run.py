@@ -18,12 +18,12 @@ from daruma.graph.fast_path import SAVER_KEY, durability_within, is_within, with
 from daruma.graph.follow import Following, Look
 from daruma.graph.history import (
     UndoRefused,
-    brought_back,
     fork_of,
     newest,
+    restore_failed_files,
+    restore_files,
     savepoints_of,
     start_of,
-    undone,
     without_start,
 )
 from daruma.graph.learning import Evolution, HandingOver
@@ -32,7 +32,7 @@ from daruma.graph.requests import (
     NoSuchThread,
     RequestRefused,
     admit,
-    edited,
+    check_updates,
     open_questions,
     refuse_misfit,
     refuse_secrets,
@@ -170,7 +170,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         await import_checks()
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
-        if given is None and snapshot and _blocked(snapshot):
+        result = snapshot.values.get("result") if snapshot and not snapshot.tasks else None
+        if given is None and result is not None and result.status == "blocked":
             config = (config or RunnableConfig()) | await self.areopen(self._thread(config))
             snapshot = await self.aget_state(config)
         given = await readdress_reply(self.checkpointer, given, snapshot) if snapshot else given
@@ -265,7 +266,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     async def abulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:
         config = self._to_read(config)
         async with self._held(config) as own:
-            updates = edited(supersteps)
+            updates = check_updates(supersteps)
             return await CompiledStateGraph.abulk_update_state(own, config, updates)
 
     @asynccontextmanager
@@ -354,7 +355,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             fork = fork_of(history, call, self.settings)
             if call is None:
                 async with aworkspace_locked(workspace_of(None, history[0])):
-                    await in_thread(brought_back, history[0], self._files_id(config))
+                    await in_thread(restore_failed_files, history[0], self._files_id(config))
             told = RunnableConfig(metadata=config.get("metadata", {}))
             given = merge_configs(fork.config, told)
             await own.aupdate_state(given, fork.values, as_node=fork.as_node)
@@ -383,7 +384,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         given = self._to_undo(config)
         async with self._held(config) as own:
             return await in_thread(
-                undone,
+                restore_files,
                 await own.aget_state(given),
                 to,
                 conflicts,
@@ -511,8 +512,3 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if not isinstance(self.checkpointer, PostgresSaver):
             raise NotFollowed("only threads in Postgres can be followed: persistence=pg")
         return self.checkpointer
-
-
-def _blocked(snapshot: StateSnapshot) -> bool:
-    result = snapshot.values.get("result")
-    return not snapshot.tasks and result is not None and result.status == "blocked"

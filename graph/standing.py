@@ -97,33 +97,26 @@ async def standings(database: Database, thread_id: str | None = None) -> dict[st
         is_there = await (await connection.execute(IS_THERE)).fetchone()
         queued = _QUEUED if is_there and is_there["there"] else _NONE
         found = [
-            _of_job(row) for row in await (await connection.execute(queued, values)).fetchall()
+            Standing(
+                row["thread_id"],
+                "failed" if row["status"] == "failed" else "queued",
+                row["since"],
+                row["args"]["submission"],
+                row["args"].get("error", ""),
+            )
+            for row in await (await connection.execute(queued, values)).fetchall()
         ]
         running = await (await connection.execute(_RUNNING, values)).fetchall()
         asked = {each.thread_id: each.submitted for each in reversed(found) if each.is_busy}
-        found += [_of_lease(row, asked) for row in running if not _is_over(row["holder"])]
+        for row in running:  # what was asked of it stands nowhere else before its first step
+            name, life = row["thread_id"], ProcessLife.of(row["holder"])
+            if life is None or not life.is_over:
+                found.append(Standing(name, "running", row["taken_at"], asked.get(name)))
         # A job that failed long ago says nothing of a thread that was taken up again since.
         found.sort(key=lambda each: (each.is_busy, each.what == "running"))
         return {each.thread_id: each for each in found}
 
     return await database.transact(look)
-
-
-def _of_job(row: dict[str, Any]) -> Standing:
-    what: Literal["queued", "failed"] = "failed" if row["status"] == "failed" else "queued"
-    told = row["args"]
-    return Standing(row["thread_id"], what, row["since"], told["submission"], told.get("error", ""))
-
-
-def _of_lease(row: dict[str, Any], asked: Mapping[str, dict[str, Any] | None]) -> Standing:
-    """Say that a thread runs; what was asked of it stands nowhere else before its first step."""
-    name = row["thread_id"]
-    return Standing(name, "running", row["taken_at"], asked.get(name))
-
-
-def _is_over(holder: str) -> bool:
-    life = ProcessLife.of(holder)
-    return life is not None and life.is_over
 
 
 # --- Where a thread stands, read off its newest checkpoint as LangGraph does, without its engine.

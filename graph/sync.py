@@ -227,7 +227,8 @@ def iterate(parts: AsyncIterator[T]) -> Iterator[T]:
             yield part
     finally:
         # A second interrupt gives up on what still runs, a fork has a copy that nobody turns.
-        if generator.ag_frame is not None and not generator.ag_running and _is_alive(loop):
+        alive = not loop.is_closed() and _HOME.get(loop) == os.getpid()
+        if generator.ag_frame is not None and not generator.ag_running and alive:
             _finish(generator, loop, context)
 
 
@@ -251,10 +252,6 @@ _ENDING: Final[set["asyncio.Task[None]"]] = set()
 
 async def _closed(parts: AsyncGenerator[Any]) -> None:
     await parts.aclose()
-
-
-def _is_alive(loop: asyncio.AbstractEventLoop) -> bool:
-    return not loop.is_closed() and _HOME.get(loop) == os.getpid()
 
 
 def refuse_own(loop: asyncio.AbstractEventLoop) -> None:

@@ -8,13 +8,14 @@ it (the extra ``middleware``) is said then, in one line.
 from typing import TYPE_CHECKING
 
 from daruma._doors import open_late
+from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
     from daruma.graph.middleware._failover import Failover
     from daruma.graph.middleware._gate import Gate
     from daruma.graph.middleware._repair_ladder import RepairLadder
 else:
-    __getattr__ = open_late(
+    _opened = open_late(
         __name__,
         {
             "_failover": "Failover",
@@ -22,5 +23,20 @@ else:
             "_repair_ladder": "RepairLadder",
         },
     )
+
+    def __getattr__(name: str) -> object:
+        try:
+            return _opened(name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "langchain":
+                raise
+            raise MiddlewareMissing(
+                "middleware needs LangChain's agents: pip install 'daruma-agent[middleware]'"
+            ) from error
+
+
+class MiddlewareMissing(DarumaError, ImportError):
+    """Raised when LangChain's agents are not installed."""
+
 
 __all__ = ["Failover", "Gate", "RepairLadder"]

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
-from daruma.graph.middleware._requests import answer_in, in_threads, tell
+from daruma.graph.middleware._requests import answer_in, in_threads, send_event
 from daruma.graph.models import (
     Pursuit,
     ReadableAnswers,
@@ -77,7 +77,7 @@ class Failover(AgentMiddleware[Any, Any, Any]):
             chain=tuple(_name_of(each) for each in models),
             request=Request(request.messages),
             limits=self._limits,
-            emit=partial(tell, request),
+            emit=partial(send_event, request),
             luck=self._luck,
             clock=self._clock,
         )

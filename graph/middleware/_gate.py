@@ -4,19 +4,19 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, NotRequired
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from langgraph.types import Command, interrupt
-
-from daruma.graph.middleware._langchain_agents import (
+from langchain.agents.middleware import (
     AgentMiddleware,
     AgentState,
     ModelRequest,
     ModelResponse,
-    PrivateStateAttr,
-    ToolCallRequest,
     hook_config,
 )
-from daruma.graph.middleware._requests import Given, shown, tools_of, with_name
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command, interrupt
+
+from daruma.graph.middleware._requests import Given, select_visible, tools_of, with_name
 from daruma.state.calls import Grounds, ToolTask, approval_of, with_status
 from daruma.state.interrupts import Decision, ReplyRefused, approval_request, read_reply
 from daruma.state.settings import Tools
@@ -121,7 +121,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         return self._refusal(request) or await handler(request)
 
     def _showing(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        return request.override(tools=shown(request.tools, self._offer.settings))
+        return request.override(tools=select_visible(request.tools, self._offer.settings))
 
     def _pending(
         self, messages: Sequence[AnyMessage]

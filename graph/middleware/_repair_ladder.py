@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._langchain_agents import AgentMiddleware, ModelRequest, ModelResponse
-from daruma.graph.middleware._requests import Handler, answer_in, in_threads, offer_for, tell
+from daruma.graph.middleware._requests import Handler, answer_in, in_threads, offer_for, send_event
 from daruma.graph.models import ScriptError
 from daruma.graph.sync import run
 from daruma.state.calls import ToolTask, with_status
@@ -80,7 +80,7 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         calls, audits = await self._rounds(request, message, calls, offer, handler)
         audits = [each for each in (first, *audits) if not each.empty]
         for audit in audits:
-            tell(request, AnswerAudited(audit=audit.to_dict()))
+            send_event(request, AnswerAudited(audit=audit.to_dict()))
         failed = with_status(calls, "failed")
         results = [tool_result(call, call.reason, ok=False) for call in failed]
         return ModelResponse(result=[as_run(message, calls, audits), *results])

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from daruma.graph.middleware._langchain_agents import ModelRequest, ModelResponse
 from daruma.state.events import Event
 from daruma.state.settings import Tools
 from daruma.tools.calls import (
@@ -46,7 +46,7 @@ def answer_in(response: ModelResponse[Any]) -> AIMessage | None:
     return message if isinstance(message, AIMessage) else None
 
 
-def tell(request: ModelRequest[Any], event: Event) -> None:
+def send_event(request: ModelRequest[Any], event: Event) -> None:
     """Send an event to the run's ``custom`` stream, if it has one."""
     if request.runtime:
         request.runtime.stream_writer(event.to_dict())
@@ -76,7 +76,7 @@ def tools_of(given: Iterable[Given]) -> tuple[Tool, ...]:
     return tuple(tool for each in given if (tool := _tool(each)) is not None)
 
 
-def shown(given: Iterable[Given], settings: Tools) -> list[Any]:
+def select_visible(given: Iterable[Given], settings: Tools) -> list[Any]:
     """Return the tools that a profile shows; a provider's own stay."""
     kept = ((each, _tool(each)) for each in given)
     return [each for each, tool in kept if tool is None or profile_shows(settings, tool)]

@@ -24,7 +24,7 @@ from daruma.tools.tokens import ESTIMATE, REPLY
 _ASKED_BY_US: Final = ClassFunctions(AnsweringModel, "ainvoke")
 
 
-async def called(
+async def ask_model(
     model: Runnable[LanguageModelInput, AIMessage],
     messages: Sequence[BaseMessage],
     config: RunnableConfig,
@@ -110,7 +110,7 @@ class ToolOfferingModel:
         # A binding that adds nothing to a config merges that of the node with itself, which comes
         # to the node's own again, and takes longer than all that is ours of a request.
         config = RunnableConfig(metadata=_of_the_node() | metadata)
-        return await called(bound.bound, messages, config, bound.kwargs)
+        return await ask_model(bound.bound, messages, config, bound.kwargs)
 
     def _bound(self, model: BaseChatModel, tools: tuple[Tool, ...]) -> Bound:
         last = self._last
@@ -173,9 +173,9 @@ class Request:
             return await self.offered.asked(model, self.tools, messages, metadata)
         config = RunnableConfig(metadata=metadata)
         if self.sampling is None:
-            return await called(model, messages, config, {})
+            return await ask_model(model, messages, config, {})
         config["tags"] = [TAG_NOSTREAM]
-        return await called(model, messages, config, {"stream": False, **self.options()})
+        return await ask_model(model, messages, config, {"stream": False, **self.options()})
 
     @property
     def tokens(self) -> int:

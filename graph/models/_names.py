@@ -13,7 +13,7 @@ from daruma.graph.models._providers import (
     PROVIDERS,
     check_installed,
     check_key,
-    inferred,
+    infer_provider,
     openai_key,
     openai_url,
 )
@@ -50,7 +50,7 @@ def full_name(name: str, aliases: Mapping[str, str]) -> str:
         return spec
     if colon and (spelt := prefix.strip().replace("-", "_").lower()) in PROVIDERS:
         return f"{spelt}:{rest}"
-    provider = inferred(spec)
+    provider = infer_provider(spec)
     return f"{provider}:{spec}" if provider else spec
 
 
@@ -136,7 +136,7 @@ def usd_of(usage: Usage, model: object, llm: LLM) -> float | None:
         return (spent + usage.output_tokens * price.output) / _MILLION
     if isinstance(model, AnsweringModel):
         return 0.0
-    return listed(model_name(model), model_address(model), usage)
+    return listed_price(model_name(model), model_address(model), usage)
 
 
 def model_name(model: object) -> str:
@@ -152,7 +152,7 @@ def model_address(model: object) -> str | None:
     return str(found) if found else None
 
 
-def listed(name: str, address: str | None, usage: Usage) -> float | None:
+def listed_price(name: str, address: str | None, usage: Usage) -> float | None:
     """Return what the shipped lists say of a call; no network is used, ever."""
     if not name:
         return None
@@ -180,7 +180,7 @@ def look_up(model: object) -> None:
 def is_known_model(name: str, address: str | None) -> bool:
     """Whether the shipped lists know a model."""
     asked = Usage(role="main", model=name, input_tokens=1, output_tokens=1)
-    return listed(name, address, asked) is not None
+    return listed_price(name, address, asked) is not None
 
 
 def _bare(name: str, aliases: Mapping[str, str]) -> str:

@@ -101,7 +101,7 @@ class HearingCalls(BaseChatOpenAI):
 
 
 @cache
-def hearing(kind: type["BaseChatOpenAI"]) -> type["BaseChatOpenAI"]:
+def hearing_class(kind: type["BaseChatOpenAI"]) -> type["BaseChatOpenAI"]:
     """Return a class of OpenAI's chat models that hears calls; its name stays what it was."""
     if issubclass(kind, HearingCalls):
         return kind
@@ -140,7 +140,7 @@ def openai_model(
         "http_async_client": ClientPerLoop(),
         "http_socket_options": (),  # with any, the synchronous client ignores HTTPS_PROXY
     }
-    return hearing(ChatOpenAI)(**given | arguments_of(ChatOpenAI, options))
+    return hearing_class(ChatOpenAI)(**given | arguments_of(ChatOpenAI, options))
 
 
 def _readable(arguments: object) -> str:
@@ -240,7 +240,9 @@ def per_loop_model(model: BaseChatModel) -> BaseChatModel:
         changes["root_async_client"] = client.with_options(max_retries=0)
         changes["async_client"] = changes["root_async_client"].chat.completions
     copy = model.model_copy(update=changes)
-    object.__setattr__(copy, "__class__", hearing(type(copy)))  # pydantic knows of no other way
+    object.__setattr__(
+        copy, "__class__", hearing_class(type(copy))
+    )  # pydantic knows of no other way
     return copy
 
 

@@ -107,7 +107,7 @@ _BEGINNINGS: Final[Mapping[str, tuple[str, ...]]] = {
 """How the names of a provider's models begin, where none stands before them."""
 
 
-def inferred(name: str) -> str | None:
+def infer_provider(name: str) -> str | None:
     """Return the provider whose models have such names, as LangChain infers it; None if none."""
     lower = name.lower()
     found = (each for each, begins in _BEGINNINGS.items() if lower.startswith(begins))

@@ -13,7 +13,7 @@ from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
-from daruma.graph.answers import PARK, overdue, readdressed, stale_ids
+from daruma.graph.answers import PARK, overdue, readdress, stale_ids
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
@@ -82,7 +82,7 @@ def test_a_late_reply_goes_to_the_question_as_it_is_asked_now() -> None:
     """PL-03: it is taken up again by a later answer."""
     given: Command[Any] = Command(resume={"old": CONFIRM})
 
-    assert readdressed(given, PARKED, {"old": PARK}).resume == {"new": CONFIRM}
+    assert readdress(given, PARKED, {"old": PARK}).resume == {"new": CONFIRM}
 
 
 @pytest.mark.parametrize("accepted", [{}, {"old": CONFIRM}])
@@ -90,7 +90,7 @@ def test_a_reply_to_what_was_not_parked_stays_as_it_is(accepted: dict[str, Any])
     """A plan that a person had rejected is not confirmed by a second reply."""
     given: Command[Any] = Command(resume={"old": CONFIRM})
 
-    assert readdressed(given, PARKED, accepted) is given
+    assert readdress(given, PARKED, accepted) is given
 
 
 # --- One reply per question: the first counts, and a run that was killed goes on with it.

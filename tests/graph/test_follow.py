@@ -12,7 +12,7 @@ from tests.parts import settings
 from tests.scripted_runs import say
 
 from daruma.graph.build import build_graph
-from daruma.graph.follow import as_text, server_sent, status_of
+from daruma.graph.follow import render_event, server_sent, status_of
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused
 from daruma.graph.run import NotFollowed
@@ -28,7 +28,7 @@ from daruma.state.interrupts import AnsweredAlready, ReplyRefused
 
 def test_an_event_is_one_block() -> None:
     """Its lines are one: a line break within would end it."""
-    text = as_text(StoredEvent(7, {"type": "reflected", "text": "one\ntwo é"}))
+    text = render_event(StoredEvent(7, {"type": "reflected", "text": "one\ntwo é"}))
 
     assert text == 'id: 7\nevent: reflected\ndata: {"type": "reflected", "text": "one\\ntwo é"}\n\n'
 

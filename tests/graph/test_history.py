@@ -20,9 +20,9 @@ from daruma.graph.history import (
     UndoRefused,
     fork_of,
     place_of,
+    restore_files,
     savepoints_of,
     snapshots_of,
-    undone,
 )
 from daruma.graph.models import ScriptedChatModel
 from daruma.state.errors import WorkspaceBusy
@@ -494,4 +494,4 @@ def test_a_workspace_of_an_earlier_task_is_not_changed_under_another_run(ws: Pat
     asked = past_undoing(task=a_task(id="t/2", workspace="/elsewhere"), savepoints=[earlier])
 
     with workspace_locked(str(ws)), pytest.raises(WorkspaceBusy):
-        undone(asked, "1", "refuse")
+        restore_files(asked, "1", "refuse")

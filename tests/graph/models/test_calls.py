@@ -39,7 +39,7 @@ from daruma.graph.models import (
 )
 from daruma.graph.models._calls import (
     ToolOfferingModel,
-    called,
+    ask_model,
     with_images,
 )
 from daruma.state.settings import Tools
@@ -106,7 +106,7 @@ class OfTheirOwn(FakeListChatModel):
 
 async def by_itself(model: Told, messages: Sequence[BaseMessage] = ASKED, **options: Any) -> bool:
     """Ask, and say whether nobody but LangChain's own function for one request stood between."""
-    await called(model, messages, {}, options)
+    await ask_model(model, messages, {}, options)
     return not model._summed_up
 
 
@@ -134,7 +134,7 @@ async def test_it_is_told_and_says_what_langchain_would_have(given: Any, message
 
     async def ask(_: object) -> Any:
         return (
-            await called(ours, messages, config, options),
+            await ask_model(ours, messages, config, options),
             await theirs.ainvoke(messages, config, **options),
         )
 
@@ -164,7 +164,9 @@ async def test_a_scripted_model_is_called_by_itself_with_its_metadata() -> None:
     """It finds its turn by that."""
     model = RecordingModel(script={"aside": [say("other")]})
 
-    assert (await called(model, ASKED, {"metadata": {"daruma_role": "aside"}}, {})).text == "other"
+    assert (
+        await ask_model(model, ASKED, {"metadata": {"daruma_role": "aside"}}, {})
+    ).text == "other"
 
 
 class Listening(BaseCallbackHandler):
@@ -237,7 +239,7 @@ async def test_what_a_model_does_otherwise_it_does(name: str) -> None:
         seen.append(name)
         return getattr(Told, name)(self, *args, **given)
 
-    await called(type("Wrapped", (Told,), {name: around})(), ASKED, {}, {})
+    await ask_model(type("Wrapped", (Told,), {name: around})(), ASKED, {}, {})
 
     assert seen == [name]
 
@@ -254,8 +256,8 @@ async def test_what_is_wrapped_around_langchain_s_call_sees_our_models_too(
         return await inner(self, *args, **given)
 
     monkeypatch.setattr(BaseChatModel, "ainvoke", traced)
-    await called(RecordingModel(script=[say()]), ASKED, {}, {})
-    await called(Told(), ASKED, {}, {})
+    await ask_model(RecordingModel(script=[say()]), ASKED, {}, {})
+    await ask_model(Told(), ASKED, {}, {})
 
     assert seen == ["RecordingModel", "Told"]
 
@@ -265,7 +267,7 @@ async def test_an_answer_that_is_known_is_not_asked_for_again() -> None:
     cache, model = InMemoryCache(), Told()
     model.cache = cache
     for _ in range(2):
-        said = await called(model, ASKED, {}, {})
+        said = await ask_model(model, ASKED, {}, {})
 
     assert said.text == "yes"
     assert len(model._told) == 1
@@ -280,19 +282,19 @@ async def test_the_model_s_limit_of_requests_holds() -> None:
             waited.append(blocking)
             return True
 
-    await called(Told(rate_limiter=Limit()), ASKED, {}, {})
+    await ask_model(Told(rate_limiter=Limit()), ASKED, {}, {})
 
     assert waited == [True]
 
 
 async def test_a_failure_is_raised_as_it_is() -> None:
     with pytest.raises(ConnectionError, match="gone"):
-        await called(Told(fails=True), ASKED, {}, {})
+        await ask_model(Told(fails=True), ASKED, {}, {})
 
 
 async def test_what_a_model_does_to_its_messages_does_not_last() -> None:
     """They are asked with again if it fails."""
-    await called(Told(), ASKED, {}, {})
+    await ask_model(Told(), ASKED, {}, {})
 
     assert [each.text for each in ASKED] == ["hi"]
 
@@ -306,7 +308,7 @@ async def test_a_cancellation_is_none_of_its_answers() -> None:
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await called(Cancelled(), ASKED, {}, {})
+        await ask_model(Cancelled(), ASKED, {}, {})
 
 
 class Panic(BaseException):
@@ -346,7 +348,7 @@ async def test_a_model_that_limits_its_own_time_ends_no_run() -> None:
             raise AssertionError
 
     with pytest.raises(ConnectionError, match="too slow"):
-        await answer_within(60, called(Limited(), ASKED, {}, {}))
+        await answer_within(60, ask_model(Limited(), ASKED, {}, {}))
 
 
 @pytest.mark.parametrize("made_of_it", [None, ConnectionError("cut")])
@@ -363,7 +365,7 @@ async def test_the_end_of_its_time_is_what_it_is(made_of_it: Exception | None) -
             return ChatResult(generations=[ChatGeneration(message=AIMessage("half of"))])
 
     with pytest.raises(TimeoutError, match="no answer within"):
-        await answer_within(0, called(Deaf(), ASKED, {}, {}))
+        await answer_within(0, ask_model(Deaf(), ASKED, {}, {}))
 
 
 async def test_what_a_model_sets_in_its_context_stays_there() -> None:
@@ -390,7 +392,7 @@ async def test_langchain_s_own_ways_are_handed_a_prompt() -> None:
             seen.append(model_input)
             return super()._convert_input(model_input)
 
-    await called(Converting(), ASKED, {}, {})
+    await ask_model(Converting(), ASKED, {}, {})
 
     assert isinstance(seen[0], ChatPromptValue)
     assert seen[0].messages is ASKED

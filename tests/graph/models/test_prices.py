@@ -11,7 +11,7 @@ from daruma.graph.models import (
 )
 from daruma.graph.models._names import (
     is_known_model,
-    listed,
+    listed_price,
     look_up,
     model_name,
     usd_of,
@@ -55,8 +55,8 @@ def test_a_call_never_earns_money() -> None:
 
 def test_a_listed_price_knows_of_cached_input() -> None:
     """What the provider had kept is cheaper than what it had to read."""
-    fresh = listed("gpt-4o", OPENAI, Usage(role="main", model="m", input_tokens=1000))
-    kept = listed(
+    fresh = listed_price("gpt-4o", OPENAI, Usage(role="main", model="m", input_tokens=1000))
+    kept = listed_price(
         "gpt-4o", OPENAI, Usage(role="main", model="m", input_tokens=1000, cached_tokens=1000)
     )
 

@@ -12,7 +12,7 @@ from tests.parts import settings
 
 from daruma import Settings, build_graph
 from daruma.graph.models import AUXILIARY, Models, ModelUnavailable, full_name, resolve_model
-from daruma.graph.models._providers import PROVIDERS, inferred
+from daruma.graph.models._providers import PROVIDERS, infer_provider
 from daruma.state.settings import LLM, ModelOptions, SettingsError
 
 KEY = "a-key-of-a-newcomer"
@@ -49,7 +49,7 @@ def test_the_table_is_that_of_langchain() -> None:
 )
 def test_a_provider_is_inferred_as_langchain_does(name: str) -> None:
     """FA-09: a name without a prefix."""
-    assert inferred(name) == base._attempt_infer_model_provider(name)
+    assert infer_provider(name) == base._attempt_infer_model_provider(name)
 
 
 @pytest.mark.parametrize(
