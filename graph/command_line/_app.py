@@ -167,6 +167,10 @@ def main(args: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):  # a replaced stream may lack it
             stream.reconfigure(errors="replace")
     logging.basicConfig(handlers=[logging.NullHandler()])  # libraries log what we say in one line
+    if "_DARUMA_COMPLETE" in os.environ:
+        with suppress(Exception):  # a person presses Tab: there is no place to say what went wrong
+            app(args, prog_name="daruma", standalone_mode=False)
+        sys.exit(0)
     sys.exit(_exit_code(args))
 
 

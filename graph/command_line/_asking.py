@@ -1,6 +1,5 @@
 """Asking a person on the terminal, while nothing is running."""
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -258,13 +257,3 @@ def _answer(options: Sequence[str], read: Read, amounts: Sequence[str] = ()) -> 
         meant = [each for each in options if each.casefold().startswith(said)]
         if len(meant) == 1:
             return meant[0]
-
-
-def follow_command(thread: str) -> str:
-    """Return the command that tells what is done on a thread elsewhere."""
-    return f"daruma show {shlex.quote(thread)} --follow"
-
-
-def resume_command(thread: str) -> str:
-    """Return the command that goes on with a thread, ready to be pasted."""
-    return f"daruma resume {shlex.quote(thread)}"

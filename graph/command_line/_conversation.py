@@ -10,11 +10,13 @@ import typer
 from langgraph.types import Command
 from rich.console import Console
 
-from daruma.graph.command_line._asking import ask, resume_command, yes_to
+from daruma.graph.command_line._asking import ask, yes_to
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._progress import Progress, print_summary
+from daruma.graph.command_line._printable import resume_command
+from daruma.graph.command_line._progress import Progress
 from daruma.graph.command_line._questions import how_to_answer, question_lines
 from daruma.graph.command_line._session import Go, Replies, Session, Start
+from daruma.graph.command_line._thread_story import print_summary
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.sync import Cancelled, run_interruptible
 from daruma.state.result import TaskResult

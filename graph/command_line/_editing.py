@@ -17,15 +17,12 @@ from typing import Any, Final, TypeVar
 import yaml
 
 from daruma.graph.command_line._output import Line, Paper, Read, choice
+from daruma.graph.command_line._questions import AnswerRefused
 from daruma.state.errors import DarumaError
 from daruma.state.text import is_hidden, spelled
 from daruma.tools.commands import find_program, host_environment, run_program
 
 # --- What is given as JSON on the command line: a plan in a file, or the arguments of a call.
-
-
-class AnswerRefused(DarumaError):
-    """Raised for an answer that fits no open question; the questions stay open."""
 
 
 def plan_in(file: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Text of models, tools and people, made safe to print: it may hold anything a terminal obeys."""
 
 import re
+import shlex
 import unicodedata
 
 from daruma.state.text import spelled
@@ -33,3 +34,13 @@ def _shown(char: str) -> str:
     if char.isprintable() or unicodedata.category(char) == "Zs":
         return char
     return _CONTROL.get(char) or spelled(char)
+
+
+def follow_command(thread: str) -> str:
+    """Return the command that tells what is done on a thread elsewhere."""
+    return f"daruma show {shlex.quote(thread)} --follow"
+
+
+def resume_command(thread: str) -> str:
+    """Return the command that goes on with a thread, ready to be pasted."""
+    return f"daruma resume {shlex.quote(thread)}"

@@ -1,18 +1,14 @@
 """Live progress of a run, and how it ended."""
 
 import asyncio
-import shlex
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from typing import Any, Self, TypeVar
 
 from rich.console import Group
 from rich.live import Live
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
 
 from daruma.graph.command_line._event_lines import change_lines, lines_of
-from daruma.graph.command_line._output import Line, Mark, Paper
+from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._panel import (
     OPENS,
     GoingOn,
@@ -24,114 +20,9 @@ from daruma.graph.command_line._panel import (
     phases_of,
     spent_of,
 )
-from daruma.graph.command_line._printable import beginning, one_line, shown
-from daruma.graph.timeline import call_title, render_duration
-from daruma.state.outcome import named
-from daruma.state.result import TaskResult
-from daruma.state.savepoint import Savepoint
+from daruma.graph.command_line._printable import beginning, one_line
+from daruma.graph.timeline import call_title
 from daruma.state.task import Task
-from daruma.state.verification import Outcome, excerpt
-
-# --- How a task ended, on one screen: what was done, how it was checked, what it took.
-
-_NAMES = 9
-_EXCERPT = 1500
-"""Characters of what the failing checks said."""
-
-_OUTCOMES: dict[Outcome, Mark] = {"passed": "ok", "failed": "bad", "none": "note"}
-_MARKS: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "running": "note"}
-
-
-def print_summary(
-    paper: Paper, thread: str, result: TaskResult, savepoints: Sequence[Savepoint] = ()
-) -> None:
-    """Print a result. Its texts come from models and tools: nothing in them is obeyed.
-
-    ``savepoints`` are the thread's: they say whether its files can be put back.
-    """
-    checked = result.completed and result.checked.outcome == "passed"
-    colour = "green" if checked else "yellow" if result.completed else "red"
-    console = paper.console
-    console.print()
-    title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.headline} ")
-    dash = "-" if console.options.ascii_only else "─"
-    if paper.terminal:
-        console.print(Rule(title, style=colour, align="left", characters=dash))
-    else:
-        console.print(Text(f"{dash * 3}{title}{dash * 3}"))
-    console.print(Text(shown(result.output)), soft_wrap=not paper.terminal)
-    console.print()
-    _print_rows(paper, [*_rows(paper, thread, result), *_undo_rows(thread, result, savepoints)])
-    if result.verification and not result.verification.passed:
-        said = excerpt(result.verification, limit=_EXCERPT)
-        console.print()
-        console.print(Text(shown(said), style="dim"), soft_wrap=not paper.terminal)
-
-
-def _print_rows(paper: Paper, rows: list[tuple[str, str]]) -> None:
-    console = paper.console
-    if not paper.terminal:
-        for name, text in rows:
-            lines = shown(text).replace("\n", "\n" + " " * _NAMES)
-            console.print(Text(f"{name:<{_NAMES}}{lines}"), soft_wrap=True)
-        return
-    grid = Table.grid()
-    grid.add_column(style="dim", width=_NAMES)
-    grid.add_column(overflow="fold")
-    for name, text in rows:
-        grid.add_row(name, Text(shown(text)))
-    console.print(grid)
-
-
-def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]]:
-    marked = [
-        f"{paper.symbol(_MARKS.get(phase.status, 'bad'))} {phase.title}" for phase in result.phases
-    ]
-    checks = result.verification.checks if result.verification else ()
-    checked = [f"{paper.symbol(_OUTCOMES[check.outcome])} {check.command}" for check in checks]
-    changed = result.verification.changed_tests if result.verification else ()
-    spent = [f"{kind} {number}" for kind, number in result.budgets.items() if number]
-    seconds = result.timings.get("total")
-    asked = result.clarification
-    told = {
-        "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
-        "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
-        "phases": "\n".join(marked),
-        "checks": "\n".join(checked) or _why_unchecked(result),
-        "tests": f"changed: {named(changed)}" if changed else "",
-        "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
-        "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
-        "sandbox": result.sandbox or "",
-        "steps": ", ".join(spent),
-        "tokens": _tokens(result),
-        "time": render_duration(seconds) if seconds is not None else "",
-        "note": "\n".join(result.notes),
-        "thread": thread,
-    }
-    return [(name, text) for name, text in told.items() if text]
-
-
-def _why_unchecked(result: TaskResult) -> str:
-    told = not result.completed or result.checked.why in result.notes
-    return "" if told else result.checked.why
-
-
-def _undo_rows(
-    thread: str, result: TaskResult, savepoints: Sequence[Savepoint]
-) -> list[tuple[str, str]]:
-    of_task = [each for each in savepoints if each.task_id == result.task_id]
-    if not any(each.snapshot for each in of_task):
-        return []
-    return [("undo", f"daruma undo {shlex.quote(thread)}")]
-
-
-def _tokens(result: TaskResult) -> str:
-    read = sum(usage["input_tokens"] for usage in result.usage.values())
-    written = sum(usage["output_tokens"] for usage in result.usage.values())
-    calls = sum(usage["calls"] for usage in result.usage.values())
-    about = "about " if any(usage.get("estimated") for usage in result.usage.values()) else ""
-    return f"{about}{read:,} read, {written:,} written in {calls} calls" if calls else ""
-
 
 # --- Live progress of a run: a line for all that happened, and below it what is going on now.
 

@@ -9,12 +9,17 @@ from typing import Any, Final
 
 from langgraph.types import Interrupt
 
-from daruma.graph.command_line._editing import AnswerRefused
 from daruma.graph.command_line._output import Line, Mark
 from daruma.graph.command_line._printable import one_line
+from daruma.state.errors import DarumaError
 from daruma.state.text import revealed, revealed_line
 from daruma.tools.errors import ToolError
 from daruma.tools.files import FilesBeneath, TextFile, insert_after, replace_once
+
+
+class AnswerRefused(DarumaError):
+    """Raised for an answer that fits no open question; the questions stay open."""
+
 
 # --- An approval named together with what was shown of it: ``ID@DIGEST``, a digest's beginning.
 

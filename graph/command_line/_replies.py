@@ -8,8 +8,12 @@ from typing import Any
 from langgraph.types import Interrupt
 
 from daruma.graph.command_line._asking import decision_on
-from daruma.graph.command_line._editing import AnswerRefused, args_in, plan_in
-from daruma.graph.command_line._questions import approvals_named, how_to_answer
+from daruma.graph.command_line._editing import args_in, plan_in
+from daruma.graph.command_line._questions import (
+    AnswerRefused,
+    approvals_named,
+    how_to_answer,
+)
 
 # --- The reply to a recovery's question, made of the options of ``daruma answer``.
 
@@ -19,7 +23,7 @@ _ALL = "*"
 def recovery_reply(given: "Given", question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reply; an id has to be that of the open question.
 
-    Raises :class:`~daruma.graph.command_line._editing.AnswerRefused`.
+    Raises :class:`~daruma.graph.command_line._questions.AnswerRefused`.
     """
     if given.text is not None:
         return {"decision": "instruct", "text": given.text}

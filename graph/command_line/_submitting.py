@@ -11,8 +11,8 @@ import typer
 from langchain_core.runnables import RunnableConfig
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line._asking import follow_command
 from daruma.graph.command_line._options import COMMANDS
+from daruma.graph.command_line._printable import follow_command
 from daruma.graph.command_line._session import Session, Start, usable_model
 from daruma.graph.command_line._thread_view import Keepsake
 from daruma.graph.run import Machine

@@ -3,20 +3,28 @@
 import asyncio
 import os
 import re
+import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import typer
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
-from daruma.graph.command_line._asking import follow_command, resume_command
 from daruma.graph.command_line._options import no_such
 from daruma.graph.command_line._output import Line, Mark, Paper
-from daruma.graph.command_line._printable import beginning, one_line
-from daruma.graph.command_line._progress import print_summary
+from daruma.graph.command_line._printable import (
+    beginning,
+    follow_command,
+    one_line,
+    resume_command,
+    shown,
+)
 from daruma.graph.command_line._questions import (
     how_to_answer,
     plan_lines,
@@ -34,6 +42,10 @@ from daruma.graph.timeline import (
     render_duration_if_any,
 )
 from daruma.state.errors import DarumaError
+from daruma.state.outcome import named
+from daruma.state.result import TaskResult
+from daruma.state.savepoint import Savepoint
+from daruma.state.verification import Outcome, excerpt
 
 # --- A timeline on a terminal: a line for each thing that happened, phases as sections.
 
@@ -185,6 +197,107 @@ def _print_stop(paper: Paper, view: ThreadView, stop: Stop) -> None:
         paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
     elif stop.result is None:
         paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
+
+
+# --- How a task ended, on one screen: what was done, how it was checked, what it took.
+
+_NAMES = 9
+_EXCERPT = 1500
+"""Characters of what the failing checks said."""
+
+_OUTCOMES: dict[Outcome, Mark] = {"passed": "ok", "failed": "bad", "none": "note"}
+_PHASES: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "running": "note"}
+
+
+def print_summary(
+    paper: Paper, thread: str, result: TaskResult, savepoints: Sequence[Savepoint] = ()
+) -> None:
+    """Print a result. Its texts come from models and tools: nothing in them is obeyed.
+
+    ``savepoints`` are the thread's: they say whether its files can be put back.
+    """
+    checked = result.completed and result.checked.outcome == "passed"
+    colour = "green" if checked else "yellow" if result.completed else "red"
+    console = paper.console
+    console.print()
+    title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.headline} ")
+    dash = "-" if console.options.ascii_only else "─"
+    if paper.terminal:
+        console.print(Rule(title, style=colour, align="left", characters=dash))
+    else:
+        console.print(Text(f"{dash * 3}{title}{dash * 3}"))
+    console.print(Text(shown(result.output)), soft_wrap=not paper.terminal)
+    console.print()
+    _print_rows(paper, [*_rows(paper, thread, result), *_undo_rows(thread, result, savepoints)])
+    if result.verification and not result.verification.passed:
+        said = excerpt(result.verification, limit=_EXCERPT)
+        console.print()
+        console.print(Text(shown(said), style="dim"), soft_wrap=not paper.terminal)
+
+
+def _print_rows(paper: Paper, rows: list[tuple[str, str]]) -> None:
+    console = paper.console
+    if not paper.terminal:
+        for name, text in rows:
+            lines = shown(text).replace("\n", "\n" + " " * _NAMES)
+            console.print(Text(f"{name:<{_NAMES}}{lines}"), soft_wrap=True)
+        return
+    grid = Table.grid()
+    grid.add_column(style="dim", width=_NAMES)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(name, Text(shown(text)))
+    console.print(grid)
+
+
+def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]]:
+    marked = [
+        f"{paper.symbol(_PHASES.get(phase.status, 'bad'))} {phase.title}" for phase in result.phases
+    ]
+    checks = result.verification.checks if result.verification else ()
+    checked = [f"{paper.symbol(_OUTCOMES[check.outcome])} {check.command}" for check in checks]
+    changed = result.verification.changed_tests if result.verification else ()
+    spent = [f"{kind} {number}" for kind, number in result.budgets.items() if number]
+    seconds = result.timings.get("total")
+    asked = result.clarification
+    told = {
+        "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
+        "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
+        "phases": "\n".join(marked),
+        "checks": "\n".join(checked) or _why_unchecked(result),
+        "tests": f"changed: {named(changed)}" if changed else "",
+        "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
+        "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
+        "sandbox": result.sandbox or "",
+        "steps": ", ".join(spent),
+        "tokens": _tokens(result),
+        "time": render_duration(seconds) if seconds is not None else "",
+        "note": "\n".join(result.notes),
+        "thread": thread,
+    }
+    return [(name, text) for name, text in told.items() if text]
+
+
+def _why_unchecked(result: TaskResult) -> str:
+    told = not result.completed or result.checked.why in result.notes
+    return "" if told else result.checked.why
+
+
+def _undo_rows(
+    thread: str, result: TaskResult, savepoints: Sequence[Savepoint]
+) -> list[tuple[str, str]]:
+    of_task = [each for each in savepoints if each.task_id == result.task_id]
+    if not any(each.snapshot for each in of_task):
+        return []
+    return [("undo", f"daruma undo {shlex.quote(thread)}")]
+
+
+def _tokens(result: TaskResult) -> str:
+    read = sum(usage["input_tokens"] for usage in result.usage.values())
+    written = sum(usage["output_tokens"] for usage in result.usage.values())
+    calls = sum(usage["calls"] for usage in result.usage.values())
+    about = "about " if any(usage.get("estimated") for usage in result.usage.values()) else ""
+    return f"{about}{read:,} read, {written:,} written in {calls} calls" if calls else ""
 
 
 # --- Watching a thread that some other process runs: what is new is told, until it stops.

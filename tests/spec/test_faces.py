@@ -385,19 +385,32 @@ def test_a_projects_instructions_are_shown_as_its_words(workspace: Path) -> None
     assert run.approvals
 
 
-@pytest.mark.xfail(strict=True, reason="FA-13 is still to be built")
 def test_commands_that_only_read_import_no_engine(daruma: Daruma) -> None:
     """FA-13: neither LangGraph's nor a provider's client."""
     code = (
         "import sys\nfrom importlib.metadata import entry_points\n"
         "main = entry_points(group='console_scripts')['daruma'].load()\n"
-        "try: main(['threads'])\nexcept SystemExit as end: code = end.code\n"
-        "print(code or 0, [m for m in ('langgraph.pregel', 'openai') if m in sys.modules])"
+        "for command in COMMANDS:\n"
+        "    try: main(command.split())\n"
+        "    except SystemExit as end: print(command, end.code, file=sys.stderr)\n"
+        "loaded = ('langgraph.pregel', 'langgraph.graph', 'openai', 'langchain_openai')\n"
+        "print([module for module in loaded if module in sys.modules])"
     )
+    model = daruma.script(plan=[plan({"id": "a"})], main=[say("Done.")])
+    for name, mode in (("done", "react"), ("waits", "plan_exec")):
+        daruma("run", "Do it", "--thread", name, "--model", model, "--mode", mode)
+    commands = [
+        "--help",
+        "settings",
+        "doctor",
+        "threads",
+        *map("show {}".format, ("done", "waits")),
+    ]
+    code = code.replace("COMMANDS", repr(commands))
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
-    assert daruma.url
-    assert done.stdout.splitlines()[-1] == "0 []"
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert all(f"{command} 0" in done.stderr for command in commands)
 
 
 def test_errors_for_people_have_one_root() -> None:

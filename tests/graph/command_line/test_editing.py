@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daruma.graph.command_line._editing import AnswerRefused, edited, from_yaml, to_yaml
+from daruma.graph.command_line._editing import edited, from_yaml, to_yaml
+from daruma.graph.command_line._questions import AnswerRefused
 
 
 @pytest.fixture

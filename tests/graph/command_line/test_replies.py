@@ -11,9 +11,8 @@ from rich.console import Console
 from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said
 
 from daruma.graph.command_line._asking import ask, yes_to
-from daruma.graph.command_line._editing import AnswerRefused
 from daruma.graph.command_line._output import Paper
-from daruma.graph.command_line._questions import how_to_answer
+from daruma.graph.command_line._questions import AnswerRefused, how_to_answer
 from daruma.graph.command_line._replies import ALL, Given
 from daruma.graph.command_line._run import with_all
 from daruma.graph.command_line._thread_view import Stop
