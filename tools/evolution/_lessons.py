@@ -43,7 +43,8 @@ async def finish_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     `asyncio.timeout` would.
     """
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_heard)
+    # An error that comes too late is taken note of, so that nobody is told that it was lost.
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())
     try:
         done, _ = await asyncio.wait([task], timeout=seconds)
     finally:
@@ -53,12 +54,6 @@ async def finish_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     if task.cancelled():
         raise GaveUp("it was given up")
     return task.result()
-
-
-def _heard(task: "asyncio.Task[Any]") -> None:
-    """Take note of an error that comes too late, so that nobody is told that it was lost."""
-    if not task.cancelled():
-        task.exception()
 
 
 # --- Looking up what earlier tasks have taught of one like this: one call of the store (EV-05).

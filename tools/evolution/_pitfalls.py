@@ -121,15 +121,13 @@ def most_alike(
     ones the surer one comes first, then the one with the smaller id: always the same order.
     """
     high = {each.id: each for each in pitfalls if each.level == "high"}
-    alike = {id_: _alike(query, skills, each) for id_, each in high.items()}
+    more = {id_: _FOR_A_SKILL * bool({*skills} & {*each.skills}) for id_, each in high.items()}
+    alike = {
+        id_: min(1.0, likeness_to_any(query, each.goals) + more[id_]) for id_, each in high.items()
+    }
     fitting = [each for each in high.values() if alike[each.id] >= needed_likeness(each.tasks)]
     fitting.sort(key=lambda each: (-round(alike[each.id], 2), -round(each.confidence, 3), each.id))
     return fitting[:limit]
-
-
-def _alike(query: str, skills: Sequence[str], pitfall: Pitfall) -> float:
-    more = _FOR_A_SKILL if set(skills) & set(pitfall.skills) else 0.0
-    return min(1.0, likeness_to_any(query, pitfall.goals) + more)
 
 
 # --- An owner's pitfalls in any of LangGraph's stores: observed, found, marked and forgotten.
@@ -338,7 +336,10 @@ async def detect(experience: Experience, pitfalls: Pitfalls, min_confidence: flo
         if not setback.passing:
             await pitfalls.record(evidence_of_setback(setback, experience), min_confidence)
     if experience.countable:
-        for fact in not_met(experience, await _known(experience, pitfalls)):
+        told = [await pitfalls.get(each.id) for each in told_pitfalls(experience)]
+        near = await pitfalls.near(goal_of(experience))
+        known = {each.id: each for each in (*told, *near) if each and each.owner == pitfalls.owner}
+        for fact in not_met(experience, list(known.values())):
             await pitfalls.record(fact, min_confidence)
 
 
@@ -374,11 +375,3 @@ def how_not_met(
         return "in_vain" if same else None
     later = pitfall.first_at < experience.at
     return "clear" if experience.completed and same and later and not told else None
-
-
-async def _known(experience: Experience, pitfalls: Pitfalls) -> list[Pitfall]:
-    """Return the owner's own pitfalls that a task was told of, or that its goal may be alike to."""
-    told = [await pitfalls.get(each.id) for each in told_pitfalls(experience)]
-    near = await pitfalls.near(goal_of(experience))
-    found = [each for each in (*told, *near) if each and each.owner == pitfalls.owner]
-    return list({each.id: each for each in found}.values())
