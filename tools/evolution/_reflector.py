@@ -186,9 +186,7 @@ def setbacks_of(state: State, status: Status) -> tuple[Setback, ...]:
         *errors_of_members(state),
         *plans_refused(state),
     )
-    kept: dict[
-        tuple[str, str], Setback
-    ] = {}  # the first that knows a thing says it
+    kept: dict[tuple[str, str], Setback] = {}  # the first that knows a thing says it
     for each in found:
         before = kept.setdefault((each.actor, each.signature), each)
         ended, passing = before.ended or each.ended, before.passing and each.passing
