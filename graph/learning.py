@@ -242,8 +242,8 @@ class HandingOver(OfARun):
             if isinstance(error, Exception):
                 status = "failed"
                 if not state.failure:  # it left the machine by another
-                    of_task = isinstance(error, TaskFailed)
-                    failure = error.failure if of_task else bug_in(newest.node, error)
+                    of_task = error.failure if isinstance(error, TaskFailed) else None
+                    failure = of_task or bug_in(newest.node, error)
                     state = replace(state, failure=failure, origin=state.origin or failure)
         if status:
             kept = self._remembered

@@ -20,7 +20,7 @@ from daruma.state.text import printable_line
 from daruma.tools.context import Context
 from daruma.tools.evolution._pitfalls import Pitfalls
 from daruma.tools.evolution._recoveries import counterfactual_actions
-from daruma.tools.evolution._shelf import experiences
+from daruma.tools.evolution._shelf import experiences, found_in
 from daruma.tools.evolution._text import kept_line, skills_about
 from daruma.tools.evolution._variants import instructions_of, variant_ops
 from daruma.tools.team import team_of
@@ -105,7 +105,7 @@ async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lesso
         task_id=about.task_id,
         pitfalls=tuple(_known(each) for each in similar),
         instructions=instructions_of(
-            (item for found in results[len(ops) :] if isinstance(found, list) for item in found),
+            [each for found in results[len(ops) :] for each in found_in(found)],
             owner=about.owner,
             task_id=about.task_id,
             actors=about.actors,

@@ -138,7 +138,7 @@ async def optimise(experience: Experience, store: BaseStore, given: Evolution, a
     own, variants = Pitfalls(store, experience.owner), Variants(store, experience.owner)
     # Of an owner's thousands of pitfalls most were met by one task.
     wanted = {"grave": True} | ({"again": True} if given.min_examples > 1 else {})
-    pitfalls, known = await own.own(most=_MOST_PITFALLS, **wanted), await variants.all()
+    pitfalls, known = await own.own(_MOST_PITFALLS, wanted=wanted), await variants.all()
     waiting = {each.actor for each in known if each.status in OPEN}
     for actor in sorted({each.actor for each in pitfalls} | waiting):
         pitfall = candidate(actor, pitfalls, known, given, experience.at)
