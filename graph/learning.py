@@ -20,7 +20,7 @@ from daruma.graph.learning_jobs import EXIT_SECONDS, Job, Jobs
 from daruma.graph.models import AUXILIARY_SECONDS, Asker
 from daruma.state.channels import State
 from daruma.state.errors import Busy, CutOff, DamagedState
-from daruma.state.events import Event
+from daruma.state.events import unheard
 from daruma.state.failure import TaskFailed, bug_in
 from daruma.state.lessons import Experience
 from daruma.state.result import TaskResult
@@ -54,7 +54,7 @@ def ask_with(asker: Asker, settings: Settings) -> AskText:
 
     async def ask(prompt: str, text: str) -> str:
         messages = [SystemMessage(prompt), HumanMessage(text)]
-        asking = asker("evolution", messages, call=0, role="auxiliary", emit=_unheard)
+        asking = asker("evolution", messages, call=0, role="auxiliary", emit=unheard)
         try:
             answer = await asyncio.wait_for(asking, AUXILIARY_SECONDS)
         except Exception as error:  # noqa: BLE001 - any provider's; what is learned by rule stands
@@ -65,10 +65,6 @@ def ask_with(asker: Asker, settings: Settings) -> AskText:
         return answer.message.text
 
     return ask
-
-
-def _unheard(event: Event) -> None:
-    """Tell nobody: it happens beside the task."""
 
 
 # --- What became of the tasks that were to be learned from: counted, and said where it went wrong.
@@ -235,19 +231,16 @@ class HandingOver:
             return
         state = newest.state
         if status is None and error is not None:
-            status = "failed" if isinstance(error, Exception) else "cancelled"
-            state = _failed(newest, error) if isinstance(error, Exception) else state
+            status = "cancelled"
+            if isinstance(error, Exception):
+                status = "failed"
+                if not state.failure:  # it left the machine by another
+                    of_task = error.failure if isinstance(error, TaskFailed) else None
+                    failure = of_task or bug_in(newest.node, error)
+                    state = replace(state, failure=failure, origin=state.origin or failure)
         if status:
             kept = self._remembered
             self._hand_over(Ended(state, status, newest.settings, newest.store, kept))
-
-
-def _failed(newest: _Call, error: Exception) -> State:
-    """Return a task's state with the failure that it left the machine by."""
-    if newest.state.failure:
-        return newest.state
-    failure = error.failure if isinstance(error, TaskFailed) else bug_in(newest.node, error)
-    return replace(newest.state, failure=failure, origin=newest.state.origin or failure)
 
 
 # --- Learning from ended tasks, beside the runs: it delays no answer and fails no task (EV-01).
@@ -323,13 +316,19 @@ class Evolution:
             self._tally.drop(f"{2 * most} are pending, as many as evolution.max_concurrent allows")
 
     async def _work(self, ended: Ended, at: float) -> None:
-        experience = await _off_the_loop(partial(_experience_of, ended, at))
-        rate = ended.settings.evolution.success_sample_rate
-        if not is_sampled(experience, rate) and not await _is_known(experience, ended.store):
-            raise NotSampled
-        if ended.store is not None:
-            ask = self.ask_under(ended.settings)
-            await self._learn(experience, Learning(ended.store, ended.settings, ask))
+        if ended.store is None:
+            return
+        try:
+            experience = await to_thread(partial(_experience_of, ended, at))
+        except RuntimeError:  # the process ends: there are no new threads
+            experience = _experience_of(ended, at)
+        if not is_sampled(experience, ended.settings.evolution.success_sample_rate):
+            # One that is on record from before must not stay there as failed.
+            known = await experiences(ended.store, experience.owner).get(key_of(experience))
+            if known is None:
+                raise NotSampled
+        ask = self.ask_under(ended.settings)
+        await self._learn(experience, Learning(ended.store, ended.settings, ask))
 
 
 def is_learned_from(ended: Ended) -> bool:
@@ -338,22 +337,9 @@ def is_learned_from(ended: Ended) -> bool:
     return wanted and ended.state.task is not None and ended.state.task.mode != "direct_chat"
 
 
-async def _is_known(experience: Experience, store: BaseStore | None) -> bool:
-    """Whether a task is on record from before: it must not stay there as failed."""
-    known = experiences(store, experience.owner) if store else None
-    return known is not None and await known.get(key_of(experience)) is not None
-
-
 def _experience_of(ended: Ended, at: float) -> Experience:
     found, task = experience_of(ended.state, ended.status, at), ended.state.task
     if ended.remembered or task is None:
         return found
     own = digest([task.id, task.request, task.started_at])[:8]
     return replace(found, task_id=f"{task.id}-{own}")
-
-
-async def _off_the_loop(make: Callable[[], Experience]) -> Experience:
-    try:
-        return await to_thread(make)
-    except RuntimeError:  # the process ends: there are no new threads
-        return make()

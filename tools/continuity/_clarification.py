@@ -115,7 +115,8 @@ def ask_for_missing(state: State, context: Context) -> Update | None:
     question = "\n".join(dict.fromkeys(_told(each, len(new)) for each in new))
     found = joined((replace(new[0], question=question), *new[1:], *(_open(k, state) for k in kept)))
     if state.plan is None:
-        results.append(AIMessage(question, id=_message_id(state)))
+        id_ = f"{state.task_id}:clarification:{budget.on_thread(state, 'think')}"
+        results.append(AIMessage(question, id=id_))
     return Update(**_opened(found, state, context), messages=results)
 
 
@@ -127,7 +128,8 @@ def note_question(state: State, update: Update, context: Context) -> Update:
     live = [each for each in each_of(state.clarification) if each.status in LIVE]
     if not live or state.plan or update.get("failure") or update.get("calls"):
         return update
-    said = answer(replace(state, messages=[*state.messages, *_said(update)]))
+    new = [m for m in update.get("messages", ()) if not isinstance(m, RemoveMessage)]
+    said = answer(replace(state, messages=[*state.messages, *new]))
     if not said:
         return update
     pending = joined(tuple(each for each in live if each.status == "resumed"))
@@ -138,10 +140,6 @@ def note_question(state: State, update: Update, context: Context) -> Update:
         return update | _given_up([pending], state)
     again = replace(_open(pending, state), question=said, asked=pending.asked + 1)
     return update | _opened(again, state, context)
-
-
-def _said(update: Update) -> list[AnyMessage]:
-    return [m for m in update.get("messages", ()) if not isinstance(m, RemoveMessage)]
 
 
 def _clarification(call: ToolTask, before: Clarification | None, state: State) -> Clarification:
@@ -200,10 +198,6 @@ def _given_up(parts: Sequence[Clarification], state: State) -> Update:
 
 def _stale_continuity(state: State) -> Continuity:
     return Continuity(status="stale", extra=kept_beside(state))
-
-
-def _message_id(state: State) -> str:
-    return f"{state.task_id}:clarification:{budget.on_thread(state, 'think')}"
 
 
 # --- What a new message means for the clarification that is open on the thread (CO-02).

@@ -20,7 +20,7 @@ from daruma.state.text import printable_line
 from daruma.tools.context import Context
 from daruma.tools.evolution._pitfalls import Pitfalls
 from daruma.tools.evolution._recoveries import counterfactual_actions
-from daruma.tools.evolution._shelf import experiences
+from daruma.tools.evolution._shelf import experiences, found_in
 from daruma.tools.evolution._text import kept_line, skills_about
 from daruma.tools.evolution._variants import instructions_of, variant_ops
 from daruma.tools.team import team_of
@@ -43,7 +43,8 @@ async def finish_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     `asyncio.timeout` would.
     """
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_heard)
+    # An error that comes too late is taken note of, so that nobody is told that it was lost.
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())
     try:
         done, _ = await asyncio.wait([task], timeout=seconds)
     finally:
@@ -53,12 +54,6 @@ async def finish_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     if task.cancelled():
         raise GaveUp("it was given up")
     return task.result()
-
-
-def _heard(task: "asyncio.Task[Any]") -> None:
-    """Take note of an error that comes too late, so that nobody is told that it was lost."""
-    if not task.cancelled():
-        task.exception()
 
 
 # --- Looking up what earlier tasks have taught of one like this: one call of the store (EV-05).
@@ -110,7 +105,7 @@ async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lesso
         task_id=about.task_id,
         pitfalls=tuple(_known(each) for each in similar),
         instructions=instructions_of(
-            (item for found in results[len(ops) :] if isinstance(found, list) for item in found),
+            [each for found in results[len(ops) :] for each in found_in(found)],
             owner=about.owner,
             task_id=about.task_id,
             actors=about.actors,

@@ -14,7 +14,7 @@ from daruma.state.text import digest
 from daruma.tools.evolution._evidence import confidence_at
 from daruma.tools.evolution._pitfalls import Pitfalls
 from daruma.tools.evolution._shelf import Shelf, shelf
-from daruma.tools.evolution._text import gated, words
+from daruma.tools.evolution._text import gated
 from daruma.tools.evolution._variants import (
     MOST_IN_USE,
     OPEN,
@@ -31,6 +31,7 @@ from daruma.tools.evolution._variants import (
     variant_id,
     withdrawal_of,
 )
+from daruma.tools.text import likeness
 
 # --- Counting how tasks ended that were given a variant, and deciding on it by them (EV-03).
 
@@ -114,8 +115,8 @@ def apply_outcomes(variant: Variant, outcomes: list[Outcome]) -> Variant:
 
 # --- Proposing a change of a prompt where enough tasks fell into the same pitfall (EV-03).
 
-ALIKE: Final = 0.8
-"""The share of words in common from which two advices are one that was tried before."""
+ALIKE: Final = 0.9
+"""The likeness from which two advices are one that was tried before."""
 _MOST_PITFALLS: Final = 200
 _EXAMPLES: Final = 10
 
@@ -137,7 +138,7 @@ async def optimise(experience: Experience, store: BaseStore, given: Evolution, a
     own, variants = Pitfalls(store, experience.owner), Variants(store, experience.owner)
     # Of an owner's thousands of pitfalls most were met by one task.
     wanted = {"grave": True} | ({"again": True} if given.min_examples > 1 else {})
-    pitfalls, known = await own.own(most=_MOST_PITFALLS, **wanted), await variants.all()
+    pitfalls, known = await own.own(_MOST_PITFALLS, wanted=wanted), await variants.all()
     waiting = {each.actor for each in known if each.status in OPEN}
     for actor in sorted({each.actor for each in pitfalls} | waiting):
         pitfall = candidate(actor, pitfalls, known, given, experience.at)
@@ -174,15 +175,9 @@ def candidate(
         and each.tasks >= given.min_examples
         and confidence_at(each, at) >= given.min_confidence
         and gated(each.advice, [each.text])
-        and not any(alike(each.advice, other.advice) for other in ours)
+        and not any(likeness(each.advice, other.advice) >= ALIKE for other in ours)
     ]
     return max(fit, key=lambda each: (confidence_at(each, at), each.tasks, each.id), default=None)
-
-
-def alike(advice: str, other: str) -> bool:
-    """Whether two advices are made of nearly the same words."""
-    ours, theirs = set(words(advice)), set(words(other))
-    return len(ours & theirs) >= ALIKE * len(ours | theirs)
 
 
 async def one_test(actor: str, variants: Variants, store: BaseStore) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchOp
 from pydantic import TypeAdapter
@@ -23,7 +23,14 @@ from daruma.tools.evolution._evidence import (
     summarise,
     told_pitfalls,
 )
-from daruma.tools.evolution._shelf import EVOLUTION_NAMESPACE, PAGE, Shelf, read_record, shelf
+from daruma.tools.evolution._shelf import (
+    EVOLUTION_NAMESPACE,
+    PAGE,
+    Shelf,
+    found_in,
+    read_record,
+    shelf,
+)
 from daruma.tools.text import (
     RANKED_ITEMS,
     SearchableStore,
@@ -121,15 +128,13 @@ def most_alike(
     ones the surer one comes first, then the one with the smaller id: always the same order.
     """
     high = {each.id: each for each in pitfalls if each.level == "high"}
-    alike = {id_: _alike(query, skills, each) for id_, each in high.items()}
+    more = {id_: _FOR_A_SKILL * bool({*skills} & {*each.skills}) for id_, each in high.items()}
+    alike = {
+        id_: min(1.0, likeness_to_any(query, each.goals) + more[id_]) for id_, each in high.items()
+    }
     fitting = [each for each in high.values() if alike[each.id] >= needed_likeness(each.tasks)]
     fitting.sort(key=lambda each: (-round(alike[each.id], 2), -round(each.confidence, 3), each.id))
     return fitting[:limit]
-
-
-def _alike(query: str, skills: Sequence[str], pitfall: Pitfall) -> float:
-    more = _FOR_A_SKILL if set(skills) & set(pitfall.skills) else 0.0
-    return min(1.0, likeness_to_any(query, pitfall.goals) + more)
 
 
 # --- An owner's pitfalls in any of LangGraph's stores: observed, found, marked and forgotten.
@@ -180,14 +185,15 @@ class Pitfalls:
 
     async def all(self, limit: int = 1000) -> list[Pitfall]:
         """Return the owner's own pitfalls, at most ``limit``, the one seen last first."""
-        found = await self.own(most=max(limit, RANKED_ITEMS))
+        found = await self.own(max(limit, RANKED_ITEMS))
         return sorted(found, key=lambda each: (-each.last_at, each.id))[:limit]
 
-    async def own(self, query: str | None = None, *, most: int, **wanted: bool) -> list[Pitfall]:
+    async def own(
+        self, most: int, query: str | None = None, wanted: dict[str, Any] | None = None
+    ) -> list[Pitfall]:
         """Return own pitfalls of those plain values, those that a query finds before others."""
-        items = await self.store.asearch(
-            _place(self.owner), query=query, filter=dict(wanted) or None, limit=most
-        )
+        place = _place(self.owner)
+        items = await self.store.asearch(place, query=query, filter=wanted, limit=most)
         return [each.pitfall for each in pitfalls_in(self.kept.own(items))]
 
     async def similar(
@@ -201,13 +207,16 @@ class Pitfalls:
     ) -> list[Pitfall]:
         """Return the HIGH pitfalls that fit a goal best, as of ``now``: one call of the store."""
         results = await self.store.abatch(self.similar_ops(query, skills))
-        how = {"min_confidence": min_confidence, "limit": limit, "skills": skills}
-        return await in_thread(self.similar_of, results, query, now, **how)
+        return await in_thread(
+            lambda: self.similar_of(
+                results, query, now, min_confidence=min_confidence, limit=limit, skills=skills
+            )
+        )
 
     async def near(self, goal: str) -> list[Pitfall]:
         """Return some own pitfalls, of any level, that may be of tasks alike to one with a goal."""
         query = goal[:_LONGEST_QUERY]
-        found = await self.own(query, most=self._most)
+        found = await self.own(self._most, query)
         rank = lambda each: (-likeness_to_any(query, each.goals), each.id)  # noqa: E731
         return await in_thread(lambda: sorted(found, key=rank)[:CANDIDATES])
 
@@ -237,10 +246,9 @@ class Pitfalls:
 
         Where the store does not rank it takes time for each pitfall: call it in a thread.
         """
-        items = (item for found in results if isinstance(found, list) for item in found)
         readable = (
             each
-            for each in pitfalls_in(item for item in items if isinstance(item, Item))
+            for each in pitfalls_in(item for found in results for item in found_in(found))
             if each.pitfall.owner == self.owner or (self.shared and each.shared)
         )
         pitfalls = [each.as_of(now, min_confidence) for each in readable]
@@ -338,7 +346,10 @@ async def detect(experience: Experience, pitfalls: Pitfalls, min_confidence: flo
         if not setback.passing:
             await pitfalls.record(evidence_of_setback(setback, experience), min_confidence)
     if experience.countable:
-        for fact in not_met(experience, await _known(experience, pitfalls)):
+        told = [await pitfalls.get(each.id) for each in told_pitfalls(experience)]
+        near = await pitfalls.near(goal_of(experience))
+        known = {each.id: each for each in (*told, *near) if each and each.owner == pitfalls.owner}
+        for fact in not_met(experience, list(known.values())):
             await pitfalls.record(fact, min_confidence)
 
 
@@ -374,11 +385,3 @@ def how_not_met(
         return "in_vain" if same else None
     later = pitfall.first_at < experience.at
     return "clear" if experience.completed and same and later and not told else None
-
-
-async def _known(experience: Experience, pitfalls: Pitfalls) -> list[Pitfall]:
-    """Return the owner's own pitfalls that a task was told of, or that its goal may be alike to."""
-    told = [await pitfalls.get(each.id) for each in told_pitfalls(experience)]
-    near = await pitfalls.near(goal_of(experience))
-    found = [each for each in (*told, *near) if each and each.owner == pitfalls.owner]
-    return list({each.id: each for each in found}.values())

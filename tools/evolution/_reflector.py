@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -186,12 +186,7 @@ def setbacks_of(state: State, status: Status) -> tuple[Setback, ...]:
         *errors_of_members(state),
         *plans_refused(state),
     )
-    return _each_once(found)[:MOST_SETBACKS]
-
-
-def _each_once(found: Iterable[Setback]) -> tuple[Setback, ...]:
-    """Bring together what is the same; the first that knows it says it."""
-    kept: dict[tuple[str, str], Setback] = {}
+    kept: dict[tuple[str, str], Setback] = {}  # the first that knows a thing says it
     for each in found:
         before = kept.setdefault((each.actor, each.signature), each)
         ended, passing = before.ended or each.ended, before.passing and each.passing
@@ -199,7 +194,7 @@ def _each_once(found: Iterable[Setback]) -> tuple[Setback, ...]:
         kept[each.actor, each.signature] = replace(
             before, ended=ended, passing=passing, advice=advice
         )
-    return tuple(kept.values())
+    return tuple(kept.values())[:MOST_SETBACKS]
 
 
 # --- Which ended tasks are learned from (EV-01): the same ones, however often it is asked.
@@ -215,9 +210,5 @@ def is_sampled(experience: Experience, rate: float) -> bool:
     """
     taught = experience.lessons is not None and experience.lessons.given
     telling = experience.status != "completed" or taught or bool(experience.tried)
-    return telling or _lot(experience.task_id) < rate
-
-
-def _lot(task_id: str) -> float:
-    """Return a number from 0 up to 1 that is always the same for a task."""
-    return int(digest(["sampled", task_id]), 16) / _RANGE
+    lot = int(digest(["sampled", experience.task_id]), 16) / _RANGE  # the same for a task, always
+    return telling or lot < rate

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -59,7 +59,7 @@ def checks_in(excerpt: str) -> Iterator[Failing]:
 
 def check_failed(command: str, outcome: str, output: str) -> Failing:
     """Return what a check that is red says: by its failing lines, else by its outcome."""
-    name = kept_line(_rootless(command[:_LONGEST_LINE]), 80)
+    name = kept_line(_ROOT.sub("", command[:_LONGEST_LINE]), 80)
     said = telling_line(output)
     text = f"{name} failed: {said}" if said else f"{name}: {outcome}"
     return Failing(signed("check", name, said or outcome), kept_line(text))
@@ -75,7 +75,9 @@ def telling_line(output: str) -> str:
     lines = [line for line in lines if not _COUNTED.match(line)]
     for look in _LOOKS:
         if found := next(filter(None, map(look, lines)), ""):
-            return _with_assertion(found, lines)
+            if found.endswith(":"):  # a test's name alone: what it asserted follows
+                found = f"{found} {next(filter(None, map(_asserted, lines)), '')}".rstrip(" :")
+            return found
     return lines[-1] if lines else ""
 
 
@@ -85,13 +87,12 @@ def signed(*parts: str) -> str:
     A short number that is part of a name stays, as in ``test_7`` and ``E501``.
     """
     # A key that has lost its numbers would be taken for words.
-    line = " ".join(without_keys(_rootless(":".join(parts))[:_LONGEST_LINE]).split())
-    bare = _NUMBERED.sub(_unless_a_name, without_ids(line))
+    line = " ".join(without_keys(_ROOT.sub("", ":".join(parts))[:_LONGEST_LINE]).split())
+    bare = _NUMBERED.sub(
+        lambda found: found[0] if _NAME.fullmatch(found[0]) else _NUMBER.sub("#", found[0]),
+        without_ids(line),
+    )
     return kept_line(bare, _LONGEST_SIGNATURE)
-
-
-def _unless_a_name(found: re.Match[str]) -> str:
-    return found[0] if _NAME.fullmatch(found[0]) else _NUMBER.sub("#", found[0])
 
 
 def _summarised(line: str) -> str:
@@ -102,41 +103,16 @@ def _summarised(line: str) -> str:
     return f"{name}: {found[2]}" if found[2] else f"{name}:"
 
 
-def _with_assertion(found: str, lines: list[str]) -> str:
-    if not found.endswith(":"):
-        return found
-    return f"{found} {next(filter(None, map(_asserted, lines)), '')}".rstrip(" :")
-
-
 def _asserted(line: str) -> str:
     found = _ASSERTED.match(line)
     return found[1] if found else ""
 
 
-def _raised(line: str) -> str:
-    return line if _RAISED.match(line) else ""
-
-
-def _telling(line: str) -> str:
-    return line if _TOLD.search(line) else ""
-
-
-def _linted(line: str) -> str:
-    return line if _LINTED.match(line) else ""
-
-
 _LOOKS: Final[tuple[Callable[[str], str], ...]] = (
     _summarised,
     _asserted,
-    _raised,
-    _linted,
-    _telling,
+    *(lambda line, of=of: line if of.search(line) else "" for of in (_RAISED, _LINTED, _TOLD)),
 )
-
-
-def _rootless(text: str) -> str:
-    """Return text with the last part of each absolute path alone."""
-    return _ROOT.sub("", text)
 
 
 # --- Setbacks that are failures of the machine: those a task or a phase ended with. Pure.
@@ -157,16 +133,17 @@ def actor_of(state: State, phase: Phase | None) -> str:
 
 def endings(state: State, status: Status) -> Iterator[Setback]:
     """Yield what the phases of a task, or the task itself, failed by."""
-    phases = state.plan.phases if state.plan else ()
-    for phase in phases:
+    steps = [step for step in state.steps if step.task_id == state.task_id]
+    for phase in state.plan.phases if state.plan else ():
         if phase.failure:
-            yield from _of(phase.failure, actor_of(state, phase), _steps(state, phase.id))
+            own = [step for step in steps if step.phase_id == phase.id]
+            yield from _of(phase.failure, actor_of(state, phase), own)
     if status in ("completed", "cancelled", "parked"):
         return
     found = work_failure(state, status) if state.plan is None else state.origin or state.failure
     if found:
         current = state.plan.phase(state.plan.current) if state.plan else None
-        yield from _of(found, actor_of(state, current), _steps(state, None))
+        yield from _of(found, actor_of(state, current), steps)
 
 
 def passing(failure: Failure) -> bool:
@@ -209,11 +186,6 @@ def in_the_way(code: str, steps: Sequence[Step]) -> tuple[str, ...]:
     told = (text for step in reversed(steps) for text in step.blockers)
     errors = [text for text in told if not text.startswith(NOT_RUN)]
     return (telling_line(errors[0]),) if errors else ()
-
-
-def _steps(state: State, phase_id: str | None) -> list[Step]:
-    of_task = [step for step in state.steps if step.task_id == state.task_id]
-    return [step for step in of_task if phase_id is None or step.phase_id == phase_id]
 
 
 # --- Setbacks that the history tells of: red checks, tools' errors, what a person rejected. Pure.
@@ -299,7 +271,8 @@ def _errors(state: State) -> dict[tuple[str, str], _Errors]:
     for result in (each for each in of_task(state) if isinstance(each, ToolMessage)):
         name = str(result.name)
         if result.status == "success":
-            told = _worked_line(name, made.get(str(result.id), {}))
+            args = json.dumps(made.get(str(result.id), {}), ensure_ascii=False, default=str)
+            told = kept_line(f"{name} worked with {kept_line(args, _LONGEST_ARGS)}")
             for each in (each for key, each in seen.items() if key[0] == name):
                 each.worked = each.worked or told
         elif not result.text.startswith((_DENIED, NOT_RUN)):
@@ -316,18 +289,11 @@ def rejected_by_person(state: State) -> Iterator[Setback]:
         if id_.endswith(":spec_review:feedback"):
             why = text.removeprefix("The plan was rejected: ").removesuffix(". Plan anew.")
             yield _objection("plan", "", why, f"a person rejected the plan: {why}")
-        elif _is_denied(message):
-            why = text.removeprefix(_DENIED)
-            if why != _NO_REASON:
-                name = str(message.name)
+        # The machine's word that a person denied a call is an error: what ran may say that, too.
+        elif isinstance(message, ToolMessage) and message.status == "error":
+            why, name = text.removeprefix(_DENIED), str(message.name)
+            if why not in (text, _NO_REASON):
                 yield _objection("main", name, why, f"a person denied {name}: {why}")
-
-
-def _is_denied(message: AnyMessage) -> TypeGuard[ToolMessage]:
-    """Whether it is the machine's word that a person denied a call: what ran may say that, too."""
-    if not isinstance(message, ToolMessage) or message.status != "error":
-        return False
-    return message.text.startswith(_DENIED)
 
 
 def plans_refused(state: State) -> Iterator[Setback]:
@@ -374,8 +340,3 @@ def _objection(actor: str, tool: str, why: str, text: str) -> Setback:
         advice=kept_line(why),
         tool=tool,
     )
-
-
-def _worked_line(name: str, args: Mapping[str, Any]) -> str:
-    short = json.dumps(args, ensure_ascii=False, default=str)
-    return kept_line(f"{name} worked with {kept_line(short, _LONGEST_ARGS)}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.base import BaseStore, Item, PutOp, Result
 from pydantic import TypeAdapter, ValidationError
 
 from daruma.state.lessons import Experience
@@ -38,6 +38,12 @@ def read_record(form: TypeAdapter[Record], item: Item | None) -> Record | None:
         return form.validate_python(item.value)
     except ValidationError:
         return None
+
+
+def found_in(result: Result) -> list[Item]:
+    """Return the items that a search of a batch came to."""
+    found = result if isinstance(result, list) else []
+    return [each for each in found if isinstance(each, Item)]
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from unicodedata import combining, normalize
 
-from daruma.state.text import hiding_places, look_alikes
+from daruma.state.text import hiding_places, look_alikes, printable_line
 from daruma.tools.calls import storable_text
 from daruma.tools.skills import usable_in
-from daruma.tools.text import is_related, without_keys
+from daruma.tools.text import is_related, split_words, without_keys
 
 # --- Text that is kept of tasks: one line, bounded, without keys and without what hides. Pure.
 
@@ -24,11 +24,7 @@ def kept_line(text: str, longest: int = LONGEST_KEPT) -> str:
     >>> kept_line("red\\n  \\x1b[31mblood")
     'red [31mblood'
     """
-    text = without_keys(storable_text(text[:_LOOKED_AT]))
-    if not text.isprintable():
-        text = "".join(each if each.isprintable() else " " for each in text)
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return printable_line(without_keys(storable_text(text[:_LOOKED_AT])), longest)
 
 
 # --- What may become an instruction of a prompt: one line of plain advice, and nothing else.
@@ -110,11 +106,14 @@ def refusal(text: str, said: Iterable[str] = ()) -> str:
     plain = normalize("NFKC", text)
     if why := _misshapen(plain):
         return why
-    read = _without_marks(plain)
+    # Without accents: a model reads over them, and the patterns have none.
+    read = "".join(char for char in normalize("NFD", plain) if not combining(char))
     found = next((what for what, pattern in _REFUSED.items() if pattern.search(read)), "")
     if found:
         return f"it holds {found}"
-    return "it repeats what a tool said" if _repeats(plain, said) else ""
+    ours = _runs(plain)
+    repeats = any(not ours.isdisjoint(_runs(each)) for each in said)
+    return "it repeats what a tool said" if repeats else ""
 
 
 def _misshapen(text: str) -> str:
@@ -129,29 +128,14 @@ def _misshapen(text: str) -> str:
     return "it holds a key" if without_keys(text) != text else ""
 
 
-def _without_marks(text: str) -> str:
-    """Return text without accents: a model reads over them, and the patterns have none."""
-    return "".join(char for char in normalize("NFD", text) if not combining(char))
-
-
 def gated(text: str, said: Iterable[str] = ()) -> str:
     """Return a text that can be an instruction, in one line; empty where it can not."""
     line = " ".join(normalize("NFKC", text).split())
     return "" if refusal(line, said) else line
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a text, as they are compared: without case and punctuation."""
-    return re.findall(r"\w+", normalize("NFKC", text).casefold())
-
-
-def _repeats(text: str, said: Iterable[str]) -> bool:
-    ours = _runs(text)
-    return any(not ours.isdisjoint(_runs(each)) for each in said)
-
-
 def _runs(text: str) -> set[tuple[str, ...]]:
-    found = words(text)
+    found = split_words(text)
     return {tuple(found[at : at + REPEATED]) for at in range(len(found) - REPEATED + 1)}
 
 

@@ -13,7 +13,7 @@ from daruma.state.lessons import Instruction, Place
 from daruma.state.record import record
 from daruma.state.text import LENGTH, digest
 from daruma.tools.evolution._shelf import Shelf, read_record, shelf
-from daruma.tools.evolution._text import words
+from daruma.tools.text import split_words
 
 # --- That a variant was taken back by a person: a fact of its own, which no decision undoes.
 
@@ -83,7 +83,7 @@ def variant_id(owner: str, actor: str, advice: str) -> str:
 
     The same words are the same variant, so that one that was rejected does not come back.
     """
-    return digest([owner, actor, words(advice)])
+    return digest([owner, actor, split_words(advice)])
 
 
 def place_of(actor: str) -> Place:

@@ -135,7 +135,7 @@ def files_in(path: Path) -> Iterator[Path | Skipped]:
         for folder, folders, names in os.walk(place, onerror=closed.append):
             folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in _OTHERS)
             found = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
-            yield from (file for file in found if _is_document(file))
+            yield from (each for each in found if each.suffix.lower() in KINDS and _is_file(each))
         yield from (Skipped(str(error.filename), str(error.strerror)) for error in closed)
     else:
         raise KnowledgeRefused(f"there is no file or folder {path}")
@@ -146,9 +146,9 @@ def absolute(path: Path) -> Path:
     return Path(os.path.expanduser(path)).absolute()  # noqa: PTH111 - Path.expanduser raises without a home
 
 
-def _is_document(file: Path) -> bool:
+def _is_file(file: Path) -> bool:
     try:
-        return file.suffix.lower() in KINDS and file.is_file() and not file.is_symlink()
+        return file.is_file() and not file.is_symlink()
     except OSError:
         return True  # reading it says why not
 
@@ -198,30 +198,21 @@ def documents_of(given: Given | Iterable[Given]) -> Iterator[Document | Skipped]
         if isinstance(one, str):
             yield Document(f"text:{key_of(one)}", _first_line(one), one)
         elif isinstance(one, LangChainDocument):
-            yield _from_langchain(one)
+            text, told = one.page_content, one.metadata
+            source = str(told.get("source") or f"text:{key_of(text)}")
+            source += f"#page={told['page']}" if "page" in told else ""
+            yield Document(source, str(told.get("title") or _first_line(text)), text)
         elif isinstance(one, Path):
-            yield from _from_files(one)
+            for file in files_in(one):
+                read = file if isinstance(file, Skipped) else read_file(file)
+                if isinstance(file, Path) and isinstance(read, str):
+                    read = Document(str(file), file.name, read, file.suffix.lower())
+                if not isinstance(read, str):
+                    yield read
         else:
             raise KnowledgeRefused(
                 f"a document is a path, a text or a LangChain Document, and no {type(one).__name__}"
             )
-
-
-def _from_files(path: Path) -> Iterator[Document | Skipped]:
-    for file in files_in(path):
-        text = file if isinstance(file, Skipped) else read_file(file)
-        if isinstance(text, Skipped):
-            yield text
-        elif isinstance(file, Path):
-            yield Document(str(file), file.name, text, file.suffix.lower())
-
-
-def _from_langchain(given: LangChainDocument) -> Document:
-    text, told = given.page_content, given.metadata
-    source = str(told.get("source") or f"text:{key_of(text)}")
-    if "page" in told:
-        source = f"{source}#page={told['page']}"
-    return Document(source, str(told.get("title") or _first_line(text)), text)
 
 
 def _first_line(text: str) -> str:
@@ -317,15 +308,12 @@ def _heading(kind: str, line: str, below: str) -> _Heading | None:
         found = _PYTHON.match(line)
         return _Heading(1, found[1]) if found else None
     if kind in (".rst", ".txt"):
-        return _underlined(line.strip(), below.strip())
+        line, below = line.strip(), below.strip()
+        if line and len(below) >= len(line) and _UNDERLINE.match(below):
+            return _Heading(_UNDERLINES.index(below[0]) + 1, line, lines=2)
+        return None
     found = _MARKDOWN.match(line)
     return _Heading(len(found[1]), found[2]) if found else None
-
-
-def _underlined(line: str, below: str) -> _Heading | None:
-    if line and len(below) >= len(line) and _UNDERLINE.match(below):
-        return _Heading(_UNDERLINES.index(below[0]) + 1, line, lines=2)
-    return None
 
 
 def _cut(lines: list[str], headings: tuple[str, ...], begun: int) -> Iterator[Passage]:

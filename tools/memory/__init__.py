@@ -12,9 +12,9 @@ from daruma.tools.memory._memories import (
     new_memory,
     owner_in,
     owner_of,
+    recall,
     store_label,
 )
-from daruma.tools.memory._recall import recall
 
 __all__ = [
     "COMMON_ROLE",

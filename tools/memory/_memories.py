@@ -1,10 +1,11 @@
 """An owner's memories: where they are kept, who sees them, and the tools for them (CO-04)."""
 
-import hashlib
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -12,10 +13,14 @@ from urllib.parse import unquote
 from langgraph.store.base import BaseStore, Item, SearchItem
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from daruma.state.lessons import Remembered
+from daruma.state.events import Event, MemoryRecalled
+from daruma.state.lessons import Recalled, Remembered
+from daruma.state.settings import Memory
+from daruma.state.task import Task
+from daruma.state.text import printable_line
 from daruma.tools.calls import Surroundings, Tool, shipped_tool, storable_text
 from daruma.tools.errors import ToolError
-from daruma.tools.text import rank_texts, without_keys
+from daruma.tools.text import is_related, rank_texts, without_keys
 from daruma.tools.threads import in_thread
 
 # --- Where memories are kept: whose they are, and which role of a team sees them (CO-04).
@@ -64,7 +69,13 @@ def seen_by(owner: str, role: str) -> list[tuple[str, ...]]:
 
 def store_label(text: str) -> str:
     """Return a text as a label that every store takes; two texts never have the same one."""
-    whole = "".join(_written(each) for each in text) or _EMPTY
+    whole = "".join(
+        char
+        if char.isprintable() and char not in _ESCAPED
+        else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
+        for char in text
+    )
+    whole = whole or _EMPTY
     if len(whole) <= LONGEST:
         return whole
     return f"{whole[:LONGEST]}%{sha256(whole.encode()).hexdigest()[:32]}"
@@ -76,12 +87,6 @@ def owner_in(namespace: tuple[str, ...]) -> str:
     if found == _EMPTY:
         return ""
     return found if len(found) > LONGEST else unquote(found, errors="surrogatepass")
-
-
-def _written(char: str) -> str:
-    if char.isprintable() and char not in _ESCAPED:
-        return char
-    return "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
 
 
 # --- A memory as it is kept: its id, its bounds, and what of an item of the store is one.
@@ -112,7 +117,9 @@ def new_memory(text: str, *, section: str = "", role: str = "", at: float = 0.0)
             "shorter, or store it in parts"
         )
     section, role = (_name(each, what) for each, what in ((section, "section"), (role, "role")))
-    return Remembered(id=_id(text, role), text=text, section=section, role=role, at=at)
+    same = f"{role}\0{' '.join(text.split()).casefold()}"
+    id_ = sha256(same.encode()).hexdigest()[:12]
+    return Remembered(id=id_, text=text, section=section, role=role, at=at)
 
 
 def as_value(memory: Remembered, **stored_by: str) -> dict[str, Any]:
@@ -135,11 +142,6 @@ def _name(given: str, what: str) -> str:
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise MemoryRefused(f"the {what} has to be a short name of at most {LONGEST_NAME} letters")
     return "" if what == "role" and name == COMMON_ROLE else name
-
-
-def _id(text: str, role: str) -> str:
-    same = f"{role}\0{' '.join(text.split()).casefold()}"
-    return hashlib.sha256(same.encode()).hexdigest()[:12]
 
 
 _LATEST: Final = 253402300799.0
@@ -174,7 +176,10 @@ class Memories:
         """
         items = sorted(await self._items(query), key=lambda item: item.key)
         if not all(item.score is not None for item in items):
-            return await in_thread(_by_words, query, _read_memories(items), limit)
+            memories = _read_memories(items)
+            texts = [f"{each.section} {each.text}" for each in memories]
+            order = await in_thread(rank_texts, query, texts)
+            return [memories[index] for index, _ in order[:limit]]
         items.sort(key=lambda item: -(item.score or 0.0))
         return _read_memories(items)[:limit]
 
@@ -215,11 +220,6 @@ class Memories:
         return [place for place in found if place[:-1] == beneath]
 
 
-def _by_words(query: str, memories: list[Remembered], limit: int) -> list[Remembered]:
-    order = rank_texts(query, [f"{each.section} {each.text}" for each in memories])
-    return [memories[index] for index, _ in order[:limit]]
-
-
 def _read_memories(items: Iterable[Item]) -> list[Remembered]:
     found = (from_value(item.key, item.value, _role_of(item)) for item in items)
     return [memory for memory in found if memory]
@@ -231,6 +231,60 @@ def _role_of(item: Item) -> str:
     if isinstance(role, str) and store_label(role or COMMON_ROLE) == place:
         return role
     return "" if place == COMMON_ROLE else place
+
+
+# --- Recalling the memories that fit a task when it begins: in bounded time, or not at all.
+
+SECONDS: Final = 5.0
+"""A task does not wait longer for its memories: as long as a person waits without a sign."""
+
+MOST_CHARACTERS: Final = 12_000
+"""Of all memories of a task together: about 3,000 tokens of every request."""
+
+LONGEST_QUERY: Final = 4_000
+"""Characters of a goal that are searched with; pasted logs tell little after that."""
+
+
+async def recall(
+    task: Task,
+    about: str,
+    store: BaseStore | None,
+    settings: Memory,
+    emit: Callable[[Event], None],
+    *,
+    seconds: float = SECONDS,
+) -> Recalled | None:
+    """Return the memories that fit what a task is about, best first, and tell of them.
+
+    None where nothing is to be recalled: no store, memory switched off, a limit of 0. A store that
+    fails or is slow costs the task its memories and ``seconds``, and a note says so.
+    """
+    if store is None or not settings.enabled or not settings.search_limit:
+        return None
+    memories = Memories(store, task.memory_owner, task.expert or "")
+    try:
+        async with asyncio.timeout(seconds):
+            found = await _fitting(memories, about[:LONGEST_QUERY], settings.search_limit)
+    except Exception as error:  # noqa: BLE001  # whatever a store raises: memory only helps
+        reason = printable_line(without_keys(str(error)), 200) or type(error).__name__
+        if isinstance(error, TimeoutError):
+            reason = f"no answer within {seconds:g} s"
+        note = f"no memories were recalled: {reason}"
+        emit(MemoryRecalled(note=note))
+        return Recalled(task_id=task.id, note=note)
+    if found:
+        emit(MemoryRecalled(ids=tuple(each.id for each in found)))
+    return Recalled(task_id=task.id, memories=tuple(found))
+
+
+async def _fitting(memories: Memories, about: str, limit: int) -> list[Remembered]:
+    """The floor is the same for every store: scores of different ones can not be compared."""
+    best = await memories.search(about, limit * 2)
+    fitting = await in_thread(
+        lambda: [m for m in best if is_related(about, f"{m.section} {m.text}")][:limit]
+    )
+    used = accumulate(len(memory.text) for memory in fitting)
+    return [m for m, sum_ in zip(fitting, used, strict=True) if sum_ <= MOST_CHARACTERS]
 
 
 # --- The tools with which the model remembers: store, search, forget (CX-05).

@@ -45,13 +45,12 @@ _FILLING: Final = """
     them then there these they this to up us was we were what when where which who why will with
     would you your der die das und ist ein eine zu den dem des im wie
 """
-_EMPTY: Final = frozenset(_FILLING.split())
 
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text, in their order, as often as they stand there.
 
-    >>> terms("Runs getUserName")
+    >>> split_words("Runs getUserName")
     ['run', 'getusernam', 'get', 'user', 'name']
     """
     text = unicodedata.normalize("NFKC", text)
@@ -66,13 +65,12 @@ def query_terms(text: str) -> list[str]:
     ['leas']
     """
     found = list(dict.fromkeys(split_words(text)))
-    empty = _empty_terms()
-    return [term for term in found if term not in empty] or found
+    return [term for term in found if term not in _terms_of(_FILLING)] or found
 
 
 @cache
-def _empty_terms() -> frozenset[str]:
-    return frozenset(term for word in _EMPTY for term in split_words(word))
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(split_words(text))
 
 
 def _languages(text: str) -> Iterator[str]:
@@ -95,14 +93,11 @@ def _of_a_word(word: str, languages: tuple[str, ...]) -> Iterator[str]:
     if len(parts) > 1:
         yield _folded(word)
     for part in parts:
-        yield from _stems(part.lower()[:LONGEST], languages)
+        stems = (_stem(part.lower()[:LONGEST], language) for language in languages)
+        yield from dict.fromkeys(map(_folded, stems))
         runs = _RUNS.findall(part)
         if len(runs) > 1:
             yield from (_folded(run) for run in runs if len(run) > 1)
-
-
-def _stems(word: str, languages: tuple[str, ...]) -> dict[str, None]:
-    return dict.fromkeys(_folded(_stem(word, language)) for language in languages)
 
 
 @lru_cache(maxsize=100_000)
@@ -140,18 +135,13 @@ _JOINS: Final = frozenset("_./:@\\")
 
 def telling_words(text: str) -> frozenset[str]:
     """Return the words of a text that tell of something, in the form that search knows them by."""
-    return frozenset(word for word in split_words(text) if len(word) > 1) - _everywhere()
+    return frozenset(word for word in split_words(text) if len(word) > 1) - _terms_of(_ENGLISH)
 
 
 def is_name(word: str) -> bool:
     """Whether a word is one that nobody says by chance: `billing.py`, `DB_URL`, `v2`."""
     joined = any(each in _JOINS for each in word)
     return joined or (not word.isdigit() and any(each.isdigit() for each in word))
-
-
-@cache
-def _everywhere() -> frozenset[str]:
-    return frozenset(split_words(_ENGLISH))
 
 
 # --- Which memories fit a goal at all: the floor beneath which none is recalled. Pure.
@@ -289,7 +279,7 @@ def fuse_rankings(rankings: Sequence[Sequence[T]]) -> list[tuple[T, float]]:
     rankings are not. After Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms
     Condorcet and individual Rank Learning Methods", SIGIR 2009.
 
-    >>> [thing for thing, _ in fused([["a", "b", "c"], ["b", "d"]])]
+    >>> [thing for thing, _ in fuse_rankings([["a", "b", "c"], ["b", "d"]])]
     ['b', 'a', 'd', 'c']
     """
     scores: dict[T, float] = {}

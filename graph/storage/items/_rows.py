@@ -102,15 +102,14 @@ async def write(connection: Connection, rows: Sequence[Row]) -> list[tuple[int, 
     ordered = sorted(rows, key=lambda row: (row.namespace, row.key))
     numbers = list[int]()
     async with connection.cursor() as cursor:
-        await cursor.executemany(_PUT, [_values(row) for row in ordered], returning=True)
+        values = [
+            (r.namespace, r.key, *r.value, r.indexed.words, r.indexed.length, r.meant, r.fields)
+            for r in ordered
+        ]
+        await cursor.executemany(_PUT, values, returning=True)
         async for written in cursor.results():
             numbers += [row["id"] for row in await written.fetchall()]
     return list(zip(numbers, ordered, strict=True))
-
-
-def _values(row: Row) -> tuple[Any, ...]:
-    words, length = row.indexed.words, row.indexed.length
-    return row.namespace, row.key, *row.value, words, length, row.meant, row.fields
 
 
 async def change(
@@ -126,14 +125,9 @@ async def change(
         await connection.execute(_LOCK, [list(each) for each in zip(*names, strict=True)])
     written = await write(connection, rows) if rows else []
     if gone:
-        await delete(connection, gone)
+        async with connection.cursor() as cursor:
+            await cursor.executemany(_DELETE, sorted(_stored(gone)))
     return written
-
-
-async def delete(connection: Connection, names: Sequence[tuple[Sequence[str], str]]) -> None:
-    """Delete the items of those names; one that is not there is deleted already."""
-    async with connection.cursor() as cursor:
-        await cursor.executemany(_DELETE, sorted(_stored(names)))
 
 
 def _stored(names: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, str]]:

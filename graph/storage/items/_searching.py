@@ -22,7 +22,6 @@ from daruma.graph.storage.items._vectors import (
     NotEmbedded,
     NoVectors,
     Vector,
-    compared,
     drop_others,
     having,
     lacking,
@@ -108,11 +107,11 @@ class Meanings:
             return []
         count = await beneath(connection, prefix, self.exact)
         compare = count < self.exact or self._ready.size > MOST_NUMBERS
-        look = compared if compare else nearest
+        signs = self.index.among((), wanted) or None
         try:
             async with connection.transaction():
-                return await look(
-                    connection, self.index, prefix, vector, self._ready, wanted=wanted, most=most
+                return await nearest(
+                    connection, prefix, vector, self._ready, signs=signs, most=most, exact=compare
                 )
         except VANISHED:
             self._lost()
@@ -262,7 +261,10 @@ class Search:
 
     async def _ranked(self, connection: Connection, asked: SearchOp, query: str) -> Ranked:
         prefix, wanted = asked.namespace_prefix, exact(asked.filter)
-        vector, most = self.vectors.get(query), _needed(asked)
+        # A filter that no index looks up may drop any number of what is ranked.
+        looked_up = len(wanted) == len(asked.filter or {})
+        most = asked.offset + asked.limit if looked_up else CANDIDATES
+        vector = self.vectors.get(query)
         if vector is None:
             return await best_by_words(
                 connection, self.index, prefix, query, wanted=wanted, most=most
@@ -275,10 +277,3 @@ class Search:
             connection, self.index, prefix, query, wanted=wanted, most=most, least=BY_CHANCE
         )
         return fuse_rankings([[item for item, _ in ranking] for ranking in (words, near)])
-
-
-def _needed(asked: SearchOp) -> int:
-    """Return how many have to be ranked for a page: a filter may drop any number of them."""
-    whole = asked.filter or {}
-    looked_up = len(exact(whole)) == len(whole)
-    return asked.offset + asked.limit if looked_up else CANDIDATES

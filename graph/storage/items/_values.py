@@ -282,7 +282,8 @@ class IndexWords:
         counts = Counter(map(self._word, split_words(text)))
         room, kept = _ROOM, []
         for word, times in counts.most_common():
-            entry = f"{quoted(word)}:{_positions(times)}"
+            positions = ",".join(map(str, range(1, min(times, _MOST_TIMES) + 1)))
+            entry = f"{quoted(word)}:{positions}"
             room -= len(entry.encode())
             if room < 0:
                 break
@@ -312,20 +313,13 @@ class IndexWords:
         pairs = [(key, each) for key, each in value.items() if is_plain(each)]
         if len(pairs) > _MOST_PLAIN:
             return [_ANYTHING]
-        texts = (f"{key!r}={_same(each)}" for key, each in pairs)
+        same = (f"text {v!r}" if isinstance(v, str) else f"number {hash(v)}" for _, v in pairs)
+        texts = (f"{key!r}={each}" for (key, _), each in zip(pairs, same, strict=True))
         return [f"?{self.sealing.mark(text, _PLACE)[:16]}" for text in texts]
-
-
-def _same(value: str | float) -> str:
-    return f"text {value!r}" if isinstance(value, str) else f"number {hash(value)}"
 
 
 def _within(prefix: Sequence[str]) -> str:
     return f"={digest(stored_namespace(prefix))}"
-
-
-def _positions(times: int) -> str:
-    return ",".join(map(str, range(1, min(times, _MOST_TIMES) + 1)))
 
 
 def quoted(word: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
@@ -18,7 +18,7 @@ from psycopg.errors import (
 )
 
 from daruma.graph.storage._pool import Connection
-from daruma.graph.storage.items._values import IndexWords, between
+from daruma.graph.storage.items._values import between
 from daruma.graph.storage.items._words import Ranked
 from daruma.state.text import digest
 
@@ -59,16 +59,16 @@ class Embedding:
 
     async def of_query(self, text: str) -> Vector:
         """Return the vector of a query. Raises :class:`NotEmbedded`."""
-        (vector,) = await self._asked(lambda: self._query(text[:LONGEST]), 1)
-        return vector
+
+        async def ask() -> list[Vector]:
+            return [await self.model.aembed_query(text[:LONGEST])]
+
+        return (await self._asked(ask, 1))[0]
 
     async def of_texts(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of at most 64 texts. Raises :class:`NotEmbedded`."""
         cut = [text[:LONGEST] for text in texts]
         return await self._asked(lambda: self.model.aembed_documents(cut), len(cut))
-
-    async def _query(self, text: str) -> list[Vector]:
-        return [await self.model.aembed_query(text)]
 
     async def _asked(self, ask: Callable[[], Awaitable[list[Vector]]], count: int) -> list[Vector]:
         if monotonic() < self._rests_until:
@@ -96,7 +96,7 @@ class Embedding:
         sizes = {len(vector) for vector in made}
         if len(made) != count or len(sizes) != 1 or (self.size and sizes != {self.size}):
             raise NotEmbedded(f"{len(made)} vectors of {sorted(sizes)} numbers for {count} texts")
-        if not all(map(_is_sound, made)):
+        if not all(any(vector) and all(map(math.isfinite, vector)) for vector in made):
             raise NotEmbedded("a vector without direction")
         self.size = sizes.pop()
         return [_of_length_one(vector) for vector in made]
@@ -108,10 +108,6 @@ def _of_length_one(vector: Vector) -> Vector:
     near = [number / largest for number in vector]
     length = math.hypot(*near)
     return [number / length for number in near]
-
-
-def _is_sound(vector: Vector) -> bool:
-    return all(map(math.isfinite, vector)) and any(vector)
 
 
 # --- Vectors of items in Postgres, by pgvector: made where they can be, and searched by nearness.
@@ -173,7 +169,7 @@ _COMPARED: Final = """
 SELECT id, 1 - (vector <=> %s::halfvec) AS score
 FROM daruma_items JOIN daruma_item_vectors AS v ON v.item = id AND v.meant = daruma_items.meant
 WHERE namespace >= %s AND namespace < %s AND (%s::tsquery IS NULL OR words @@ %s::tsquery)
-AND model = %s ORDER BY vector <=> %s::halfvec, id DESC LIMIT %s
+AND model = {model} ORDER BY vector <=> %s::halfvec, id DESC LIMIT %s
 """
 _NEAREST: Final = """
 SELECT id, 1 - distance AS score FROM (
@@ -273,41 +269,26 @@ async def store(
         await cursor.executemany(_STORE, rows)
 
 
-async def compared(
-    connection: Connection,
-    index: IndexWords,
-    prefix: Sequence[str],
-    vector: Vector,
-    model: Model,
-    *,
-    wanted: Mapping[str, Any],
-    most: int,
-) -> Ranked:
-    """Return the items beneath a prefix that are nearest, each compared with the vector."""
-    near, signs = _written(vector), index.among((), wanted) or None
-    values = [near, *between(prefix), signs, signs, model.name, near, most]
-    return await _found(connection, sql.SQL(_COMPARED).format(), values)
-
-
 async def nearest(
     connection: Connection,
-    index: IndexWords,
     prefix: Sequence[str],
     vector: Vector,
     model: Model,
     *,
-    wanted: Mapping[str, Any],
+    signs: str | None,
     most: int,
+    exact: bool,
 ) -> Ranked:
-    """Return the same, nearly, along the index. Within a transaction."""
-    near, signs = _written(vector), index.among((), wanted) or None
-    await connection.execute(_ALONG_THE_INDEX)
+    """Return the items beneath a prefix that are nearest, those alone that have ``signs``.
+
+    Each is compared with the vector if ``exact``, else those along the index nearly are the
+    nearest. Within a transaction.
+    """
+    near = _written(vector)
     values = [near, *between(prefix), signs, signs, near, most]
-    return await _found(connection, _of(_NEAREST, model), values)
-
-
-async def _found(connection: Connection, statement: sql.Composed, values: Sequence[Any]) -> Ranked:
-    found = await connection.execute(statement, values)
+    if not exact:
+        await connection.execute(_ALONG_THE_INDEX)
+    found = await connection.execute(_of(_COMPARED if exact else _NEAREST, model), values)
     return [(int(row["id"]), float(row["score"])) for row in await found.fetchall()]
 
 

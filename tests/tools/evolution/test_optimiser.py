@@ -20,7 +20,6 @@ from daruma.state.settings import Evolution
 from daruma.tools.evolution import Pitfalls, Variant, Variants, shelf
 from daruma.tools.evolution._optimiser import (
     PROMPT,
-    alike,
     candidate,
     count_outcomes,
     decide,
@@ -104,7 +103,6 @@ def test_what_was_tried_does_not_come_back(status: Any) -> None:
     advice = "Before editing it: read THE file!"
     tried = a_variant(status=status, advice=advice)
 
-    assert alike(advice, ADVICE)
     assert candidate("main", [a_pitfall()], [tried], ON, 0.0) is None
 
 

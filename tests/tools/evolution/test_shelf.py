@@ -33,7 +33,7 @@ async def test_what_lies_deeper_or_does_not_fit_is_left_out() -> None:
     """Foreign and damaged items are no reason to fail; but they can be deleted."""
     own = a_shelf()
     await own.put("good", named("good"))
-    value = own.to_put("", named("deeper")).value or {}
+    value = dict(own.to_put("", named("deeper")).value or {})
     await own.store.aput((*PLACE, "c"), "deeper", value)
     await own.store.aput(PLACE, "more", value | {"unknown": 1})
     await own.store.aput(PLACE, "bad", {"text": 1})
