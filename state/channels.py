@@ -22,7 +22,6 @@ from typing import (
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel, EphemeralValue
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
@@ -38,6 +37,7 @@ from daruma.state.plan import Plan, Report, reduce_reports
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
+from daruma.state.serializer import DeltaSnapshot
 from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
 from daruma.state.task import Task
 from daruma.state.verification import Verification
@@ -211,9 +211,6 @@ DELTA: Final[Mapping[str, DeltaChannel[Any]]] = {
 }
 """The channels that are kept as writes."""
 
-KEPT_WHOLE: Final = frozenset(_HINTS) - DELTA.keys()
-"""Those whose value stands in a checkpoint by itself."""
-
 
 # --- What channels make of the state, and an update of it: the same as LangGraph, at less.
 
@@ -298,7 +295,7 @@ def refuse_misfits(values: Mapping[str, Any], writes: Iterable[Write] = ()) -> N
     is what may be written to messages: whatever LangChain makes a message of.
     """
     for channel, stored in values.items():
-        value = stored.value if isinstance(stored, _DeltaSnapshot) else stored
+        value = stored.value if isinstance(stored, DeltaSnapshot) else stored
         if channel in _held() and not _held()[channel](value):
             raise DamagedState(f"channel {channel!r} holds a {type(value).__name__}")
     for channel, value in writes:

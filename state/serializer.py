@@ -10,11 +10,16 @@ import ormsgpack
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from pydantic import ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 
 from daruma.state.errors import DamagedState
+
+_NOTHING: Final = ormsgpack.Ext(jsonplus.EXT_DELTA_SNAPSHOT, ormsgpack.packb(None))
+DeltaSnapshot: Final[Any] = type(
+    JsonPlusSerializer().loads_typed(("msgpack", ormsgpack.packb(_NOTHING)))
+)
+"""LangGraph's class for the whole copy of a delta channel. It has no public name."""
 
 # --- Packs one value into msgpack as LangGraph does, but of a record only what is not its default.
 #
@@ -45,7 +50,7 @@ class Packing:
         kind = type(value)
         if (fields := self._fields.get(kind)) is not None:
             return self._made_of(jsonplus.EXT_CONSTRUCTOR_KW_ARGS, kind, _told(value, fields))
-        if kind is _DeltaSnapshot:
+        if kind is DeltaSnapshot:
             return ormsgpack.Ext(jsonplus.EXT_DELTA_SNAPSHOT, self.pack(value.value))
         if (kind.__module__, kind.__name__) == _SEND and value.timeout is None:
             return self._made_of(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, kind, (value.node, value.arg))
@@ -117,7 +122,7 @@ class Unpacking:
         try:
             value = self._unpack(packed)
             if code == jsonplus.EXT_DELTA_SNAPSHOT:
-                return _DeltaSnapshot(value)
+                return DeltaSnapshot(value)
             if code not in _APPLY:
                 raise DamagedState(f"a value in the unknown form {code}")
             return self._make(code, *value)

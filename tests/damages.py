@@ -31,8 +31,8 @@ OWN_BLOB = (
 BLOB = f"UPDATE checkpoint_blobs SET {{}} WHERE {OWN_BLOB}"
 ROW = f"UPDATE checkpoints SET {{}} WHERE {NEWEST}"
 WRITE = (
-    "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, idx, channel, type, blob) "
-    "SELECT 't', max(checkpoint_id), 'x', 0, 'plan', {} FROM checkpoints"
+    "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, slot, channels, type, blob) "
+    "SELECT 't', max(checkpoint_id), 'x', 0, '{{plan}}', {} FROM checkpoints"
 )
 FLIPPED = "blob = set_byte(blob, length(blob) / 2, 255 - get_byte(blob, length(blob) / 2))"
 
@@ -65,7 +65,7 @@ DAMAGES = {
     "a write that is no msgpack": WRITE.format("'msgpack', 'x'"),
     "a write of a kind never read": WRITE.format("'pickle', 'x'"),
     "all writes of the parent": f"DELETE FROM checkpoint_writes WHERE {PARENT}",
-    "one write of the parent": "DELETE FROM checkpoint_writes WHERE channel = 'steps' AND "
+    "one write of the parent": "DELETE FROM checkpoint_writes WHERE 'steps' = ANY(channels) AND "
     + PARENT,
     "a lost parent": f"DELETE FROM checkpoints WHERE {PARENT}",
 }

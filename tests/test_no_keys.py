@@ -28,7 +28,7 @@ from daruma.graph.scope import (
     Contexts,
 )
 from daruma.graph.storage import open_postgres, strict_saver
-from daruma.graph.storage._sealing import inflated
+from daruma.graph.storage._sealing import inflate
 from daruma.state.errors import DamagedState
 
 R = "a1B2c3D4e5F6" * 3
@@ -104,7 +104,7 @@ def _opened(value: bytes) -> Iterator[str]:
     for start in range(min(len(value), 16)):
         for end in (len(value), len(value) - 8):
             with suppress(DamagedState):
-                yield inflated(value[start:end]).decode("utf-8", "replace")
+                yield inflate(value[start:end]).decode("utf-8", "replace")
 
 
 def kept_in(folder: Path) -> Iterator[str]:

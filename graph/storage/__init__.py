@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from daruma.graph.storage._pool import Connection, Pool, error_line, explain_saver_errors
     from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
     from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
-    from daruma.graph.storage._rows import open_write
+    from daruma.graph.storage._rows import open_writes
     from daruma.graph.storage._saver import PostgresSaver
-    from daruma.graph.storage._saving import PACKED_CHANNEL, Write, writes_in
-    from daruma.graph.storage._sealing import check_typed_value
     from daruma.graph.storage._store import PostgresStore
 else:
     __getattr__ = open_late(
@@ -54,17 +52,14 @@ else:
             "_pool": "Connection Pool error_line explain_saver_errors",
             "_postgres": "Postgres aopen_postgres open_postgres",
             "_pruning": "OldThread PRUNABLE Pruned",
-            "_rows": "open_write",
+            "_rows": "open_writes",
             "_saver": "PostgresSaver",
-            "_saving": "PACKED_CHANNEL Write writes_in",
-            "_sealing": "check_typed_value",
             "_store": "PostgresStore",
         },
     )
 
 __all__ = [
     "EVENTS_AT_ONCE",
-    "PACKED_CHANNEL",
     "PRUNABLE",
     "Connection",
     "Database",
@@ -81,22 +76,19 @@ __all__ = [
     "Pruned",
     "Server",
     "StoredEvent",
-    "Write",
     "aopen_postgres",
     "athread_held",
     "channel_values",
-    "check_typed_value",
     "error_line",
     "explain_saver_errors",
     "journal_of",
     "journals_of",
     "open_postgres",
-    "open_write",
+    "open_writes",
     "outputs_of",
     "replies_of",
     "strict_saver",
     "thread_held",
     "workspace_files_id",
     "workspace_of",
-    "writes_in",
 ]

@@ -1,22 +1,21 @@
 """The history that delta channels are replayed from, and whether it is whole (DU-08)."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from langgraph.checkpoint.postgres.base import _build_delta_stage2_sql
+from langgraph.checkpoint.base import DeltaChannelHistory, writes_sort_key
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import AsyncCursor
 from psycopg.rows import DictRow
 
-from daruma.graph.storage._manifest import NAME, LostAncestor, sound
-from daruma.graph.storage._rows import blob_place, open_write
+from daruma.graph.storage._rows import NAME, LostAncestor, open_writes, sound
 from daruma.graph.storage._sealing import Sealing, check_typed_value
 
 # --- Whether nothing is missing in the history that a delta channel's value is replayed from.
 #
-# The engine walks from a checkpoint through its ancestors up to one that holds a snapshot, or to
-# the first, and takes what there is of it: an ancestor or a write that is lost, it does not notice.
+# The engine takes what there is of it: an ancestor or a write that is lost, it does not notice.
 
 Notes = Mapping[str, Mapping[str, Any]]
 
@@ -28,23 +27,14 @@ class Walk:
     ``open`` holds, for a channel without a snapshot, the ancestor at which its walk broke off.
     """
 
-    thread: str
-    namespace: str
     target: str = ""
     chains: Mapping[str, Sequence[str]] = field(default_factory=dict)
     open: Mapping[str, str | None] = field(default_factory=dict)
     snapshots: frozenset[tuple[str, str]] = frozenset()
     writes: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    @property
-    def checkpoints(self) -> list[str]:
-        """All that were walked through."""
-        return list(
-            {self.target: 0} | {each: 0 for chain in self.chains.values() for each in chain}
-        )
 
-
-def refuse_gaps(walk: Walk, notes: Notes, sealing: Sealing) -> None:
+def refuse_gaps(walk: Walk, notes: Notes) -> None:
     """Raise :class:`LostAncestor` where a checkpoint noted what is not there any more."""
     for channel, chain in walk.chains.items():
         lost = walk.open.get(channel)
@@ -53,9 +43,8 @@ def refuse_gaps(walk: Walk, notes: Notes, sealing: Sealing) -> None:
         _refuse_lost_snapshot(walk, channel, notes)
         for child, parent in zip([walk.target, *chain], [*chain, None], strict=True):
             ends = parent is None and channel not in walk.open
-            manifest = sound(notes.get(child, {}).get("manifest"), sealing)
-            if manifest and not ends:
-                _refuse_lost_writes(walk, channel, manifest, parent)
+            if child in notes and not ends:
+                _refuse_lost_writes(walk, channel, sound(notes[child]["manifest"]), parent)
 
 
 def _refuse_lost_writes(
@@ -83,7 +72,7 @@ def _refuse_lost_snapshot(walk: Walk, channel: str, notes: Notes) -> None:
 # at each of them. Here the database goes from a checkpoint to the one before it, and only as far as
 # some channel still lacks its copy; what each checkpoint notes of itself comes along.
 
-_CHAIN: Final = f"""
+CHAIN: Final = f"""
 WITH RECURSIVE chain AS (
     SELECT checkpoint_id AS id, parent_checkpoint_id AS parent, checkpoint -> '{NAME}' AS manifest,
         NULL::jsonb AS held, NULL::jsonb AS inline, %(channels)s::text[] AS lacking
@@ -115,8 +104,7 @@ UNION ALL
         LEFT JOIN LATERAL (
             SELECT version FROM checkpoint_blobs
             WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s
-            AND channel = each.channel AND type <> 'empty'
-            AND version = told.channel_versions ->> each.channel
+            AND channel = each.channel AND version = told.channel_versions ->> each.channel
             LIMIT 1
         ) AS kept ON true
     ) AS found
@@ -129,94 +117,118 @@ SELECT * FROM chain
 Each ``LIMIT`` says that a key finds one row: Postgres, before it has counted a new table, would
 go through the whole thread at each of its checkpoints.
 """
+_WRITES: Final = """
+SELECT checkpoint_ns, checkpoint_id, task_id, task_path, slot, channels, type, blob
+FROM checkpoint_writes AS own
+WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(ids)s)
+AND EXISTS (
+    SELECT FROM unnest(%(channels)s::text[], %(oldest)s::text[]) AS wanted (channel, oldest)
+    WHERE wanted.channel = ANY(own.channels) AND own.checkpoint_id >= wanted.oldest
+)
+"""
+_COPIES: Final = """
+SELECT channel, version, type, blob FROM checkpoint_blobs
+JOIN unnest(%(channels)s::text[], %(versions)s::text[]) AS held (channel, version)
+USING (channel, version) WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s
+"""
 
-Place = tuple[str, str, str]
+Target = tuple[str, str, str]
 """A thread, a namespace in it, and a checkpoint there."""
 
 
 @dataclass(frozen=True)
-class Traced:
-    """What was found for some channels of a checkpoint; ``contents`` are copies and writes."""
+class History:
+    """What was found for some channels of a checkpoint, as it is stored."""
 
-    place: Place
+    target: Target
     chains: Mapping[str, Sequence[str]]
     open: Mapping[str, str | None]
     notes: Notes
     versions: Mapping[str, str]
     inline: Mapping[str, Any]
-    contents: Sequence[DictRow]
-
-    @property
-    def seeds(self) -> dict[str, str | None]:
-        """The version of each channel's copy; anything where it stands in the row."""
-        return {**dict.fromkeys(self.inline, "inline"), **self.versions}
+    writes: Sequence[DictRow]
+    copies: Sequence[DictRow]
 
     @property
     def size(self) -> int:
         """Bytes of all that is to be unpacked."""
-        return sum(len(row["blob"] or b"") for row in self.contents)
+        return sum(len(row["blob"] or b"") for row in (*self.writes, *self.copies))
 
-    def walk(self, opened: Sequence[Mapping[str, Any]]) -> Walk:
-        """Return what was walked through, for the check that nothing is missing in it."""
-        thread, namespace, target = self.place
-        return Walk(
-            thread,
-            namespace,
-            target if self.notes else "",
-            self.chains,
-            self.open,
-            frozenset(
-                (row["channel"], self.chains[row["channel"]][-1])
-                for row in opened
-                if row["_kind"] == "b"
-            ),
-            Counter(
-                (row["channel"], row["checkpoint_id"]) for row in opened if row["_kind"] == "w"
-            ),
+    def replayed(
+        self, serde: SerializerProtocol, sealing: Sealing
+    ) -> dict[str, DeltaChannelHistory]:
+        """Return what each channel's value is made of, the oldest write first.
+
+        Raises :class:`~daruma.state.errors.DamagedState`.
+        """
+        thread, namespace, target = self.target
+        seeds = dict(self.inline)
+        for row in self.copies:
+            at = thread, namespace, row["channel"], row["version"]
+            value = sealing.open(check_typed_value(row["type"], row["blob"]), at)
+            seeds[row["channel"]] = serde.loads_typed(value)
+        found: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+        for row in sorted(
+            self.writes,
+            key=lambda row: writes_sort_key(row["task_path"], row["task_id"], row["slot"]),
+        ):
+            for each in open_writes(thread, row, sealing)[1]:
+                if each.channel in self.chains:
+                    found[each.channel, row["checkpoint_id"]].append((row["task_id"], each))
+        snapshots = frozenset(
+            (row["channel"], self.chains[row["channel"]][-1]) for row in self.copies
         )
-
-    def opened(self, sealing: Sealing) -> list[dict[str, Any]]:
-        """Unwrap the contents. Raises :class:`~daruma.state.errors.DamagedState`."""
-        return [self._opened(row, sealing) for row in self.contents]
-
-    def _opened(self, row: DictRow, sealing: Sealing) -> dict[str, Any]:
-        thread, namespace, _ = self.place
-        value = check_typed_value(row["type"], row["blob"])
-        if row["_kind"] == "b":
-            at = blob_place(thread, namespace, row["channel"], row["version"])
-            kind, payload = sealing.open(value, at)
-        else:
-            names = ("checkpoint_id", "task_id", "task_path", "idx", "channel")
-            written = [thread, namespace, *(str(row[name]) for name in names)]
-            kind, payload, _ = open_write(value, written, sealing)
-        return {**row, "type": kind, "blob": payload}
+        counted = Counter({place: len(writes) for place, writes in found.items()})
+        refuse_gaps(Walk(target, self.chains, self.open, snapshots, counted), self.notes)
+        return {
+            channel: DeltaChannelHistory(
+                writes=[
+                    (task, channel, serde.loads_typed((each.kind, each.payload)))
+                    for checkpoint in reversed(chain)
+                    for task, each in found[channel, checkpoint]
+                ],
+                **({"seed": seeds[channel]} if channel in seeds else {}),
+            )
+            for channel, chain in self.chains.items()
+        }
 
 
-async def trace(cursor: AsyncCursor[DictRow], place: Place, channels: Sequence[str]) -> Traced:
-    """Read what channels of a checkpoint are replayed from, in two queries."""
-    thread, namespace, target = place
-    given = {"thread": thread, "ns": namespace, "target": target, "channels": [*channels]}
-    await cursor.execute(_CHAIN, given)
+async def read_history(
+    cursor: AsyncCursor[DictRow], target: Target, channels: Sequence[str]
+) -> History:
+    """Read what channels of a checkpoint are replayed from, in three queries at most."""
+    thread, namespace, checkpoint = target
+    named: dict[str, Any] = {"thread": thread, "ns": namespace}
+    await cursor.execute(CHAIN, {**named, "target": checkpoint, "channels": [*channels]})
     notes = {row["id"]: row for row in await cursor.fetchall()}
-    walked = {channel: _walked(notes, target, channel) for channel in channels}
+    walked = {channel: _walked(notes, checkpoint, channel) for channel in channels}
     chains = {channel: chain for channel, (chain, _) in walked.items()}
-    copies = {channel: notes[at[-1]] for channel, at in chains.items() if at}
-    versions = {
-        each: copy["held"][each] for each, copy in copies.items() if each in (copy["held"] or ())
-    }
-    inline = {
-        each: copy["inline"][each]
-        for each, copy in copies.items()
-        if each in (copy["inline"] or ())
-    }
-    await _contents(cursor, place, chains, versions)
-    contents = await cursor.fetchall() if copies else []
+    versions, inline = (
+        {
+            channel: notes[chain[-1]][kind][channel]
+            for channel, chain in chains.items()
+            if chain and channel in (notes[chain[-1]][kind] or ())
+        }
+        for kind in ("held", "inline")
+    )
     still_open = {
         channel: at
         for channel, (_, at) in walked.items()
         if channel not in versions and channel not in inline
     }
-    return Traced(place, chains, still_open, notes, versions, inline, contents)
+    writes: Sequence[DictRow] = ()
+    copies: Sequence[DictRow] = ()
+    if long := {channel: chain for channel, chain in chains.items() if chain}:
+        ids = list({each: 0 for chain in long.values() for each in chain})
+        oldest = [chain[-1] for chain in long.values()]
+        given = {**named, "ids": ids, "channels": [*long], "oldest": oldest}
+        await cursor.execute(_WRITES, given)
+        writes = await cursor.fetchall()
+    if versions:
+        given = {**named, "channels": [*versions], "versions": [*versions.values()]}
+        await cursor.execute(_COPIES, given)
+        copies = await cursor.fetchall()
+    return History(target, chains, still_open, notes, versions, inline, writes, copies)
 
 
 def _walked(notes: Notes, target: str, channel: str) -> tuple[list[str], str | None]:
@@ -229,19 +241,3 @@ def _walked(notes: Notes, target: str, channel: str) -> tuple[list[str], str | N
             return chain, None
         at = notes[at]["parent"]
     return chain, at
-
-
-async def _contents(
-    cursor: AsyncCursor[DictRow],
-    place: Place,
-    chains: Mapping[str, Sequence[str]],
-    versions: Mapping[str, str],
-) -> None:
-    long = [channel for channel, chain in chains.items() if chain]
-    if not long:
-        return
-    thread, namespace, _ = place
-    sql = _build_delta_stage2_sql(channels_with_chain=long, channels_with_seed=[*versions])
-    writes = [each for name in long for each in (thread, namespace, name, [*chains[name]])]
-    copies = [each for item in versions.items() for each in (thread, namespace, *item)]
-    await cursor.execute(sql.encode(), [*writes, *copies])

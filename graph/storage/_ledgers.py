@@ -7,15 +7,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
-from langgraph._internal._constants import (
-    CONFIG_KEY_CHECKPOINT_MAP,
-    CONFIG_KEY_CHECKPOINT_NS,
-    NS_SEP,
-)
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -98,18 +93,6 @@ class ProcessLeases:
         self.give_back(hold)
 
 
-def leases_of(checkpointer: Any) -> Leases:
-    """Return where a checkpointer's leases are: its own place, else one in this process.
-
-    The latter goes with the object, so that all graphs over one checkpointer know who runs.
-    """
-    own = getattr(checkpointer, "leases", None)
-    if isinstance(own, Leases):
-        return own
-    made: Leases = checkpointer.__dict__.setdefault("leases", ProcessLeases())
-    return made
-
-
 # --- The name that what is kept of a thread's files goes by, outside of its checkpointer.
 
 
@@ -138,9 +121,9 @@ class Place(NamedTuple):
     def of(cls, config: RunnableConfig) -> Self | None:
         """Return that of the node which a config is given to; None where nothing is kept."""
         given = config.get("configurable", {})
-        own = str(given.get(CONFIG_KEY_CHECKPOINT_NS, ""))
-        above = own.rpartition(NS_SEP)[0]
-        checkpoint = given.get(CONFIG_KEY_CHECKPOINT_MAP, {}).get(above)
+        own = str(given.get("checkpoint_ns", ""))
+        above = own.rpartition("|")[0]
+        checkpoint = given.get("checkpoint_map", {}).get(above)
         thread = given.get("thread_id")
         return cls(str(thread), above, str(checkpoint)) if thread and checkpoint else None
 
@@ -240,17 +223,6 @@ def journal_of(config: RunnableConfig, journals: JournalsOfARun | None) -> Journ
     return journals.journals.journal_at(place, journals.run) if journals and place else NoJournal()
 
 
-def journals_of(checkpointer: Any) -> Journals:
-    """Return where a checkpointer's journals are: its own place, else one in this process.
-
-    The latter goes with the object, so that all graphs over one checkpointer know what was done.
-    """
-    if isinstance(checkpointer, Journals):
-        return checkpointer
-    made: Journals = checkpointer.__dict__.setdefault("journals", ProcessJournals())
-    return made
-
-
 # --- Replies to questions, accepted once: the first one to come counts, whoever else answers.
 #
 # A reply is on record before the run that it starts. A run that is killed in between is resumed
@@ -313,45 +285,43 @@ class ProcessReplies:
             return any(decides(it) for (thread, _), it in self._kept.items() if thread == thread_id)
 
 
-def replies_of(checkpointer: Any) -> Replies:
-    """Return where a checkpointer's replies are: its own place, else one in this process.
+# --- What is kept of threads beside a checkpointer: its own place, else one in this process.
+#
+# The latter goes with the object, also into copies of it, so that all graphs over one checkpointer
+# know who runs, what was done, and what was answered.
 
-    The latter goes with the object, also into copies of it, so that all graphs over one
-    checkpointer know what was answered.
-    """
-    own = getattr(checkpointer, "replies", None)
-    if isinstance(own, Replies):
-        return own
-    kept: Replies = checkpointer.__dict__.setdefault("replies", ProcessReplies())
-    return kept
+T = TypeVar("T")
 
 
-# --- Where a checkpointer keeps large outputs: its own place, else one in this process.
-
-
-def outputs_of(checkpointer: Any) -> OutputStore:
-    """Return where a checkpointer's outputs are.
-
-    One in this process goes with the object, so that all graphs over it read the same.
-    """
-    own = getattr(checkpointer, "outputs", None)
-    if isinstance(own, OutputStore):
-        return own
-    made: OutputStore = checkpointer.__dict__.setdefault("outputs", ProcessOutputs())
+def _beside(checkpointer: Any, name: str, form: Any, make: Callable[[], T]) -> T:
+    own = getattr(checkpointer, name, None)
+    made: T = own if isinstance(own, form) else checkpointer.__dict__.setdefault(name, make())
     return made
 
 
+def leases_of(checkpointer: Any) -> Leases:
+    """Return where a checkpointer's leases are."""
+    return _beside(checkpointer, "leases", Leases, ProcessLeases)
+
+
+def replies_of(checkpointer: Any) -> Replies:
+    """Return where a checkpointer's accepted replies are."""
+    return _beside(checkpointer, "replies", Replies, ProcessReplies)
+
+
+def outputs_of(checkpointer: Any) -> OutputStore:
+    """Return where a checkpointer's large outputs are."""
+    return _beside(checkpointer, "outputs", OutputStore, ProcessOutputs)
+
+
+def journals_of(checkpointer: Any) -> Journals:
+    """Return where a checkpointer's journals of effects are."""
+    if isinstance(checkpointer, Journals):
+        return checkpointer
+    return _beside(checkpointer, "journals", Journals, ProcessJournals)
+
+
 # --- A checkpointer as the machine reads with it (DU-05).
-
-
-@runtime_checkable
-class Expecting(Protocol):
-    """A checkpointer that can check what it reads."""
-
-    def expecting(
-        self, check: Callable[[Mapping[str, Any]], None], passing: Collection[str]
-    ) -> BaseCheckpointSaver[Any]:
-        """Return one over the same data that does, and knows which channels are kept whole."""
 
 
 def strict_saver(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
@@ -360,10 +330,11 @@ def strict_saver(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[
     LangGraph's own serializer imports whatever a row names. One that was chosen on purpose stays.
     Ours refuses what is no value of the machine's channels, too.
     """
-    if isinstance(checkpointer, Expecting):
-        from daruma.state.channels import KEPT_WHOLE, refuse_misfits
+    if expecting := getattr(checkpointer, "expecting", None):
+        from daruma.state.channels import refuse_misfits
 
-        return checkpointer.expecting(refuse_misfits, KEPT_WHOLE)
+        ours: BaseCheckpointSaver[Any] = expecting(refuse_misfits)
+        return ours
     for place_of in (replies_of, outputs_of, leases_of, journals_of):
         place_of(checkpointer)  # made before the copy, which shares it
     workspace_files_id(checkpointer, "")
@@ -431,8 +402,9 @@ async def _aall_stored(saver: Any) -> AsyncIterator[None]:
     try:
         yield
     except BaseException:
-        if settled and asyncio._get_running_loop():  # else swept away after its loop was closed
-            with suppress(Exception):
+        with suppress(Exception):  # also swept away after its loop was closed: there is none
+            asyncio.get_running_loop()
+            if settled:
                 await settled()
         raise
     if settled:

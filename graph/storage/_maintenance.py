@@ -7,20 +7,22 @@ from typing import Any, Final, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.postgres.base import (
-    PRUNE_DELTA_THREADS_SQL,
-    PRUNE_HEADS_SQL,
-    PRUNE_SNAPSHOT_SQL,
-    _keep_latest,
-)
-from langgraph.checkpoint.serde.types import INTERRUPT, _DeltaSnapshot
+from langgraph.checkpoint.serde.types import INTERRUPT
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from daruma.graph.storage._fenced_saver import FencedSaver
-from daruma.graph.storage._manifest import NAME, checked, damage_at, remade, sound
+from daruma.graph.storage._checkpoints import CheckpointSaver
 from daruma.graph.storage._pool import Connection
+from daruma.graph.storage._rows import (
+    blob_row,
+    checked,
+    config_of,
+    damage_at,
+    marked,
+)
 from daruma.graph.storage._sealing import Sealing
 from daruma.state.errors import DamagedState, DarumaError
+from daruma.state.serializer import DeltaSnapshot
 
 # --- Changing a checkpoint's row that is there, so that it still says what it is afterwards.
 
@@ -53,32 +55,22 @@ class Renewal:
         row = await (await connection.execute(_ROW, at)).fetchone()
         if row is None:
             raise LookupError(f"checkpoint {at[2]} of thread {at[0]!r} is gone")
+        metadata = row["metadata"]
         with damage_at(*at):
-            checked(row["checkpoint"], row["metadata"], at[2], at, sealing)
-            metadata = self._metadata(row["metadata"])
-            checkpoint = self._checkpoint(row["checkpoint"], metadata, at, sealing)
-        await connection.execute(_PUT, [self.parent, Jsonb(checkpoint), Jsonb(metadata), *at])
-
-    def _metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        if _COUNTERS not in metadata:
-            return metadata
-        left = {k: v for k, v in metadata[_COUNTERS].items() if k not in self.snapshots}
-        return metadata | {_COUNTERS: left}
-
-    def _checkpoint(
-        self, checkpoint: dict[str, Any], metadata: dict[str, Any], at: At, sealing: Sealing
-    ) -> dict[str, Any]:
+            checkpoint, manifest = checked(row["checkpoint"], metadata, at[2], at, sealing)
+        if _COUNTERS in metadata:
+            left = {k: v for k, v in metadata[_COUNTERS].items() if k not in self.snapshots}
+            metadata = metadata | {_COUNTERS: left}
         values = (checkpoint.get("channel_values") or {}) | dict.fromkeys(self.snapshots, True)
-        manifest = sound(checkpoint.get(NAME), sealing) or {"blobs": []}
-        return remade(
+        blobs = sorted({*manifest["blobs"], *self.snapshots})
+        made = marked(
             checkpoint | {"channel_values": values},
             metadata,
+            {"blobs": blobs, "parent": self.parent, "writes": {}},
             at,
             sealing,
-            blobs=sorted({*manifest["blobs"], *self.snapshots}),
-            parent=self.parent,
-            writes={},
         )
+        await connection.execute(_PUT, [self.parent, Jsonb(made), Jsonb(metadata), *at])
 
 
 # --- What belongs to checkpoints beside them: replies to what they asked, calls made from them.
@@ -94,7 +86,7 @@ AND EXISTS (
 """
 _ASKING: Final = """
 SELECT DISTINCT checkpoint_id AS id FROM checkpoint_writes
-WHERE thread_id = %s AND checkpoint_ns = %s AND channel = %s AND checkpoint_id = ANY(%s)
+WHERE thread_id = %s AND checkpoint_ns = %s AND %s = ANY(channels) AND checkpoint_id = ANY(%s)
 """
 
 
@@ -109,7 +101,7 @@ async def forget_passed_calls(
 
 
 async def asked_at(
-    saver: FencedSaver, thread_id: str, ns: str, ids: Collection[str]
+    saver: CheckpointSaver, thread_id: str, ns: str, ids: Collection[str]
 ) -> frozenset[str]:
     """Return the ids of the questions that were put at some checkpoints.
 
@@ -122,9 +114,8 @@ async def asked_at(
 
     asked = set[str]()
     for checkpoint in await saver.transact(asking):
-        named = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint}
         with suppress(DamagedState):
-            found = await saver.aget_tuple(RunnableConfig(configurable=named))
+            found = await saver.aget_tuple(config_of(thread_id, ns, checkpoint))
             for _, channel, value in (found and found.pending_writes) or ():
                 asked |= {each.id for each in value} if channel == INTERRUPT else set()
     return frozenset(asked)
@@ -155,21 +146,21 @@ class Whole(NamedTuple):
     versions: Mapping[str, Any]
     values: Mapping[str, Any]
 
-    async def put(self, saver: FencedSaver, connection: Connection, parent: str | None) -> None:
+    async def put(self, saver: CheckpointSaver, connection: Connection, parent: str | None) -> None:
         """Write them into the checkpoint, which follows on ``parent`` from now on."""
         named = self.config["configurable"]
         thread, ns = named["thread_id"], named["checkpoint_ns"]
-        copies = {name: _DeltaSnapshot(value) for name, value in self.values.items()}
-        for row in saver._dump_blobs(thread, ns, copies, {k: self.versions[k] for k in copies}):
+        for name, value in self.values.items():
+            place = thread, ns, name, str(self.versions[name])
+            row = blob_row(place, DeltaSnapshot(value), saver.serde, saver.sealing)
             await connection.execute(_PUT_WHOLE, row)
         at = thread, ns, named["checkpoint_id"]
-        await Renewal(parent, copies.keys()).make(connection, at, saver.sealing)
+        await Renewal(parent, self.values.keys()).make(connection, at, saver.sealing)
 
 
-async def whole(saver: FencedSaver, thread_id: str, ns: str, checkpoint_id: str) -> Whole:
+async def whole(saver: CheckpointSaver, thread_id: str, ns: str, checkpoint_id: str) -> Whole:
     """Read what a checkpoint lacks. Raises :class:`NotThinned`, and what reading it raises."""
-    named = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
-    found = await saver.aget_tuple(RunnableConfig(configurable=named))
+    found = await saver.aget_tuple(config_of(thread_id, ns, checkpoint_id))
     if found is None:
         raise LookupError(f"checkpoint {checkpoint_id} of thread {thread_id!r} is gone")
     values = await channel_values(saver, found, _lacking(found))
@@ -177,7 +168,7 @@ async def whole(saver: FencedSaver, thread_id: str, ns: str, checkpoint_id: str)
 
 
 async def channel_values(
-    saver: FencedSaver, found: CheckpointTuple, channels: list[str]
+    saver: CheckpointSaver, found: CheckpointTuple, channels: list[str]
 ) -> dict[str, Any]:
     """Return what delta channels hold at a checkpoint, read from its history."""
     from daruma.state.channels import DELTA
@@ -211,15 +202,31 @@ def _lacking(found: CheckpointTuple) -> list[str]:
 
 # --- Thinning a thread: its newest checkpoint stays just as it is, and what led to it goes (DU-08).
 
-_NOT_OURS: Final = (PRUNE_DELTA_THREADS_SQL, PRUNE_SNAPSHOT_SQL)
-"""Statements of LangGraph's that are left out: it refuses delta channels, and keeps other writers
-out by an isolation level; here that is done by wholeness, and by the lease of the thread."""
+_HEADS: Final = """
+SELECT DISTINCT ON (checkpoint_ns) checkpoint_ns AS ns, checkpoint_id AS id,
+    metadata -> 'parents' ->> '' AS root, EXISTS (
+        SELECT FROM checkpoints AS root WHERE root.thread_id = head.thread_id
+        AND root.checkpoint_ns = '' AND root.checkpoint_id = head.metadata -> 'parents' ->> ''
+    ) AS root_saved
+FROM checkpoints AS head WHERE thread_id = %s ORDER BY checkpoint_ns, checkpoint_id DESC
+"""
+_THIN: Final = """
+DELETE FROM {}
+WHERE thread_id = %(thread)s AND (checkpoint_ns, checkpoint_id) NOT IN (
+    SELECT * FROM unnest(%(ns)s::text[], %(ids)s::text[])
+)
+"""
+_UNUSED_BLOBS: Final = """
+DELETE FROM checkpoint_blobs
+WHERE thread_id = %(thread)s AND (checkpoint_ns, channel, version) NOT IN (
+    SELECT checkpoint_ns, used.key, used.value
+    FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
+    WHERE thread_id = %(thread)s
+)
+"""
 
-_Staying = tuple[Whole, str | None]
-"""A checkpoint, and the one before it where that one stays too."""
 
-
-async def thin(saver: FencedSaver, thread_id: str) -> None:
+async def thin(saver: CheckpointSaver, thread_id: str) -> None:
     """Delete what came before the newest checkpoint of a thread that the saver holds.
 
     Pending writes stay with that checkpoint: open questions can be answered as before. Team members
@@ -227,43 +234,33 @@ async def thin(saver: FencedSaver, thread_id: str) -> None:
     """
 
     async def heads(connection: Connection) -> Sequence[Mapping[str, Any]]:
-        return await (await connection.execute(PRUNE_HEADS_SQL, [thread_id] * 4)).fetchall()
+        return await (await connection.execute(_HEADS, [thread_id])).fetchall()
 
     found = await saver.transact(heads)
-    newest = next((each["head"] for each in found if not each["checkpoint_ns"]), None)
+    newest = next((each["id"] for each in found if not each["ns"]), None)
     staying = [
-        (await whole(saver, thread_id, each["checkpoint_ns"], each["head"]), each["sends_parent"])
+        await whole(saver, thread_id, each["ns"], each["id"])
         for each in found
         if _stays(each, newest)
     ]
-    await saver.transact(lambda connection: _thinned(saver, connection, thread_id, staying))
+
+    async def thinned(connection: Connection) -> None:
+        for each in staying:
+            await each.put(saver, connection, None)
+        kept = [each.config["configurable"] for each in staying]
+        ids = [each["checkpoint_id"] for each in kept]
+        await forget_passed_calls(connection, thread_id, ids)
+        named = {"thread": thread_id, "ns": [each["checkpoint_ns"] for each in kept], "ids": ids}
+        for table in ("checkpoint_writes", "checkpoints"):
+            await connection.execute(sql.SQL(_THIN).format(sql.Identifier(table)), named)
+        await connection.execute(_UNUSED_BLOBS, named)
+
+    await saver.transact(thinned)
 
 
 def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
     """Whether a namespace is the thread's own, or of a call that its newest checkpoint has made."""
-    return ":" not in head["checkpoint_ns"] or not head["root_saved"] or head["root"] == newest
-
-
-async def _thinned(
-    saver: FencedSaver, connection: Connection, thread_id: str, staying: Sequence[_Staying]
-) -> None:
-    kept = list[str]()
-    for each, parent in staying:
-        await each.put(saver, connection, parent)
-        kept += [each.config["configurable"]["checkpoint_id"], *([parent] if parent else [])]
-    await forget_passed_calls(connection, thread_id, kept)
-    statements = _keep_latest(thread_id)
-    rows: Sequence[Any] | None = None
-    try:
-        while True:
-            # LangGraph's own way of deleting, statement by statement
-            text, values, told = next(statements) if rows is None else statements.send(list(rows))
-            rows = []
-            if text not in _NOT_OURS:
-                done = await connection.execute(text.encode(), values, prepare=False)
-                rows = await done.fetchall() if told else []
-    except StopIteration:
-        return
+    return ":" not in head["ns"] or not head["root_saved"] or head["root"] == newest
 
 
 # --- Taking runs back: their checkpoints go, and the thread stands where it stood before them.
@@ -281,11 +278,12 @@ FROM checkpoints WHERE thread_id = %s
 _UNWRITTEN: Final = """
 DELETE FROM checkpoint_writes AS own
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(id)s
-AND (task_id = '00000000-0000-0000-0000-000000000000' OR (channel <> %(asking)s AND EXISTS (
+AND (task_id = '00000000-0000-0000-0000-000000000000'
+OR (NOT %(asking)s = ANY(channels) AND EXISTS (
     SELECT FROM checkpoint_writes asked
     WHERE asked.thread_id = own.thread_id AND asked.checkpoint_ns = own.checkpoint_ns
     AND asked.checkpoint_id = own.checkpoint_id AND asked.task_id = own.task_id
-    AND asked.channel = %(asking)s
+    AND %(asking)s = ANY(asked.channels)
 )))
 """
 _WRITES: Final = """
@@ -303,14 +301,6 @@ AND outcome IS NOT NULL
 """
 """Else a later call of the same name and words would be answered with these; doubts stay."""
 
-_BLOBS: Final = """
-DELETE FROM checkpoint_blobs
-WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND (channel, version) NOT IN (
-    SELECT used.key, used.value
-    FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
-    WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s
-)
-"""
 _REPLIES: Final = """
 DELETE FROM daruma_replies WHERE thread_id = %(thread)s AND interrupt_id = ANY(%(asked)s)
 """
@@ -352,7 +342,7 @@ class _Chain:
         return id_ in self.rows and self.rows[str(id_)].gone
 
 
-async def remove_runs(saver: FencedSaver, thread_id: str, run_ids: Sequence[str]) -> None:
+async def remove_runs(saver: CheckpointSaver, thread_id: str, run_ids: Sequence[str]) -> None:
     """Delete what runs have written on a thread that the saver holds; made again, it does nothing.
 
     What they did outside of the database stays done, and a question that is open again can be
@@ -373,7 +363,7 @@ async def remove_runs(saver: FencedSaver, thread_id: str, run_ids: Sequence[str]
 
 @dataclass(frozen=True)
 class _Removal:
-    saver: FencedSaver
+    saver: CheckpointSaver
     thread_id: str
     ns: str
     chain: _Chain
@@ -387,5 +377,5 @@ class _Removal:
         await connection.execute(_REPLIES, {**named, "asked": list(self.asked)})
         for id_ in self.chain.ends():
             await connection.execute(_UNWRITTEN, {**named, "id": id_, "asking": INTERRUPT})
-        for statement in (_WRITES, _EFFECTS, _CHECKPOINTS, _BLOBS):
+        for statement in (_WRITES, _EFFECTS, _CHECKPOINTS, _UNUSED_BLOBS):
             await connection.execute(statement, named)

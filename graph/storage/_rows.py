@@ -1,197 +1,446 @@
-"""Checkpoint rows as they are read and written: each value wrapped, each loss noticed."""
+"""Checkpoints and writes as rows: packed, wrapped, and told from damage as they are read (DU-05).
 
-from base64 import b64decode, b64encode
-from binascii import Error
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
-
-from langgraph.checkpoint.base import WRITES_IDX_MAP
-from langgraph.checkpoint.serde.types import TASKS
-
-from daruma.graph.storage._manifest import NAME, checked, sound
-from daruma.graph.storage._saving import WriteRow, together, writes_in
-from daruma.graph.storage._sealing import Place, Sealing, Typed, check_typed_value
-from daruma.state.errors import DamagedState
-
-# --- Values that stand in a checkpoint's own row: small ones, which the next checkpoint has no
-# more.
-#
-# A row of their own would cost several times their size, in the table, its index and the log.
-
-VALUES: Final = "values"
-"""Their key in the manifest."""
-
-FLEETING: Final = frozenset({TASKS, "calls"})
-"""The channels whose values seldom outlast a checkpoint: sends, and the calls of a message.
-
-The same for every saver: one that goes on with a thread finds a value where it was left.
+Stock, a lost value is read as an empty channel. So each checkpoint's row has a manifest: which
+channels have a value in another row, how many of its parent's writes its other channels are
+replayed from, and its parent; a mark over the row shows whether it is as it was written. What one
+task wrote is one row.
 """
 
-_MOST: Final = 300
-"""Bytes: a checkpoint's row that gets large is cut to pieces by Postgres, each a row."""
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+import orjson
+import ormsgpack
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, writes_sort_key
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg.types.json import Jsonb
+
+from daruma.graph.storage._sealing import Place, Sealing, check_typed_value
+from daruma.state.errors import DamagedState
+from daruma.state.serializer import DeltaSnapshot
+
+Row = Mapping[str, Any]
 
 
-def is_small(payload: bytes | None) -> bool:
-    """Whether a value, as it is to be stored, may stand in the checkpoint's row."""
-    return payload is not None and len(payload) <= _MOST
+# --- JSON for rows, by a writer several times as fast as Python's own.
+#
+# It is as strict about types, but for UUIDs and enumerations, of which it writes the values.
+
+_AS_STRICT: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+) | orjson.OPT_PASSTHROUGH_SUBCLASS
+_IN_ORDER: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 
 
-def values_within(blobs: Iterable[Sequence[Any]]) -> dict[str, list[str]]:
-    """Return the rows of channels' values as a part of a manifest."""
-    return {row[2]: [row[4], b64encode(row[5]).decode()] for row in blobs}
+def json_text(value: Any) -> bytes:
+    """Return a value as JSON; Python's own writes what only that can, such as huge numbers.
+
+    A float that is not finite becomes null: Postgres has no such number.
+    """
+    try:
+        return orjson.dumps(value, option=_AS_STRICT)
+    except orjson.JSONEncodeError:
+        return json.dumps(value).encode()
 
 
-def typed_within(manifest: Mapping[str, Any]) -> dict[str, Typed]:
-    """Return the values that a manifest holds, by channel, as they were stored.
+def jsonb(value: Any) -> Jsonb:
+    """Return a value as a parameter of a statement."""
+    return Jsonb(value, json_text)
+
+
+# --- What a checkpoint's row says of itself.
+
+NAME: Final = "daruma"
+"""The manifest's key in the stored checkpoint."""
+
+_METADATA: Final = ("source", "step", "parents", "counters_since_delta_snapshot")
+"""What of the metadata the engine goes on with; the rest is the callers'."""
+
+_KEYS: Final = {
+    "v": int,
+    "id": str,
+    "ts": str,
+    "channel_values": dict,
+    "channel_versions": dict,
+    "versions_seen": dict,
+}
+_MANIFEST: Final = {"blobs": list, "parent": str | None, "writes": dict, "mark": str}
+_AS_THEY_ARE: Final = frozenset({str, int, bool, type(None)})
+
+
+def inline_values(values: Row, sealing: Sealing) -> dict[str, Any]:
+    """Return the values that are kept in the checkpoint's own row: scalars and empty lists.
+
+    A float that is not finite is nothing that Postgres takes as JSON. Where values are hidden,
+    only None is kept there.
+    """
+    return {
+        name: value
+        for name, value in values.items()
+        if value is None or (not sealing.hides and _is_inline(value))
+    }
+
+
+def _is_inline(value: Any) -> bool:
+    if type(value) is float:
+        return isfinite(value)
+    return isinstance(value, str | int | float | bool) or (type(value) is list and not value)
+
+
+def manifested(
+    checkpoint: Row, metadata: Row, parent: str | None, place: Place, sealing: Sealing
+) -> dict[str, Any]:
+    """Return a checkpoint as its row holds it, with its manifest.
+
+    ``writes`` names the channels whose writes on the parent are to be counted by the database:
+    those that were written, and have no value.
+    """
+    values = checkpoint["channel_values"]
+    inline = inline_values(values, sealing)
+    copies = {name: True for name, value in values.items() if type(value) is DeltaSnapshot}
+    writes = dict.fromkeys(replayed(checkpoint["channel_versions"], values), 0)
+    manifest = {"blobs": sorted(values.keys() - inline), "parent": parent, "writes": writes}
+    return marked(
+        {**checkpoint, "channel_values": inline | copies}, metadata, manifest, place, sealing
+    )
+
+
+def replayed(versions: Row, values: Row) -> list[str]:
+    """Return the channels that may be replayed from writes: those that were written, and have none.
+
+    A channel that is only empty looks the same.
+    """
+    return [
+        name for name in versions if name not in values and not name.startswith(("branch:", "__"))
+    ]
+
+
+def marked(
+    checkpoint: Row, metadata: Row, manifest: Row, place: Place, sealing: Sealing
+) -> dict[str, Any]:
+    """Return a stored checkpoint with a manifest that is marked as it is now."""
+    kept = {key: value for key, value in checkpoint.items() if key != NAME}
+    return kept | {NAME: {**manifest, "mark": _mark(kept, metadata, manifest, place, sealing)}}
+
+
+def checked(
+    checkpoint: Any, metadata: Any, checkpoint_id: str, place: Place, sealing: Sealing
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a stored checkpoint and its manifest.
 
     Raises :class:`~daruma.state.errors.DamagedState`.
     """
+    if not isinstance(checkpoint, dict) or not isinstance(metadata, dict):
+        raise DamagedState("its row is no checkpoint")
+    values = checkpoint.get("channel_values") or {}
+    for key, form in _KEYS.items():
+        if not isinstance(({**checkpoint, "channel_values": values}).get(key), form):
+            raise DamagedState(f"its row lacks {key!r}")
+    if checkpoint["id"] != checkpoint_id or not _is_time(checkpoint["ts"]):
+        raise DamagedState("its row is not what was stored")
+    manifest = sound(checkpoint.get(NAME))
+    kept = {key: value for key, value in checkpoint.items() if key != NAME}
+    if manifest["mark"] != _mark(kept, metadata, manifest, place, sealing):
+        raise DamagedState("its row is not what was stored")
+    return kept, manifest
+
+
+def sound(manifest: Any) -> dict[str, Any]:
+    """Return a manifest as it was read. Raises ``DamagedState``."""
+    if not isinstance(manifest, dict) or not all(
+        name in manifest and isinstance(manifest[name], form) for name, form in _MANIFEST.items()
+    ):
+        raise DamagedState("its row has lost what it said of itself")
+    return manifest
+
+
+def _is_time(text: str) -> bool:
     try:
-        return {
-            name: check_typed_value(kind, b64decode(text, validate=True))
-            for name, (kind, text) in manifest.get(VALUES, {}).items()
-        }
-    except (AttributeError, Error, TypeError, ValueError):
-        raise DamagedState("its row has lost a value that stands in it") from None
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
-# --- Checkpoint rows as they are read and written: each value wrapped, each loss noticed.
+def _mark(checkpoint: Row, metadata: Row, manifest: Row, place: Place, sealing: Sealing) -> str:
+    values = {"channel_values": _plain(checkpoint.get("channel_values"))}
+    known = {key: _plain(metadata.get(key)) for key in _METADATA}
+    over = [{**checkpoint, **values}, known, manifest["blobs"], manifest["parent"]]
+    try:
+        text = orjson.dumps(over, option=_IN_ORDER).decode()
+    except orjson.JSONEncodeError:
+        text = json.dumps(json.loads(json.dumps(over)), sort_keys=True)
+    return sealing.mark(text, place)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is once Postgres has had it: a float may come back as an integer."""
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):  # also one of a kind of its own, which is read back as a plain one
+        return int(value) if value.is_integer() else float(value)
+    return value
+
+
+# --- Values of channels, each a row.
+
+BlobRow = tuple[Any, ...]
+"""Thread, namespace, channel, version, kind and value of a channel."""
+
+
+def blob_row(
+    place: Sequence[str], value: Any, serde: SerializerProtocol, sealing: Sealing
+) -> BlobRow:
+    """Return the row of a value; its place is the thread, namespace, channel and version."""
+    return (*place, *sealing.seal(serde.dumps_typed(value), place))
+
+
+# --- Writes: what a task that came to its end wrote is one row; all else has a row each.
+#
+# Postgres has no use for a row, a key in the index and an entry in its log for each write.
+
+WriteRow = tuple[Any, ...]
+"""Thread, namespace, checkpoint, task, path, slot, channels, kind and value of some writes."""
+
+WRITE_PLACE: Final = ("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "slot")
+"""The columns, behind the thread, that a row of writes is sealed in the place of."""
+
+_WRITES: Final = "writes"
+
+
+class Write(NamedTuple):
+    """One write: the channel, and the value's kind and bytes."""
+
+    channel: str
+    kind: str
+    payload: bytes
+
+
+def write_rows(
+    place: Sequence[str],
+    writes: Sequence[tuple[str, Any]],
+    serde: SerializerProtocol,
+    sealing: Sealing,
+    *,
+    together: bool,
+) -> list[WriteRow]:
+    """Return the rows of a task's writes, each of which tells how many there are of them.
+
+    Those in the slots of special channels are not counted: they are written over one by one. The
+    place is the thread, namespace, checkpoint, task and path.
+    """
+    packed = [(channel, *serde.dumps_typed(value)) for channel, value in writes]
+    whole = sum(channel not in WRITES_IDX_MAP for channel, _, _ in packed)
+    slots = (
+        {0: packed}
+        if together
+        else {WRITES_IDX_MAP.get(each[0], slot): [each] for slot, each in enumerate(packed)}
+    )
+    return [
+        (
+            *place,
+            slot,
+            [channel for channel, _, _ in each],
+            *sealing.seal((_WRITES, ormsgpack.packb([whole, each])), (*place, str(slot))),
+        )
+        for slot, each in slots.items()
+    ]
+
+
+def open_writes(thread: str, row: Row, sealing: Sealing) -> tuple[int, list[Write]]:
+    """Return how many writes the task made together, and those that are in its row.
+
+    Raises :class:`~daruma.state.errors.DamagedState`.
+    """
+    place = [thread, *(str(row[name]) for name in WRITE_PLACE)]
+    kind, payload = sealing.open(check_typed_value(row["type"], row["blob"]), place)
+    try:
+        whole, found = ormsgpack.unpackb(payload) if kind == _WRITES else (0, ())
+        writes = [Write(*each) for each in found]
+    except (TypeError, ValueError):
+        writes = []
+    if not writes or [each.channel for each in writes] != row["channels"]:
+        raise DamagedState("the writes of a task are not what was stored")
+    return whole, writes
+
+
+# --- A checkpoint with its values and the writes that wait on it, read as LangGraph goes on with.
 
 _WHOLE: Final = """
-jsonb_typeof(checkpoint) = 'object' AND jsonb_typeof(checkpoint -> 'v') = 'number'
-AND jsonb_typeof(checkpoint -> 'channel_versions') = 'object'
+jsonb_typeof(checkpoint) = 'object' AND jsonb_typeof(checkpoint -> 'channel_versions') = 'object'
 """
 SELECT: Final = f"""
-SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata,
-    CASE WHEN {_WHOLE} THEN checkpoint ELSE '{{"v": 4}}' END AS checkpoint,
+SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata,
     (
-        SELECT array_agg(ARRAY[bl.channel::bytea, bl.type::bytea, bl.blob])
+        SELECT array_agg(ARRAY[convert_to(own.channel, 'UTF8'), own.type::bytea, own.blob])
         FROM jsonb_each_text(
             CASE WHEN {_WHOLE} THEN checkpoint -> 'channel_versions' ELSE '{{}}' END
         ) AS versions
-        JOIN checkpoint_blobs bl
-            ON bl.thread_id = checkpoints.thread_id
-            AND bl.checkpoint_ns = checkpoints.checkpoint_ns
-            AND bl.channel = versions.key AND bl.version = versions.value
-    ) AS channel_values,
+        JOIN checkpoint_blobs AS own
+            ON own.thread_id = checkpoints.thread_id
+            AND own.checkpoint_ns = checkpoints.checkpoint_ns
+            AND own.channel = versions.key AND own.version = versions.value
+    ) AS blobs,
     (
         SELECT array_agg(ARRAY[
-            cw.task_id::text::bytea, cw.channel::bytea, cw.type::bytea, cw.blob,
-            convert_to(cw.task_path, 'UTF8'), cw.idx::text::bytea
+            convert_to(task_id, 'UTF8'), convert_to(task_path, 'UTF8'), slot::text::bytea,
+            convert_to(array_to_json(channels)::text, 'UTF8'), type::bytea, blob
         ])
-        FROM checkpoint_writes cw
-        WHERE cw.thread_id = checkpoints.thread_id
-            AND cw.checkpoint_ns = checkpoints.checkpoint_ns
-            AND cw.checkpoint_id = checkpoints.checkpoint_id
-    ) AS pending_writes
+        FROM checkpoint_writes AS own
+        WHERE own.thread_id = checkpoints.thread_id
+            AND own.checkpoint_ns = checkpoints.checkpoint_ns
+            AND own.checkpoint_id = checkpoints.checkpoint_id
+    ) AS writes
 FROM checkpoints
 """  # noqa: S608 - of constants alone
-"""LangGraph's own query, but for rows whose JSON is so damaged that it would end in an error."""
-
-Row = Mapping[str, Any]
-_ORDINARY: Final = "/"
 
 
-def size(row: Row) -> int:
+def size_of(row: Row) -> int:
     """Return how many bytes a row has that are to be unpacked."""
-    found = (*(row["channel_values"] or ()), *(row["pending_writes"] or ()))
+    found = (*(row["blobs"] or ()), *(row["writes"] or ()))
     return sum(len(part or b"") for each in found for part in each)
 
 
-def opened(row: Row, sealing: Sealing) -> dict[str, Any]:
-    """Return a checkpoint's row as LangGraph reads it: unwrapped, and with all that belongs to it.
+def open_checkpoint(row: Row, serde: SerializerProtocol, sealing: Sealing) -> CheckpointTuple:
+    """Return a checkpoint with its values and writes.
 
     Raises :class:`~daruma.state.errors.DamagedState`.
     """
     place = row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]
-    found = row["checkpoint"]
-    checkpoint = checked(found, row["metadata"], row["checkpoint_id"], place, sealing)
-    manifest = sound(found.get(NAME), sealing)
-    blobs = [*_blobs(row, checkpoint, sealing), *_within(row, checkpoint, manifest or {}, sealing)]
-    wanted = manifest["blobs"] if manifest else ()
-    _refuse_lost(wanted, {name.decode() for name, _, _ in blobs})
-    writes = list(_writes(row, place, sealing))
-    return {**row, "checkpoint": checkpoint, "channel_values": blobs, "pending_writes": writes}
-
-
-def _blobs(row: Row, checkpoint: Row, sealing: Sealing) -> Iterable[tuple[bytes, bytes, bytes]]:
-    for name, kind, payload in row["channel_values"] or ():
-        if kind == b"empty":
-            continue
-        version = checkpoint["channel_versions"][_text(name)]
-        place = blob_place(row["thread_id"], row["checkpoint_ns"], _text(name), version)
-        with_kind, value = sealing.open(check_typed_value(_text(kind), payload), place)
-        yield name, with_kind.encode(), value
-
-
-def _within(
-    row: Row, checkpoint: Row, manifest: Row, sealing: Sealing
-) -> Iterable[tuple[bytes, bytes, bytes]]:
-    for name, value in typed_within(manifest).items():
-        version = checkpoint["channel_versions"].get(name, "")
-        place = blob_place(row["thread_id"], row["checkpoint_ns"], name, version)
-        kind, payload = sealing.open(value, place)
-        yield name.encode(), kind.encode(), payload
-
-
-def _refuse_lost(wanted: Iterable[str], there: set[str]) -> None:
-    for name in wanted:
-        if name not in there:
+    checkpoint, manifest = checked(row["checkpoint"], row["metadata"], place[2], place, sealing)
+    values = dict(checkpoint.get("channel_values") or {})
+    found = set[str]()
+    for channel, kind, payload in row["blobs"] or ():
+        name = _text(channel)
+        at = (*place[:2], name, checkpoint["channel_versions"][name])
+        value = sealing.open(check_typed_value(_text(kind), payload), at)
+        values[name] = serde.loads_typed(value)
+        found.add(name)
+    for name in manifest["blobs"]:
+        if name not in found:
             raise DamagedState(f"the value of channel {name!r} is lost")
+    parent = row["parent_checkpoint_id"]
+    whole: Any = {**checkpoint, "channel_values": values}
+    return CheckpointTuple(
+        config_of(*place),
+        whole,
+        row["metadata"],
+        config_of(*place[:2], parent) if parent else None,
+        [
+            (task, each.channel, serde.loads_typed((each.kind, each.payload)))
+            for task, each in _writes(row, place, sealing)
+        ],
+    )
 
 
-def _writes(row: Row, place: Place, sealing: Sealing) -> Iterable[tuple[bytes, ...]]:
-    there: defaultdict[str, dict[int, tuple[bytes, ...]]] = defaultdict(dict)
-    together: defaultdict[str, int] = defaultdict(int)
-    for task, channel, kind, payload, path, number in row["pending_writes"] or ():
-        at = [*place, *map(_text, (task, path, number, channel))]
-        opened_kind, value, whole = open_write(check_typed_value(_text(kind), payload), at, sealing)
-        name = _text(task)
-        for each in writes_in((*at[:5], int(number), at[6], opened_kind, value)):
-            found = task, each.channel.encode(), each.kind.encode(), each.payload, path
-            of_own = each.number == int(number)
-            if of_own or each.number not in there[name]:  # what stood there first stays
-                there[name][each.number] = (*found, str(each.number).encode())
-        together[name] = max(together[name], whole)
-    for name, whole in together.items():
-        lost = whole - sum(number >= 0 for number in there[name])
-        if lost > 0:
-            raise DamagedState(f"{lost} of the writes of task {name} are lost")
-    return [each for of_task in there.values() for each in of_task.values()]
+def _writes(row: Row, place: Place, sealing: Sealing) -> list[tuple[str, Write]]:
+    at = {"checkpoint_ns": place[1], "checkpoint_id": place[2]}
+    there: defaultdict[str, int] = defaultdict(int)
+    wanted: defaultdict[str, int] = defaultdict(int)
+    found = []
+    for task, path, slot, channels, kind, payload in row["writes"] or ():
+        known = at | {"task_id": _text(task), "task_path": _text(path), "slot": int(slot)}
+        known |= {"channels": json.loads(channels), "type": _text(kind), "blob": payload}
+        whole, writes = open_writes(place[0], known, sealing)
+        name = known["task_id"]
+        wanted[name] = max(wanted[name], whole)
+        there[name] += sum(each.channel not in WRITES_IDX_MAP for each in writes)
+        found.append((writes_sort_key(known["task_path"], name, int(slot)), name, writes))
+    for name, whole in wanted.items():
+        if there[name] < whole:
+            raise DamagedState(f"{whole - there[name]} of the writes of task {name} are lost")
+    found.sort(key=lambda each: each[0])
+    return [(name, write) for _, name, writes in found for write in writes]
 
 
 def _text(found: bytes | None) -> Any:
     return None if found is None else found.decode(errors="replace")
 
 
-def blob_place(thread: str, namespace: str, channel: str, version: str) -> Place:
-    """Return the place of a channel's value."""
-    return thread, namespace, channel, version
+def config_of(thread: str, namespace: str, checkpoint: str) -> RunnableConfig:
+    """Return the config that names a checkpoint."""
+    named = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}
+    return RunnableConfig(configurable=named)
 
 
-def sealed_writes(
-    rows: Sequence[WriteRow], sealing: Sealing, passing: Collection[str] | None = None
-) -> list[WriteRow]:
-    """Wrap the writes of one task, each of which tells how many there are of them.
+# --- A damaged checkpoint, named, with the one before it that a thread can go on from.
 
-    Those in the slots of special channels are not counted: they are written over one by one.
-    ``passing`` says that rows may be put together, and names the channels that this is done for.
-    """
-    whole = sum(row[6] not in WRITES_IDX_MAP for row in rows)
-    made = rows if passing is None else together(rows, passing)
-    return [
-        (*row[:7], *sealing.seal((f"{row[7]}{_ORDINARY}{whole}", row[8]), _write_place(row)))
-        for row in made
-    ]
+BEFORE: Final = """
+SELECT checkpoint_id FROM checkpoints
+WHERE thread_id = %(thread)s AND checkpoint_ns = '' AND checkpoint_id < %(since)s
+ORDER BY checkpoint_id DESC OFFSET %(skipped)s LIMIT 100
+"""
+"""More than a delta channel's chain has between two of its snapshots."""
 
 
-def _write_place(row: WriteRow) -> Place:
-    return [*map(str, row[:7])]
+@dataclass(frozen=True)
+class Where:
+    """A checkpoint. ``since`` is the oldest one whose damage it is, such as a lost ancestor."""
+
+    thread: str
+    namespace: str
+    checkpoint: str
+    since: str = ""
+
+    @property
+    def before(self) -> dict[str, Any]:
+        """What BEFORE takes, to find what a thread can go on from.
+
+        A member's checkpoints begin anew with another checkpoint of the thread itself, but not with
+        that which started the member.
+        """
+        since = self.since or self.checkpoint
+        return {"thread": self.thread, "since": since, "skipped": int(bool(self.namespace))}
 
 
-def open_write(value: Typed, place: Place, sealing: Sealing) -> tuple[str, bytes, int]:
-    """Unwrap a write; also return how many writes its task made together, 0 where not known."""
-    kind, payload = sealing.open(value, place)
-    kind, _, whole = kind.partition(_ORDINARY)
-    return kind, payload, int(whole) if whole.isdecimal() else 0
+class DamagedCheckpoint(DamagedState):
+    """Raised for a checkpoint that can not be read."""
+
+    def __init__(self, where: Where, reason: str, advice: str = "") -> None:
+        within = f" in {where.namespace!r}" if where.namespace else ""
+        named = f"checkpoint {where.checkpoint}{within} of thread {where.thread!r}"
+        super().__init__(f"{named}: {reason}{advice}")
+        self.where, self.reason = where, reason
+
+    def advising(self, whole: str | None) -> "DamagedCheckpoint":
+        """Return the error with what to do: which checkpoint before it can be read, if any."""
+        advice = "; none before it is whole: begin a new thread"
+        if whole:
+            thread = self.where.thread
+            advice = (
+                f"; the one before it, {whole}, is whole: go on from there with "
+                f"`daruma resume {thread} --from {whole}`, or with that `checkpoint_id` in the "
+                "config"
+            )
+        return DamagedCheckpoint(self.where, self.reason, advice)
+
+
+class LostAncestor(DamagedState):
+    """Raised for what is wrong with an older checkpoint, that another is replayed from."""
+
+    def __init__(self, reason: str, since: str) -> None:
+        super().__init__(reason)
+        self.since = since
+
+
+@contextmanager
+def damage_at(thread: str, namespace: str, checkpoint: str) -> Iterator[None]:
+    """Name the checkpoint in which damage is found."""
+    try:
+        yield
+    except DamagedCheckpoint:
+        raise
+    except DamagedState as error:
+        since = error.since if isinstance(error, LostAncestor) else ""
+        raise DamagedCheckpoint(Where(thread, namespace, checkpoint, since), str(error)) from error

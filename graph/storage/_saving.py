@@ -1,47 +1,17 @@
 """What a run stores: checkpoints and writes, in one statement, under its fence (DU-03)."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import orjson
-import ormsgpack
-from langgraph.checkpoint.serde.types import TASKS
 from psycopg import DatabaseError
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
 
 from daruma.graph.storage._ledgers import Hold
-from daruma.graph.storage._manifest import NAME
-from daruma.state.errors import DamagedState, HoldLost
-
-# --- JSON for rows, by a writer several times as fast as Python's own.
-#
-# It is as strict about types, but for UUIDs and enumerations, of which it writes the values.
-
-_AS_STRICT: Final = (
-    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-) | orjson.OPT_PASSTHROUGH_SUBCLASS
-
-
-def json_text(value: Any) -> bytes:
-    """Return a value as JSON; Python's own writes what only that can, such as huge numbers.
-
-    A float that is not finite becomes null: Postgres has no such number.
-    """
-    try:
-        return orjson.dumps(value, option=_AS_STRICT)
-    except orjson.JSONEncodeError:
-        return json.dumps(value).encode()
-
-
-def jsonb(value: Any) -> Jsonb:
-    """Return a value as a parameter of a statement."""
-    return Jsonb(value, json_text)
-
+from daruma.graph.storage._rows import NAME, BlobRow, WriteRow, jsonb
+from daruma.state.errors import HoldLost
 
 # --- Who may write on a thread: asserted within the transaction of each write (DU-03).
 #
@@ -89,22 +59,16 @@ def lost_by(hold: Hold | None) -> Iterator[None]:
 # One statement is one transaction and one journey to the server. The parts of a statement do not
 # see what the others of it do: so a checkpoint counts what is there and what is put there with it.
 
-WriteRow = tuple[Any, ...]
-"""Thread, namespace, checkpoint, task, path, number, channel, kind and value of a write."""
-
-BlobRow = tuple[Any, ...]
-"""Thread, namespace, channel, version, kind and value of a channel."""
-
-
 _INSERT_WRITES: Final = """
 INSERT INTO checkpoint_writes (
-    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob
+    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, slot, channels, type, blob
 )
-SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4, (row ->> 5)::int, row ->> 6,
-    row ->> 7, substr(%(written_bytes)b, (row ->> 8)::int, (row ->> 9)::int)
+SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4, (row ->> 5)::int,
+    ARRAY(SELECT jsonb_array_elements_text(row -> 6)), row ->> 7,
+    substr(%(written_bytes)b, (row ->> 8)::int, (row ->> 9)::int)
 FROM fence, jsonb_array_elements(%(written)s) AS row
 """
-_ON_THE_SAME_WRITE: Final = "ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO"
+_SAME_WRITE: Final = "ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, slot) DO"
 _INSERT_BLOBS: Final = """
 INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
 SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4,
@@ -114,16 +78,16 @@ FROM fence, jsonb_array_elements(%(valued)s) AS row
 
 
 def _saving(write: str = "", value: str = "", checkpoint: str = "") -> str:
-    """Return LangGraph's three statements as one, with what each does where the row is there."""
+    """Return the three statements as one, with what each does where the row is there."""
     return f"""
 WITH {FENCE}, written AS (
-    {_INSERT_WRITES} {write} RETURNING checkpoint_ns, checkpoint_id, channel
+    {_INSERT_WRITES} {write} RETURNING checkpoint_ns, checkpoint_id, channels
 ), valued AS ({_INSERT_BLOBS} {value}), counted AS (
     SELECT channel, count(*) AS n FROM (
-        SELECT channel FROM checkpoint_writes
+        SELECT unnest(channels) AS channel FROM checkpoint_writes
         WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(parent)s
         UNION ALL
-        SELECT channel FROM written
+        SELECT unnest(channels) FROM written
         WHERE checkpoint_ns = %(ns)s AND checkpoint_id = %(parent)s
     ) AS there
     WHERE %(checkpoint)s #> '{{{NAME},writes}}' ? channel GROUP BY channel
@@ -148,7 +112,7 @@ once more in its log.
 """
 
 SAVE_AGAIN: Final = _saving(
-    f"{_ON_THE_SAME_WRITE} NOTHING",
+    f"{_SAME_WRITE} NOTHING",
     "ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING",
     "ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) "
     "DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata",
@@ -156,45 +120,23 @@ SAVE_AGAIN: Final = _saving(
 """The same where they may be there: what is there stays, but for the checkpoint's own row."""
 
 WRITE: Final = f"""
-WITH {FENCE} {_INSERT_WRITES} {_ON_THE_SAME_WRITE} NOTHING
+WITH {FENCE} {_INSERT_WRITES} {_SAME_WRITE} NOTHING
 """
 WRITE_OVER: Final = f"""
-WITH {FENCE} {_INSERT_WRITES} {_ON_THE_SAME_WRITE}
-UPDATE SET channel = excluded.channel, type = excluded.type, blob = excluded.blob
+WITH {FENCE} {_INSERT_WRITES} {_SAME_WRITE}
+UPDATE SET channels = excluded.channels, type = excluded.type, blob = excluded.blob
 """
 """For the special channels, each of which has one slot."""
 
 
-class Saved(NamedTuple):
-    """A checkpoint as it is stored."""
-
-    thread: str
-    ns: str
-    id: str
-    parent: str | None
-    checkpoint: dict[str, Any]
-    metadata: Any
-    blobs: Sequence[BlobRow]
-    again: bool = False
-    """Whether a value among them may have been stored with a checkpoint before."""
-
-    def values(self, writes: Sequence[WriteRow]) -> dict[str, Any]:
-        """Return what SAVE takes, but for the fence's."""
-        return {
-            "thread": self.thread,
-            "ns": self.ns,
-            "id": self.id,
-            "parent": self.parent,
-            "checkpoint": jsonb(self.checkpoint),
-            "metadata": jsonb(self.metadata),
-            **_rows("valued", self.blobs),
-            **values_of(writes),
-        }
+def written(rows: Sequence[WriteRow]) -> dict[str, Any]:
+    """Return what the writes of a statement are given by, but for the fence's."""
+    return _rows("written", rows)
 
 
-def values_of(writes: Sequence[WriteRow]) -> dict[str, Any]:
-    """Return what WRITE and WRITE_OVER take, but for the fence's."""
-    return _rows("written", writes)
+def valued(rows: Sequence[BlobRow]) -> dict[str, Any]:
+    """Return what the values of a statement are given by."""
+    return _rows("valued", rows)
 
 
 def _rows(name: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
@@ -307,77 +249,3 @@ def _heard(ended: asyncio.Task[None]) -> None:
     """Take note of what went wrong: it is raised to the run, unless that was abandoned."""
     if not ended.cancelled():
         ended.exception()
-
-
-# --- What a task wrote to channels that nothing is replayed from, in one row instead of one each.
-#
-# Those writes are read as they wait to be applied, all of a checkpoint's at once: Postgres has no
-# use for a row, a key in the index and an entry in its log for each of them.
-
-PACKED_CHANNEL: Final = "__packed__"
-"""What stands in the row in place of a channel."""
-
-_OF_A_RUN: Final = "~__pregel_"
-"""Begins the path of a task that a graph runs, which comes to its end once.
-
-What is edited by hand takes such a task's place, also of one that has written already.
-"""
-
-_KIND: Final = "packed"
-_SLOT: Final = -100
-"""In place of a write's number; LangGraph's own slots below 0 are few."""
-
-
-class Write(NamedTuple):
-    """One of the writes in a row: its number among those of its task, and what is written where."""
-
-    number: int
-    channel: str
-    kind: str
-    payload: bytes
-
-
-def together(rows: Sequence[WriteRow], passing: Collection[str]) -> Sequence[WriteRow]:
-    """Return a task's rows, those for ``passing`` channels and for what follows as one.
-
-    Delta channels must not be among them: those are replayed from rows that are found by name.
-    """
-    of_a_run = [row for row in rows if row[5] >= 0 and row[4].startswith(_OF_A_RUN)]
-    packed = [row for row in of_a_run if _passes(row[6], passing)]
-    if len(packed) < 2:
-        return rows
-    numbers = {row[5] for row in packed}
-    payload = ormsgpack.packb([row[5:] for row in packed])
-    one = (*packed[0][:5], _SLOT, PACKED_CHANNEL, _KIND, payload)
-    return [*(row for row in rows if row[5] not in numbers), one]
-
-
-def writes_in(row: WriteRow) -> Iterable[Write]:
-    """Return the writes of a row whose value is opened: mostly one."""
-    if row[6] != PACKED_CHANNEL:
-        return [Write(*row[5:])]
-    return _unpacked(row[7], row[8])
-
-
-def _passes(channel: str, passing: Collection[str]) -> bool:
-    return channel in passing or channel == TASKS or channel.startswith("branch:")
-
-
-def _unpacked(kind: str, payload: bytes) -> list[Write]:
-    """Raise :class:`~daruma.state.errors.DamagedState` for what ``together`` did not make."""
-    try:
-        found = ormsgpack.unpackb(payload) if kind == _KIND else None
-    except ormsgpack.MsgpackDecodeError:
-        found = None
-    if not isinstance(found, list) or not all(map(_is_write, found)):
-        raise DamagedState("the writes of a task are not what was stored")
-    return [Write(*each) for each in found]
-
-
-def _is_write(found: Any) -> bool:
-    forms = (int, str, str, bytes)
-    return (
-        isinstance(found, list)
-        and len(found) == len(forms)
-        and all(type(part) is form for part, form in zip(found, forms, strict=True))
-    )

@@ -7,11 +7,11 @@ from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from daruma.graph.storage._fenced_saver import FencedSaver
+from daruma.graph.storage._checkpoints import CheckpointSaver
 from daruma.graph.storage._ledgers import athread_held
 from daruma.graph.storage._maintenance import THREADS_OF, remove_runs, thin
-from daruma.graph.storage._manifest import checked, damage_at, remade
 from daruma.graph.storage._pool import Connection
+from daruma.graph.storage._rows import WRITE_PLACE, checked, damage_at, marked
 from daruma.graph.storage._schema import GOING_WITH_A_THREAD, OF_A_THREAD
 from daruma.graph.storage._sealing import Place, Sealing
 from daruma.state.errors import DarumaError
@@ -38,10 +38,9 @@ def _columns(*names: str) -> Callable[[Row], Place]:
     return lambda row: [str(row[name]) for name in names]
 
 
-_WRITE: Final = ("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel")
 _SEALED: Final = {
     "checkpoint_blobs": _Sealed("type", "blob", _columns("checkpoint_ns", "channel", "version")),
-    "checkpoint_writes": _Sealed("type", "blob", _columns(*_WRITE)),
+    "checkpoint_writes": _Sealed("type", "blob", _columns(*WRITE_PLACE)),
     "daruma_replies": _Sealed("kind", "reply", lambda row: ("reply", row["interrupt_id"])),
     "daruma_effects": _Sealed("kind", "outcome", lambda row: ("effect", row["key"])),
     "daruma_outputs": _Sealed("kind", "output", lambda row: ("output", row["id"])),
@@ -90,11 +89,12 @@ def _values(own: _Sealed, row: Row, target: str, sealing: Sealing) -> dict[str, 
 
 def _noted(row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
     """Return the copy of what a checkpoint's row holds in clear, beneath a mark of its own."""
-    checkpoint, metadata = row["checkpoint"], row["metadata"]
+    metadata = row["metadata"]
     within = row["checkpoint_ns"], row["checkpoint_id"]
     with damage_at(row["thread_id"], *within):
-        checked(checkpoint, metadata, within[1], (row["thread_id"], *within), sealing)
-        copied = remade(checkpoint, metadata, (target, *within), sealing)
+        place = row["thread_id"], *within
+        kept, manifest = checked(row["checkpoint"], metadata, within[1], place, sealing)
+    copied = marked(kept, metadata, manifest, (target, *within), sealing)
     return {"checkpoint": Jsonb(copied), "metadata": Jsonb(metadata)}
 
 
@@ -165,7 +165,7 @@ async def copy_rows(connection: Connection, source: str, target: str, sealing: S
 # --- What a checkpointer can do with whole threads, each held meanwhile: nobody runs it (DU-03).
 
 
-Saver = TypeVar("Saver", bound=FencedSaver)
+Saver = TypeVar("Saver", bound=CheckpointSaver)
 
 
 @asynccontextmanager
@@ -178,13 +178,13 @@ async def holding(saver: Saver, thread_id: str) -> AsyncIterator[Saver]:
             yield own
 
 
-async def delete_thread(saver: FencedSaver, thread_id: str) -> None:
+async def delete_thread(saver: CheckpointSaver, thread_id: str) -> None:
     """Delete a thread with all that belongs to it in the database, in one transaction."""
     async with holding(saver, thread_id) as own:
         await own.transact(lambda connection: delete_rows(connection, thread_id))
 
 
-async def copy_thread(saver: FencedSaver, source: str, target: str) -> None:
+async def copy_thread(saver: CheckpointSaver, source: str, target: str) -> None:
     """Copy a thread with its whole history to a name that is free.
 
     Raises :class:`~daruma.graph.storage._threads.ThreadTaken` for one that is not.
@@ -195,7 +195,7 @@ async def copy_thread(saver: FencedSaver, source: str, target: str) -> None:
         await own.transact(lambda connection: copy_rows(connection, source, target, saver.sealing))
 
 
-async def prune_threads(saver: FencedSaver, thread_ids: Sequence[str], strategy: str) -> None:
+async def prune_threads(saver: CheckpointSaver, thread_ids: Sequence[str], strategy: str) -> None:
     """Delete threads, or keep but their newest checkpoint, one after the other.
 
     Raises ``TypeError`` and ``ValueError`` as LangGraph's own does.
@@ -212,7 +212,7 @@ async def prune_threads(saver: FencedSaver, thread_ids: Sequence[str], strategy:
                 await delete_thread(own, thread_id)
 
 
-async def delete_for_runs(saver: FencedSaver, run_ids: Sequence[str]) -> None:
+async def delete_for_runs(saver: CheckpointSaver, run_ids: Sequence[str]) -> None:
     """Take runs back, wherever they are: ``run_id`` in the metadata of their config names them."""
 
     async def find(connection: Connection) -> list[str]:

@@ -3,28 +3,20 @@
 A command that only looks would wait longer for the import of LangGraph's engine than for all else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import StateSnapshot
 
 from daruma.graph.standing import read_pending
-from daruma.graph.storage import (
-    PACKED_CHANNEL,
-    PostgresSaver,
-    Write,
-    channel_values,
-    check_typed_value,
-    open_write,
-    writes_in,
-)
+from daruma.graph.storage import PostgresSaver, channel_values, open_writes
 from daruma.graph.timeline._record import member_record, members_in, record_of
 from daruma.graph.timeline._timeline import Timeline, timeline_of
 from daruma.graph.timeline._walk import READ, SENT, Superstep, Written
-from daruma.state.channels import DELTA, KEPT_WHOLE, State, applied, refuse_misfits
+from daruma.state.channels import DELTA, State, applied, refuse_misfits
+from daruma.state.serializer import DeltaSnapshot
 
 # --- Where a thread stands, as ``Machine.get_state`` tells it.
 
@@ -38,14 +30,14 @@ async def read_snapshot(
 
     ``next`` and ``tasks`` are left out. Raises :class:`~daruma.state.errors.DamagedState`.
     """
-    saver = saver.expecting(refuse_misfits, KEPT_WHOLE)
+    saver = saver.expecting(refuse_misfits)
     config = RunnableConfig(configurable={"thread_id": thread, "checkpoint_ns": namespace})
     found = await saver.aget_tuple(config)
     if found is None:
         return None
     held = found.checkpoint["channel_values"]
     values = {
-        name: value.value if isinstance(value, _DeltaSnapshot) else value
+        name: value.value if isinstance(value, DeltaSnapshot) else value
         for name, value in held.items()
         if name in _FIELDS
     }
@@ -90,10 +82,9 @@ SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint ->> 'ts' A
 FROM checkpoints WHERE thread_id = %s ORDER BY checkpoint_id
 """
 _WRITES: Final = """
-SELECT checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type,
-    CASE WHEN channel = %s THEN NULL ELSE blob END AS blob
-FROM checkpoint_writes WHERE thread_id = %s AND channel = ANY(%s)
-ORDER BY checkpoint_id, task_path, task_id, idx
+SELECT checkpoint_ns, checkpoint_id, task_id, task_path, slot, channels, type, blob
+FROM checkpoint_writes WHERE thread_id = %s AND channels && %s
+ORDER BY checkpoint_id, task_path, task_id, slot
 """
 _NOTHING: Final = "null"
 
@@ -114,10 +105,10 @@ async def asupersteps_in(saver: PostgresSaver, thread: str) -> list[Superstep]:
 
 
 async def _read(saver: PostgresSaver, thread: str) -> tuple[Sequence[Row], Sequence[Row]]:
-    async with saver._cursor() as cursor:
+    async with saver.reading() as cursor:
         await cursor.execute(_CHECKPOINTS, [thread])
         checkpoints = await cursor.fetchall()
-        await cursor.execute(_WRITES, [SENT, thread, [*READ, SENT, PACKED_CHANNEL]])
+        await cursor.execute(_WRITES, [thread, [*READ, SENT]])
         return checkpoints, await cursor.fetchall()
 
 
@@ -138,12 +129,10 @@ def _supersteps(
 def _superstep_of_row(
     saver: PostgresSaver, thread: str, row: Row, writes: Sequence[Row]
 ) -> Superstep:
-    alone = [each for each in writes if each["channel"] == SENT]
     found = [
         (each["task_id"], write)
         for each in writes
-        if each["channel"] != SENT
-        for write in _opened(saver, thread, each)
+        for write in open_writes(thread, each, saver.sealing)[1]
     ]
     updated = row["updated"] if isinstance(row["updated"], list) else []
     return Superstep(
@@ -155,25 +144,10 @@ def _superstep_of_row(
         step=int(row["step"]) if row["step"] else None,
         root=row["root"] or "",
         updated=tuple(map(str, updated)),
-        sent=len(alone) + sum(write.channel == SENT for _, write in found),
+        sent=sum(write.channel == SENT for _, write in found),
         written=tuple(
-            Written(task, write.channel, value)
+            Written(task, write.channel, saver.serde.loads_typed((write.kind, write.payload)))
             for task, write in found
-            if write.channel in READ and (value := _value(saver, write)) is not None
+            if write.channel in READ and write.kind != _NOTHING
         ),
     )
-
-
-def _opened(saver: PostgresSaver, thread: str, row: Row) -> Iterable[Write]:
-    place = [thread, *(str(row[key]) for key in _PLACE)]
-    kind, payload, _ = open_write(check_typed_value(row["type"], row["blob"]), place, saver.sealing)
-    return writes_in((thread, *(row[key] for key in _PLACE), kind, payload))
-
-
-def _value(saver: PostgresSaver, write: Write) -> Any:
-    if write.kind == _NOTHING:
-        return None
-    return saver.serde.loads_typed((write.kind, write.payload))
-
-
-_PLACE: Final = ("checkpoint_ns", "checkpoint_id", "task_id", "task_path", "idx", "channel")

@@ -22,12 +22,8 @@ from daruma.graph.workers._execution import (
     carry_out,
     deadline_of,
     ended,
-    failed,
-    learned_from,
-    not_learned,
     park_overdue,
-    parked,
-    put_off,
+    reason_of,
     swept,
 )
 from daruma.graph.workers._queue import PuttingOff, evolve_later, is_later, park_at, rescue
@@ -84,6 +80,8 @@ async def evolve(graph: Machine, owner: str, key: str) -> Experience | None:
 
 LOG: Final = logging.getLogger("daruma.worker")
 
+_PARKED: Final = "thread {!r}: parked, as nobody confirmed its plan in time"
+
 _FAILED: Final = """
 UPDATE procrastinate_jobs SET args = args || jsonb_build_object('error', %(error)s::text)
 WHERE id = %(id)s
@@ -127,11 +125,12 @@ class Tasks:
             graph = by_jobs(graph, self.database, self.queue, given.kept)
             snapshot = await self._announced(graph, given)
         except BaseException as error:
+            why = reason_of(error)
             if is_later(error):
-                LOG.info(put_off(given.thread_id, error))
+                why = why or "this worker is stopped"
+                LOG.info(f"thread {given.thread_id!r}: put off: {why}")
             else:
-                await _tell_failed(context, given.thread_id, error)
-                await self._tell_stop(given, failed(given.thread_id, error))
+                await self._tell_failed(context, given, f"{type(error).__name__}: {why}")
             raise
         if (deadline := deadline_of(snapshot)) is not None:
             await park_at(self.database, given.thread_id, deadline, self.queue)
@@ -143,8 +142,12 @@ class Tasks:
             announcing.tell(stop_of(snapshot, run=given.name).to_dict())
             return snapshot
 
-    async def _tell_stop(self, given: Submission, error: str) -> None:
-        stop = RunStopped(outcome="failed", error=error, run=given.name)
+    async def _tell_failed(self, context: JobContext, given: Submission, why: str) -> None:
+        text = f"thread {given.thread_id!r}: could not be run: {why}"
+        LOG.error(text)
+        values = {"error": text, "id": context.job.id}
+        await context.app.connector.execute_query_async(_FAILED, **values)
+        stop = RunStopped(outcome="failed", error=text, run=given.name)
         await self._log.write(given.thread_id, given.name, [stop.to_dict()])
 
     @property
@@ -160,7 +163,7 @@ class Tasks:
     async def park(self, *, thread_id: str) -> None:
         """Park a review whose time has come, if nobody answered it."""
         if await park_overdue(thread_id, self.reader, self.graph_of):
-            LOG.info(parked(thread_id))
+            LOG.info(_PARKED.format(thread_id))
 
     async def evolve(self, *, owner: str, key: str, kept: dict[str, Any]) -> None:
         """Learn from a task that has ended. What goes wrong is said; it is no thread's failure."""
@@ -169,10 +172,11 @@ class Tasks:
         except Exception as error:
             if is_later(error):
                 raise
-            LOG.warning(not_learned(owner, error))
+            why = f"{type(error).__name__}: {reason_of(error)}"
+            LOG.warning(f"a task of {owner!r} could not be learned from: {why}")
         else:
             if learned:
-                LOG.info(learned_from(learned.task_id))
+                LOG.info(f"task {learned.task_id!r}: learned from")
 
     async def _learner(self, kept: dict[str, Any]) -> Machine:
         try:
@@ -192,11 +196,4 @@ class Tasks:
     async def park_all(self) -> None:
         """Park what is overdue, whoever began it."""
         for thread_id in await swept(self.database, self.reader, self.graph_of):
-            LOG.info(parked(thread_id))
-
-
-async def _tell_failed(context: JobContext, thread_id: str, error: BaseException) -> None:
-    text = failed(thread_id, error)
-    LOG.error(text)
-    values = {"error": text, "id": context.job.id}
-    await context.app.connector.execute_query_async(_FAILED, **values)
+            LOG.info(_PARKED.format(thread_id))

@@ -8,10 +8,8 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
 
 from daruma.graph.storage import Postgres, aopen_postgres
-from daruma.graph.storage._history import _CHAIN, Traced, Walk, refuse_gaps, trace
-from daruma.graph.storage._manifest import LostAncestor
-from daruma.graph.storage._sealing import Checked, Sealed
-from daruma.state.errors import DamagedState
+from daruma.graph.storage._history import CHAIN, History, Walk, read_history, refuse_gaps
+from daruma.graph.storage._rows import LostAncestor
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -33,10 +31,10 @@ def talker(postgres: Postgres) -> Any:
     return StateGraph(State).add_node(speak).add_edge(START, "speak").compile(postgres.checkpointer)
 
 
-async def traced(postgres: Postgres, config: Any, *channels: str) -> Traced:
+async def traced(postgres: Postgres, config: Any, *channels: str) -> History:
     place = "t", "", config["configurable"]["checkpoint_id"]
-    async with postgres.checkpointer._cursor() as cursor:
-        return await trace(cursor, place, channels)
+    async with postgres.checkpointer.reading() as cursor:
+        return await read_history(cursor, place, channels)
 
 
 @pytest.mark.parametrize(("channels", "most"), [(["often"], 15), (["often", "never"], 1000)])
@@ -81,8 +79,8 @@ async def test_each_ancestor_is_found_by_its_key(postgres_url: str) -> None:
         await talker(postgres).ainvoke({"often": ["x"], "never": ["x"]}, CONFIG)
         given = {"thread": "t", "ns": "", "target": "any", "channels": ["often", "never"]}
 
-        async with postgres.checkpointer._cursor() as cursor:
-            await cursor.execute(f"EXPLAIN {_CHAIN}", given)
+        async with postgres.checkpointer.reading() as cursor:
+            await cursor.execute(f"EXPLAIN {CHAIN}".encode(), given)
             plan = [str(row["QUERY PLAN"]).strip() for row in await cursor.fetchall()]
 
     assert not [line for line in plan if "Join Filter" in line or "Seq Scan" in line]
@@ -120,8 +118,6 @@ async def test_without_a_checkpoint_the_newest_is_meant(postgres_url: str) -> No
 
 # --- What a history is replayed from is all there, or it is known what is missing (DU-05).
 
-SEALED = Sealed(bytes(32))
-
 
 def note(parent: str | None, *blobs: str, **writes: int) -> dict[str, Any]:
     manifest = {"parent": parent, "blobs": list(blobs), "writes": writes, "mark": ""}
@@ -136,7 +132,7 @@ def walk(**changes: Any) -> Walk:
         "snapshots": frozenset({("steps", "1")}),
         "writes": Counter({("steps", "2"): 2, ("steps", "1"): 1}),
     }
-    return Walk("t", "", **(made | changes))
+    return Walk(**(made | changes))
 
 
 NOTES = {
@@ -149,24 +145,13 @@ NOTES = {
 
 def test_a_whole_history_is_whole() -> None:
     """Up to its snapshot, whatever became of what lies before; and up to the first checkpoint."""
-    refuse_gaps(walk(), NOTES, Checked())
-    refuse_gaps(
-        walk(snapshots=frozenset(), open={"steps": None}), NOTES | {"1": note(None)}, Checked()
-    )
+    refuse_gaps(walk(), NOTES)
+    refuse_gaps(walk(snapshots=frozenset(), open={"steps": None}), NOTES | {"1": note(None)})
 
 
 def test_writes_that_came_later_are_no_damage() -> None:
     """Another branch may have begun at the same checkpoint."""
-    refuse_gaps(walk(writes=Counter({("steps", "2"): 5, ("steps", "1"): 1})), NOTES, Checked())
-
-
-def test_checkpoints_of_old_say_nothing_and_are_read() -> None:
-    """But not where all is sealed: there are none of old."""
-    of_old = {each: {"manifest": None} for each in NOTES}
-
-    refuse_gaps(walk(), of_old, Checked())
-    with pytest.raises(DamagedState, match="has lost what it said of itself"):
-        refuse_gaps(walk(), of_old, SEALED)
+    refuse_gaps(walk(writes=Counter({("steps", "2"): 5, ("steps", "1"): 1})), NOTES)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +176,6 @@ def test_what_is_missing_is_told_with_its_place(
 ) -> None:
     """Checkpoints from there on are damaged, those before are not."""
     with pytest.raises(LostAncestor, match=reason) as refused:
-        refuse_gaps(walk(**changes), NOTES | notes, Checked())
+        refuse_gaps(walk(**changes), NOTES | notes)
 
     assert refused.value.since == since

@@ -13,6 +13,7 @@ from tests.crash.scenes import NEVER, graph_over
 from tests.damages import NEWEST, OWN_BLOB, PARENT, THREAD, finished
 
 from daruma.graph.storage import open_postgres
+from daruma.graph.storage._sealing import Checked
 from daruma.state.errors import DamagedState
 
 
@@ -22,13 +23,12 @@ def attack(trace: Path) -> Any:
 
 
 PLACES = {
-    "a channel's value": "UPDATE checkpoint_blobs SET type = 'msgpack', blob = %s WHERE "
-    + OWN_BLOB,
-    "a write that waits": "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, idx,"
-    f" channel, type, blob) SELECT 't', checkpoint_id, 'x', 0, 'plan', 'msgpack', %s FROM"
+    "a channel's value": "UPDATE checkpoint_blobs SET type = %s, blob = %s WHERE " + OWN_BLOB,
+    "a write that waits": "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, slot,"
+    f" channels, type, blob) SELECT 't', checkpoint_id, 'x', 0, '{{plan}}', %s, %s FROM"
     f" checkpoints WHERE {NEWEST}",
-    "a write of old": "UPDATE checkpoint_writes SET type = 'msgpack', blob = %s "
-    f"WHERE channel = 'messages' AND {PARENT}",
+    "a write of old": "UPDATE checkpoint_writes SET channels = '{messages}', type = %s, blob = %s "
+    f"WHERE 'messages' = ANY(channels) AND {PARENT}",
 }
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "bare": lambda ext: ext,
@@ -49,8 +49,17 @@ def test_a_crafted_row_of_a_thread_runs_nothing(
         for shape in SHAPES.values():
             with psycopg.connect(postgres_url) as connection:
                 crafted = ormsgpack.packb(shape(attack(tmp_path / "trace")))
+                value = ("msgpack", crafted)
+                if place != "a channel's value":
+                    channel = "plan" if place == "a write that waits" else "messages"
+                    value = ("writes", ormsgpack.packb([1, [[channel, *value]]]))
                 connection.execute("DELETE FROM checkpoint_writes WHERE task_id = 'x'")
-                assert connection.execute(PLACES[place].encode(), [crafted]).rowcount > 0
+                assert (
+                    connection.execute(
+                        PLACES[place].encode(), [*Checked().seal(value, ())]
+                    ).rowcount
+                    > 0
+                )
 
             with pytest.raises(DamagedState, match=r"'os\.system' is no type that is stored"):
                 graph.get_state(THREAD)
@@ -67,7 +76,8 @@ def test_a_crafted_reply_runs_nothing(postgres_url: str, tmp_path: Path, shape: 
     with open_postgres(postgres_url) as pg:
         pg.checkpointer.replies.accept("t", {"one": True})
         with psycopg.connect(postgres_url) as connection:
-            connection.execute("UPDATE daruma_replies SET kind = 'msgpack', reply = %s", [crafted])
+            values = Checked().seal(("msgpack", crafted), ())
+            connection.execute("UPDATE daruma_replies SET kind = %s, reply = %s", [*values])
 
         with pytest.raises(DamagedState, match=r"the reply to one on thread 't': 'os\.system'"):
             pg.checkpointer.replies.accepted("t", ["one"])

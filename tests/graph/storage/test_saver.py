@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypedDict
 
@@ -12,11 +13,11 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, StateGraph
 from psycopg.rows import dict_row
 
 from daruma.graph.storage import Postgres, PostgresSaver, aopen_postgres, open_postgres
+from daruma.graph.storage._checkpoints import off_loop
 from daruma.graph.sync import on, run
 from daruma.state.errors import DamagedState
 
@@ -136,7 +137,7 @@ async def test_operations_do_not_wait_for_one_another(postgres_url: str) -> None
         saver = postgres.checkpointer
 
         async def meet(barrier: asyncio.Barrier) -> None:
-            async with saver._cursor():
+            async with saver.reading():
                 await barrier.wait()
 
         async def meeting() -> None:
@@ -195,8 +196,8 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_can_be_resumed(
         before, damaged = _two_newest(postgres_url)
         with psycopg.connect(postgres_url) as other:
             other.execute(
-                "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, idx, channel,"
-                " type, blob) VALUES ('t', %s, 'x', 0, 'words', 'pickle', 'x')",
+                "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, slot, channels,"
+                " type, blob) VALUES ('t', %s, 'x', 0, '{words}', 'pickle', 'x')",
                 [damaged],
             )
 
@@ -226,18 +227,21 @@ def test_setup_is_offered_to_every_caller_as_well(empty_postgres_url: str) -> No
         assert postgres.checkpointer.get_tuple(CONFIG) is None
 
 
-async def test_versions_go_on_from_those_of_a_stock_saver_and_tell_branches_apart(
-    postgres_url: str,
-) -> None:
+async def test_versions_grow_and_tell_branches_apart(postgres_url: str) -> None:
     """LangGraph finds out by them what has changed; two branches may not share a value."""
     async with aopen_postgres(postgres_url) as pg:
         saver = pg.checkpointer
-        stock = AsyncPostgresSaver.get_next_version(saver, None, None)
+        first = saver.get_next_version(None, None)
 
-        versions = [saver.get_next_version(stock, None) for _ in range(100)]
-        later = saver.get_next_version(versions[0], None)
+        versions = [saver.get_next_version(first, None) for _ in range(100)]
 
-        assert len(set(versions)) == 100
-        assert all(stock < each < later for each in versions)
-        assert later < AsyncPostgresSaver.get_next_version(saver, later, None)
-        assert len(later) < len(stock)
+    assert len(set(versions)) == 100
+    assert all(first < each for each in versions)
+
+
+@pytest.mark.parametrize(("size", "here"), [(0, True), (60_000, True), (1_000_000, False)])
+async def test_only_much_is_unpacked_in_a_thread(size: int, here: bool) -> None:
+    """A thread's waking costs more than reading a short history."""
+    where = await off_loop(size, threading.get_ident)
+
+    assert (where == threading.get_ident()) == here
