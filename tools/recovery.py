@@ -35,9 +35,6 @@ from daruma.tools.text import without_keys
 from daruma.tools.verification import with_changed_tests
 from daruma.tools.window import text_ends
 
-# What a model is told of a failure, and the action that it proposes (RE-04, RE-05, RE-08).
-
-
 # --- What a model is told of a failure when it is asked for an action against it (RE-04). Pure.
 
 EXCERPT: Final = 300
@@ -207,9 +204,6 @@ def _confidence(said: object) -> float:
     if isinstance(said, bool) or not isinstance(said, int | float):
         return 0.0
     return float(said) if 0 <= said <= 1 else 0.0
-
-
-# Actions against a failure: choosing one, asking a person, carrying it out, recording it.
 
 
 # --- Which action against a failure may be taken, and whether a person is asked first. Pure.

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from contextvars import copy_context
@@ -35,9 +35,6 @@ from daruma.tools.commands._process import (
 from daruma.tools.errors import CommandRefused
 from daruma.tools.text import without_keys
 from daruma.tools.threads import ended
-
-# What is kept and shown of a command's output while it runs and afterwards.
-
 
 # --- What is kept of a command's output, however much there is: its beginning and its end.
 
@@ -80,19 +77,11 @@ class BoundedOutput:
             return _cleaned((bytes(self._head) + tail).decode(errors="replace"))
         end = tail[len(tail) - self._tail_limit :]
         missing = self._left_out + len(tail) - len(end)
-        return f"{_begun(self._head)}\n[{missing} bytes left out]\n{_ended(end)}"
-
-
-def _begun(data: bytearray) -> str:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return _cleaned(decoder.decode(data, final=False))  # a character cut in two is dropped
-
-
-def _ended(data: bytes) -> str:
-    start = 0
-    while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
-        start += 1
-    return _cleaned(data[start:].decode(errors="replace"))
+        # A character that was cut in two is dropped, of either part.
+        begun = codecs.getincrementaldecoder("utf-8")("replace").decode(self._head, final=False)
+        partial = re.match(rb"[\x80-\xbf]{0,3}", end)
+        ended = end[partial.end() if partial else 0 :].decode(errors="replace")
+        return f"{_cleaned(begun)}\n[{missing} bytes left out]\n{_cleaned(ended)}"
 
 
 def _cleaned(text: str) -> str:
@@ -191,9 +180,6 @@ def live_output(
     return LiveOutput(tell)
 
 
-# The one door through which commands are run: bounded, ended as a whole, never in the way.
-
-
 # --- The environment that commands get: what they need to work, and none of our secrets.
 
 ALLOWED: Final = frozenset({
@@ -224,29 +210,17 @@ def command_environment(
     `executable_dir` (where Daruma's Python lies), and then on `PATH`.
     """
     kept = {name: value for name, value in base.items() if name in ALLOWED or name[:3] == "LC_"}
-    own = _own_environment(workspace)
-    if own is not None:
-        kept["VIRTUAL_ENV"] = str(own)
-    places = [*_environments(own, base), str(executable_dir), *_absolute(base)]
-    return {**kept, **FIXED, "PATH": os.pathsep.join(dict.fromkeys(places))}
-
-
-def _own_environment(workspace: Path) -> Path | None:
     candidates = (workspace / name for name in (".venv", "venv"))
-    return next((each for each in candidates if (each / "bin").is_dir()), None)
-
-
-def _environments(own: Path | None, base: Mapping[str, str]) -> Iterator[str]:
-    if own is not None:
-        yield str(own / "bin")
+    places = [str(executable_dir)]
     if base.get("VIRTUAL_ENV"):
-        yield str(Path(base["VIRTUAL_ENV"]) / "bin")
-
-
-def _absolute(base: Mapping[str, str]) -> list[str]:
+        places.insert(0, str(Path(base["VIRTUAL_ENV"]) / "bin"))
+    if own := next((each for each in candidates if (each / "bin").is_dir()), None):
+        kept["VIRTUAL_ENV"] = str(own)
+        places.insert(0, str(own / "bin"))
     # An empty or relative entry would run programs from the workspace under any name.
-    path = base.get("PATH") or os.defpath
-    return [place for place in path.split(os.pathsep) if Path(place).is_absolute()]
+    path = (base.get("PATH") or os.defpath).split(os.pathsep)
+    places += [place for place in path if Path(place).is_absolute()]
+    return {**kept, **FIXED, "PATH": os.pathsep.join(dict.fromkeys(places))}
 
 
 # --- Watching a command from its start to its end, its output read all the while.
@@ -377,18 +351,6 @@ class CommandResult:
         return self.exit_code == 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    text: str
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str] | None
-    timeout: float
-    limit: int
-    confinement: Confinement
-    live: LiveOutput | None = None
-
-
 async def run_in_group(
     command: str | Sequence[str],
     *,
@@ -408,12 +370,25 @@ async def run_in_group(
 
     Raises CommandRefused if it can not be started.
     """
-    text, argv = _spelled(command)
-    order = _Order(text, argv, cwd, env, timeout, limit, confinement, live)
+    text = command if isinstance(command, str) else shlex.join(command)
+    if not text.strip():
+        raise CommandRefused("the command is empty")
+    argv = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
+    try:
+        stopped, stop = os.pipe()  # closing `stop` ends the command
+    except OSError as error:
+        raise CommandRefused(f"no command can be started: {error.strerror}") from error
+
+    def run() -> CommandResult:
+        given = env
+        if given is None:
+            given = command_environment(os.environ, cwd, Path(sys.executable).parent)
+        asked = CommandRequest(argv, cwd, given)
+        return _run(text, asked, stopped, timeout, limit, confinement, live)
+
     future: Future[CommandResult] = Future()
-    stopped, stop = _pipe()  # closing `stop` ends the command
     watcher = threading.Thread(
-        target=_fulfil, args=(future, order, stopped), name="daruma-command", daemon=True
+        target=_fulfil, args=(future, run, stopped), name="daruma-command", daemon=True
     )
     result = asyncio.wrap_future(future)
     try:
@@ -422,20 +397,6 @@ async def run_in_group(
     finally:
         os.close(stop)
         await ended(result)
-
-
-def _spelled(command: str | Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    text = command if isinstance(command, str) else shlex.join(command)
-    if not text.strip():
-        raise CommandRefused("the command is empty")
-    return text, ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
-
-
-def _pipe() -> tuple[int, int]:
-    try:
-        return os.pipe()
-    except OSError as error:
-        raise CommandRefused(f"no command can be started: {error.strerror}") from error
 
 
 def start(watcher: threading.Thread, future: "Future[CommandResult]", stopped: int) -> None:
@@ -450,11 +411,13 @@ def start(watcher: threading.Thread, future: "Future[CommandResult]", stopped: i
         future.set_exception(CommandRefused("no command can be started: there are no more threads"))
 
 
-def _fulfil(future: "Future[CommandResult]", order: _Order, stopped: int) -> None:
+def _fulfil(
+    future: "Future[CommandResult]", run: Callable[[], CommandResult], stopped: int
+) -> None:
     future.set_running_or_notify_cancel()
     try:
         try:
-            result = _run(order, stopped)
+            result = run()
         except OSError as error:
             raise CommandRefused(f"the command can not be run: {error.strerror}") from error
         finally:
@@ -465,45 +428,43 @@ def _fulfil(future: "Future[CommandResult]", order: _Order, stopped: int) -> Non
         future.set_result(result)
 
 
-def _run(order: _Order, stopped: int) -> CommandResult:
+def _run(
+    text: str,
+    asked: CommandRequest,
+    stopped: int,
+    timeout: float,
+    limit: int,
+    confinement: Confinement,
+    live: LiveOutput | None,
+) -> CommandResult:
     began = time.monotonic()
-    confinement, env = order.confinement, order.env
-    if env is None:
-        env = command_environment(os.environ, order.cwd, Path(sys.executable).parent)
     with ExitStack() as stack:
         own, limits = NO_GROUP, confinement.limits
         if limits:
             threads = limits.processes * THREADS_EACH
             own = stack.enter_context(control_group(limits.memory, threads))
-        launch = stack.enter_context(confinement.launch(CommandRequest(order.argv, order.cwd, env)))
+        launch = stack.enter_context(confinement.launch(asked))
         argv = own.entered(launch.argv)
-        group = stack.enter_context(ProcessGroup(argv, order.cwd, launch.env, launch))
+        group = stack.enter_context(ProcessGroup(argv, asked.cwd, launch.env, launch))
         watchdog = Watchdog(group.pid, limits, own)
-        seen = watch(group, stopped, began + order.timeout, order.limit, watchdog, order.live)
+        seen = watch(group, stopped, began + timeout, limit, watchdog, live)
         if own.ran_out() and seen.ending != "processes":  # whatever became of the rest
             seen = replace(seen, ending="memory")
         if seen.ending == "ended" and seen.exit_code == 1 and not launch.was_set_up():
             why = seen.stderr.text().strip().rpartition("\n")[2]
             raise CommandRefused(f"the sandbox could not be set up, and nothing was run: {why}")
-    return _result(order, seen, time.monotonic() - began, launch.notes)
-
-
-def _result(
-    order: _Order, seen: Watched, seconds: float, notes: Sequence[str] = ()
-) -> CommandResult:
-    limit_hit = seen.ending if seen.ending in ("memory", "processes") else ""
     return CommandResult(
-        command=order.text,
+        command=text,
         exit_code=seen.exit_code if seen.ending == "ended" else None,
         stdout=seen.stdout.text(),
         stderr=seen.stderr.text(),
         timed_out=seen.ending == "timed_out",
         truncated=seen.stdout.truncated or seen.stderr.truncated,
-        seconds=seconds,
-        sandbox=order.confinement.level,
-        not_covered=order.confinement.not_covered,
-        stopped_by=limit_hit,
-        notes=tuple(notes),
+        seconds=time.monotonic() - began,
+        sandbox=confinement.level,
+        not_covered=confinement.not_covered,
+        stopped_by=seen.ending if seen.ending in ("memory", "processes") else "",
+        notes=tuple(launch.notes),
     )
 
 

@@ -18,9 +18,6 @@ from typing import Final, Literal, Self
 from daruma.tools.commands._host_programs import DEVNULL, PIPE, Started, TakesTooLong, start_program
 from daruma.tools.errors import CommandRefused
 
-# What the kernel holds for a command, which its processes' own memory does not show (SE-09).
-
-
 # --- A control group of the command's own, where this process may make one.
 
 MOUNTED: Final = Path("/sys/fs/cgroup")
@@ -204,9 +201,6 @@ def _link(path: Path) -> str:
         return ""
 
 
-# Starting a command, watching what it uses, and ending it with all its children.
-
-
 # --- How one command is started and ended: what a level of confinement has to say about it.
 
 FILE_BLOCKS: Final = 16 * 1024 * 1024  # of 512 bytes: no file grows beyond 8 GiB
@@ -308,25 +302,17 @@ def wait_readable(fd: int, seconds: float) -> bool:
 # --- What a command and all its children use at the moment, as the system counts it.
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A line of the system's process table."""
-
-    pid: int
-    parent: int
-    session: int
-
-
 def members(leader: int) -> list[int]:
     """Return the ids of a process, its descendants, and the others of its session.
 
     Empty where the system has no process table that can be read.
     """
-    table = [each for each in map(_process, _pids()) if each]
-    children: dict[int, list[int]] = defaultdict(list)
-    for each in table:
-        children[each.parent].append(each.pid)
-    found = {each.pid for each in table if leader in (each.pid, each.session)}
+    found, children = set[int](), defaultdict[int, list[int]](list)
+    for pid in _pids():
+        with suppress(OSError, ValueError, IndexError):
+            stat = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            children[int(stat[1])].append(pid)
+            found |= {pid} if leader in (pid, int(stat[3])) else set()
     todo = list(found)
     while todo:
         new = set(children[todo.pop()]) - found
@@ -349,13 +335,6 @@ def _pids() -> list[int]:
         return [int(each.name) for each in os.scandir(_PROC) if each.name.isdigit()]
     except OSError:
         return []
-
-
-def _process(pid: int) -> Process | None:
-    with suppress(OSError, ValueError, IndexError):
-        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-        return Process(pid, int(fields[1]), int(fields[3]))
-    return None
 
 
 def _resident(pid: int) -> int:

@@ -30,9 +30,6 @@ from daruma.tools.files._paths import (
 )
 from daruma.tools.files._repository import REPOSITORY, is_repository
 
-# File operations beneath one root: opened without a race, written whole or not at all.
-
-
 # --- Two ways to open a path so that it can not leave a directory, also while others rename in it.
 #
 # `KernelOpener` (Linux 5.6 and later) lets the kernel watch over the whole walk, so that links
@@ -422,7 +419,7 @@ def _kind(entry: "os.DirEntry[str]") -> Kind:
     return "file" if entry.is_file(follow_symlinks=False) else "special"
 
 
-# The search itself, run as a process of its own: a regular expression can not be interrupted.
+# --- The search itself, run as a process of its own: a regular expression can not be interrupted.
 #
 # `python -c ... REQUEST`, where REQUEST is JSON; the answer is one JSON object on standard output.
 # Imports only what starts fast.

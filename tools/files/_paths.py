@@ -20,9 +20,6 @@ from typing import Final, TypeAlias
 import daruma
 from daruma.tools.errors import EditRefused, FileMissing, FileUnavailable, PathRefused, ToolError
 
-# Names beneath a root: which may be used, patterns, errors about them; bytes that are text.
-
-
 # --- Which names may be used beneath a root: a path's text is checked before anything is opened.
 
 Parts: TypeAlias = tuple[str, ...]
@@ -286,7 +283,7 @@ class TextFile:
         return self.encoding not in {encoding for _, encoding in BY_MARK}
 
 
-# What Daruma itself runs from: no tool and no command may write it (SE-05).
+# --- What Daruma itself runs from: no tool and no command may write it (SE-05).
 
 
 OWN_PROGRAM: Final = "Daruma's own program"

@@ -31,9 +31,6 @@ from daruma.tools.files._beneath import (
 from daruma.tools.files._paths import printable_path
 from daruma.tools.threads import entered_in_thread, in_thread
 
-# Edits of text files as pure functions, and the history with which they are taken back.
-
-
 # --- Finding the one place that an edit means, and saying what is wrong when it is not one.
 
 MOST_COUNTED: Final = 100
@@ -357,9 +354,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
-
-
-# The directory an agent works in, the lock on it, and where its edits are kept.
 
 
 # --- The directory an agent works in: what the rest of Daruma knows of files, never blocking.

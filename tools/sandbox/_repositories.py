@@ -31,9 +31,6 @@ from daruma.tools.files import (
 )
 from daruma.tools.sandbox._mounts import Pinned, Pins
 
-# The parts of repositories that run code later, outside: found, and kept from commands.
-
-
 # --- Files that keep a name taken, while commands run, by which git would read another
 # configuration.
 #
@@ -235,7 +232,7 @@ def _names(folder: str) -> dict[str, bool]:
         return {}
 
 
-# What commands leave in repositories that git would run later, outside: told and made harmless.
+# --- What commands leave in repositories that git would run later, outside: told and made harmless.
 #
 # A command can make a repository, or, where the level can not keep it from that, change one that
 # was

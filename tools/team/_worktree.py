@@ -26,9 +26,6 @@ from daruma.tools.snapshots import Entry, Snapshot, Snapshots, SnapshotUnavailab
 from daruma.tools.team._merging import Flat, Merge, changed, flat, merged, with_markers
 from daruma.tools.threads import in_thread
 
-# The folders that team members work in: each has the files of a snapshot, and a git of its own.
-
-
 # --- A git repository of its own for a worktree, made from the workspace's, which is only read.
 #
 # It shares nothing with the one it was made from, not even files by hard links: what a command does
@@ -272,9 +269,6 @@ def _open_up(folder: Path) -> None:
 
 def _mark_of(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.made")
-
-
-# A member's worktree: drawn from the workspace at its start, brought into it at its end.
 
 
 # --- Bringing a member's work from its worktree into the workspace; all of it, or none.

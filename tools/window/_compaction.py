@@ -23,9 +23,6 @@ from daruma.tools.context import Answer, Context, Sampling
 from daruma.tools.tokens import MESSAGE, REPLY, Tokens
 from daruma.tools.window._view import after, latest, limit_named, stays, text_ends, view
 
-# A summary of old messages: by the auxiliary model, else the main one, else by rules (CX-02).
-
-
 # --- A history as text for whoever summarises it: bounded, in pieces that fit a request. Pure.
 
 Count = Callable[[str], int]
@@ -333,9 +330,6 @@ def _from(messages: Sequence[AnyMessage], piece: Piece) -> Sequence[AnyMessage]:
     """Return the messages from the beginning of a piece on."""
     begins = next(n for n, each in enumerate(messages) if each is piece.messages[0])
     return messages[begins:]
-
-
-# Bringing one request under its budget: the measures in their order, and what came of them.
 
 
 # --- What can be done about a request that is over its budget, step by step, until it fits. Pure.

@@ -29,9 +29,6 @@ from daruma.tools.context import Context
 from daruma.tools.provider_messages import Sendable, request
 from daruma.tools.tokens import REPLY
 
-# What of a history is sent: all, what its compaction says, or less of single messages. Pure.
-
-
 # --- Showing less of one message: a placeholder for a tool's output, or the two ends of long texts.
 #
 # What is short enough stays as it is, so that shortening twice is shortening once.
@@ -345,7 +342,7 @@ def _named(messages: Sequence[AnyMessage], begins: int) -> int:
     return next((n for n in places if messages[n - 1].id not in (None, SUMMARY_ID)), 0)
 
 
-# A request that holds the history, before it is sent: what it weighs, and if that is too much.
+# --- A request that holds the history, before it is sent: what it weighs, and if that is too much.
 #
 # Main, plan and reflect make one, and do not ask where it is over its budget: the machine then
 # brings
