@@ -68,7 +68,7 @@ FLOORS = {
         ("assistant", "commands_tool", "editor_tool", "knowledge", "memory", "skills"),
         (
             *("context", "provider_messages", "tokens", "window"),
-            *("beginning", "checks", "exit_codes", "reports", "rollback", "verification"),
+            *("checks", "exit_codes", "reports", "rollback", "verification"),
             *("belongings", "continuity", "evolution", "recovery", "team"),
         ),
     ),

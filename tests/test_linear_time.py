@@ -20,11 +20,11 @@ from daruma.tools.calls import Unreadable
 from daruma.tools.calls._answer_text import written_calls
 from daruma.tools.calls._json_reader import read_value
 from daruma.tools.calls.repair._json_text import checked_prose
-from daruma.tools.checks import about_tests, commands_for, plugins_to_load
-from daruma.tools.commands._output import last_lines
+from daruma.tools.checks import commands_for, plugins_to_load
+from daruma.tools.commands._command import last_lines
 from daruma.tools.continuity._continuation import stripped
 from daruma.tools.evolution._setbacks import telling_line
-from daruma.tools.reports import collected, findings
+from daruma.tools.reports import about_tests, collected, findings
 from daruma.tools.skills import SkillRefused, described
 from daruma.tools.snapshots._ignore import Patterns, lines_of
 from daruma.tools.team import TemplateRefused

@@ -1,20 +1,21 @@
 """Which checks a workspace has, how they are run, and what a goal asks of them. All pure."""
 
-import json
 import os
 import re
 import shlex
-import tomllib
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from daruma.state.settings import SHELL_TOOL, PolicyKey
 from daruma.tools.calls.policy import is_one_command
+from daruma.tools.commands import find_in
 from daruma.tools.exit_codes import find_hidden_exit
-from daruma.tools.files import content_of
-from daruma.tools.reports import Case, Key
+from daruma.tools.reports import Case, Key, json_at, read_text
 from daruma.tools.threads import to_thread
 
 # --- The checks of a workspace, recognised by the files that lie at its top (VE-02).
@@ -53,12 +54,12 @@ def _always(_: str, __: Files) -> bool:
 
 
 def _npm_tests(text: str, _: Files) -> bool:
-    script = _json_at(text, "scripts", "test")
-    return isinstance(script, str) and _NO_NPM_TEST not in script and not hidden_exit(script)
+    script = json_at(text, "scripts", "test")
+    return isinstance(script, str) and _NO_NPM_TEST not in script and not find_hidden_exit(script)
 
 
 def _composer_tests(text: str, _: Files) -> bool:
-    return _json_at(text, "scripts", "test") is not None
+    return json_at(text, "scripts", "test") is not None
 
 
 def _phpunit(text: str, files: Files) -> bool:
@@ -80,7 +81,7 @@ def _make_tests(text: str, _: Files) -> bool:
 
 def _ends_well(line: str) -> bool:
     prefix, command = re.fullmatch(r"([-@+\s]*)(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
-    return "-" in prefix or hidden_exit(command.replace("$$", "$")) != ""
+    return "-" in prefix or find_hidden_exit(command.replace("$$", "$")) != ""
 
 
 def _rspec(_: str, files: Files) -> bool:
@@ -90,16 +91,6 @@ def _rspec(_: str, files: Files) -> bool:
 def _rake(_: str, files: Files) -> bool:
     rakefile = files.get("Rakefile", "")
     return not _rspec("", files) and re.search(r"TestTask|task\W+test\b", rakefile) is not None
-
-
-def _json_at(text: str, *keys: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 _BY_MANIFEST: Final[tuple[tuple[str, Callable[[str, Files], bool], str], ...]] = (
@@ -216,29 +207,12 @@ def _leads_to(kind: Callable[[], bool]) -> bool:
         return False
 
 
-def read_text(path: Path) -> str:
-    """Return what a manifest says; nothing where it is no plain file, or too large (SE-07)."""
-    return content_of(path).decode(errors="replace")
-
-
 def _first_python_file(workspace: Path) -> list[str]:
     for _, folders, files in islice(os.walk(workspace), _MOST):
         folders[:] = [f for f in folders if f not in _NOT_SEARCHED and not f.startswith(".")]
         if python := [name for name in files if name.endswith(".py")]:
             return python[:1]
     return []
-
-
-# --- Reading a declared shell line: whether it can fail at all.
-
-
-def hidden_exit(line: str) -> str:
-    """Return what of a shell line keeps it from failing; empty where it can fail (VE-08).
-
-    That is nothing but ``true`` and ``echo``, ``|| true``, ``; exit 0``, a pipe into ``tee``, a
-    command in the background, an ``if`` that only talks; also in a line that a shell is given.
-    """
-    return find_hidden_exit(line)
 
 
 def runs_tests(line: str) -> bool:
@@ -300,6 +274,38 @@ def plugins_to_load(known: Iterable[tuple[str, str]], manifests: str) -> tuple[s
 
 def _plain_name(text: str) -> str:
     return re.sub(r"[-_.]+", "-", text.casefold())
+
+
+@lru_cache(maxsize=1)
+def _known_plugins() -> tuple[tuple[str, str], ...]:
+    found = entry_points(group="pytest11")
+    return tuple((each.name, each.dist.name) for each in found if each.dist)
+
+
+_MANIFESTS: Final = (
+    "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini",
+    "pytest.toml", "Pipfile", "requirements*.txt", "requirements/*.txt", "environment.y*ml",
+)  # fmt: skip
+"""Where a Python workspace says what it needs."""
+_MOST_ALIKE: Final = 20
+"""Files that are read of each of these names."""
+
+
+def declared_plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
+    """Return whether pytest is Daruma's own, and then the plugins that the workspace declares.
+
+    A pytest of the workspace's own environment loads what is installed there (VE-09).
+    """
+    found = find_in(path, "pytest")
+    own = Path(sys.executable).parent
+    if found is None or Path(found).parent != own or own.is_relative_to(root):
+        return False, ()
+    texts = [
+        read_text(each)
+        for pattern in _MANIFESTS
+        for each in sorted(islice(root.glob(pattern), _MOST_ALIKE))
+    ]
+    return True, plugins_to_load(_known_plugins(), "\n".join(texts))
 
 
 def pytest_line(line: str, *, alone: bool, plugins: Iterable[str] = ()) -> str:
@@ -613,85 +619,3 @@ def _names(sentence: str, case: Case) -> bool:
 
 
 # --- Which files are tests, or say how they are run: what changed of them is told (VE-08).
-
-_TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
-_TEST_FILE = re.compile(
-    r"test_.+\.py|.+_test\.(?:py|go|exs|dart|ts|js)|tests?\.(?:py|rs)|conftest\.py|.+_spec\.rb"
-    r"|.+\.(?:test|spec)\.[cm]?[jt]sx?|.+Tests?\.(?:java|kt|cs|php|swift)"
-)
-_SAYS_HOW: Final = frozenset({
-    "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg",
-    "pyproject.toml", "sitecustomize.py", "usercustomize.py", "pytest.py", "_pytest", "noxfile.py",
-    "ruff.toml", ".ruff.toml", "Makefile", "makefile", "GNUmakefile", "package.json", ".rspec",
-    "Rakefile", "CMakeLists.txt", "composer.json", "phpunit.xml", "phpunit.xml.dist", "deno.json",
-    "deno.jsonc", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle",
-    "settings.gradle.kts", "gradle.properties", "Cargo.toml", "mix.exs", "gradlew", "mvnw",
-    "Gemfile", "Package.swift", "Directory.Build.props", "Directory.Build.targets", ".runsettings",
-})  # fmt: skip
-_SAYS_HOW_NAMED = re.compile(
-    r"(?:jest|vitest|vite|karma|playwright|cypress|ava|wdio)\.(?:config|conf|workspace)"
-    r"\.(?:[cm]?[jt]s|json)|\.mocharc(?:\.(?:[cm]?js|jsonc?|ya?ml))?"
-    r"|.+\.(?:csproj|fsproj|vbproj|sln|slnx|runsettings)"
-    r"|.+\.mk|CTest\w+\.cmake|.+\.pth"
-)
-"""Files that are named for a runner, or for a project whose manifest says what is run."""
-
-_INI_SECTION = re.compile(r"^\[([^\]\n]*)\]\s*$", re.MULTILINE)
-_OF_TESTS = re.compile(r"pytest|ruff|coverage|tox|nox")
-
-
-def is_test_file(path: str, known: Iterable[str] = ()) -> bool:
-    """Whether a file holds tests, stands beside them, or is ``known`` to hold some."""
-    parts = path.split("/")
-    in_folder = not _TEST_FOLDERS.isdisjoint(parts[:-1])
-    return in_folder or path in known or _TEST_FILE.fullmatch(parts[-1]) is not None
-
-
-RUNS_TESTS: Final = (
-    *("conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"),
-    *(f"{place}/bin/{name}" for place in (".venv", "venv") for name in ("pytest", "make", "ruff")),
-    *(f"node_modules/.bin/{name}" for name in ("jest", "vitest", "mocha", "ava", "karma", "tap")),
-    *("vendor/bin/phpunit", "gradlew", "mvnw", "package.json", "Makefile"),
-)
-"""What runs and configures tests, and may lie where snapshots do not look."""
-
-
-def says_how(path: str) -> bool:
-    """Whether a file may say which tests there are, or how they are run."""
-    name = path.rpartition("/")[2]
-    named = name in _SAYS_HOW or _SAYS_HOW_NAMED.fullmatch(name) is not None
-    return named or path.startswith("_pytest/")
-
-
-def about_tests(path: str, text: str) -> str:
-    """Return what of a file says which tests there are and how they are run."""
-    name = path.rpartition("/")[2]
-    if name == "pyproject.toml":
-        return _pyproject(text)
-    if name in {"setup.cfg", "tox.ini"}:
-        pieces = _INI_SECTION.split(text)
-        sections = zip(pieces[1::2], pieces[2::2], strict=True)
-        return "\n".join(f"[{n}]{body.rstrip()}" for n, body in sections if _OF_TESTS.search(n))
-    if name == "Cargo.toml":
-        return _cargo(text)
-    if name in {"package.json", "composer.json"}:
-        return json.dumps([_json_at(text, key) for key in ("scripts", "jest", "mocha", "vitest")])
-    return text
-
-
-def _cargo(text: str) -> str:
-    try:
-        tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-    named = ("test", "bench", "lib", "bin", "features", "workspace", "profile")
-    return repr([tables.get(each) for each in named])
-
-
-def _pyproject(text: str) -> str:
-    try:
-        tools = tomllib.loads(text).get("tool", {})
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-    named = tools.items() if isinstance(tools, dict) else ()
-    return repr(sorted((name, body) for name, body in named if _OF_TESTS.search(name)))

@@ -106,7 +106,7 @@ MOST_FOUND: Final = 100
 SECONDS: Final = 20.0
 LONGEST_ANSWER: Final = 4 * 1024 * 1024
 START: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from daruma.tools.files._search import main; main()"
+    "import sys; sys.path.append(sys.argv[1]); from daruma.tools.files._beneath import main; main()"
 )
 
 

@@ -1,12 +1,17 @@
 """What the reports of two runs of a check say, and how their tests compare. All pure."""
 
+import json
 import re
+import tomllib
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final, Literal
+
+from daruma.tools.files import content_of
 
 # --- What a report of pytest says: each test by its key, the same wherever it lies on the disk.
 
@@ -118,7 +123,7 @@ def collected(text: str) -> dict[Key, Case]:
     return {case.key: case for case in map(_listed, lines) if case}
 
 
-def below(report: Report, folder: str) -> Report:
+def _below(report: Report, folder: str) -> Report:
     """Return tests of a folder below pytest's root as if that were the root."""
     module = folder.replace("/", ".") + "."
     cases = (
@@ -132,6 +137,17 @@ def below(report: Report, folder: str) -> Report:
         for case in report.values()
     )
     return {case.key: case for case in cases}
+
+
+def named_from(folder: Path, report: Report) -> Report:
+    """Return tests as they are named from a folder on, if pytest's root lies above it."""
+    files = {each.file for each in report.values()}
+    parts = folder.parts[1:]
+    for depth in range(len(parts) + 1):
+        above = "/".join(parts[len(parts) - depth :])
+        if any((folder / each.removeprefix(f"{above}/")).is_file() for each in files):
+            return _below(report, above) if above else report
+    return report
 
 
 def of(report: Report, outcome: CaseOutcome) -> tuple[Case, ...]:
@@ -223,3 +239,110 @@ _FINDING = re.compile(r"^(?P<file>.+?):\d+:\d+: (?P<what>.+)", re.MULTILINE)
 def findings(text: str) -> Counter[tuple[str, str]]:
     """Return how often each finding stands in a linter's concise output, wherever in its file."""
     return Counter((each["file"], each["what"]) for each in _FINDING.finditer(text))
+
+
+def json_at(text: str, *keys: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def read_text(path: Path) -> str:
+    """Return what a manifest says; nothing where it is no plain file, or too large (SE-07)."""
+    return content_of(path).decode(errors="replace")
+
+
+_TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
+
+
+_TEST_FILE = re.compile(
+    r"test_.+\.py|.+_test\.(?:py|go|exs|dart|ts|js)|tests?\.(?:py|rs)|conftest\.py|.+_spec\.rb"
+    r"|.+\.(?:test|spec)\.[cm]?[jt]sx?|.+Tests?\.(?:java|kt|cs|php|swift)"
+)
+
+
+_SAYS_HOW: Final = frozenset({
+    "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg",
+    "pyproject.toml", "sitecustomize.py", "usercustomize.py", "pytest.py", "_pytest", "noxfile.py",
+    "ruff.toml", ".ruff.toml", "Makefile", "makefile", "GNUmakefile", "package.json", ".rspec",
+    "Rakefile", "CMakeLists.txt", "composer.json", "phpunit.xml", "phpunit.xml.dist", "deno.json",
+    "deno.jsonc", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle",
+    "settings.gradle.kts", "gradle.properties", "Cargo.toml", "mix.exs", "gradlew", "mvnw",
+    "Gemfile", "Package.swift", "Directory.Build.props", "Directory.Build.targets", ".runsettings",
+})  # fmt: skip
+
+
+_SAYS_HOW_NAMED = re.compile(
+    r"(?:jest|vitest|vite|karma|playwright|cypress|ava|wdio)\.(?:config|conf|workspace)"
+    r"\.(?:[cm]?[jt]s|json)|\.mocharc(?:\.(?:[cm]?js|jsonc?|ya?ml))?"
+    r"|.+\.(?:csproj|fsproj|vbproj|sln|slnx|runsettings)"
+    r"|.+\.mk|CTest\w+\.cmake|.+\.pth"
+)
+"""Files that are named for a runner, or for a project whose manifest says what is run."""
+
+
+_INI_SECTION = re.compile(r"^\[([^\]\n]*)\]\s*$", re.MULTILINE)
+
+
+_OF_TESTS = re.compile(r"pytest|ruff|coverage|tox|nox")
+
+
+def is_test_file(path: str, known: Iterable[str] = ()) -> bool:
+    """Whether a file holds tests, stands beside them, or is ``known`` to hold some."""
+    parts = path.split("/")
+    in_folder = not _TEST_FOLDERS.isdisjoint(parts[:-1])
+    return in_folder or path in known or _TEST_FILE.fullmatch(parts[-1]) is not None
+
+
+RUNS_TESTS: Final = (
+    *("conftest.py", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"),
+    *(f"{place}/bin/{name}" for place in (".venv", "venv") for name in ("pytest", "make", "ruff")),
+    *(f"node_modules/.bin/{name}" for name in ("jest", "vitest", "mocha", "ava", "karma", "tap")),
+    *("vendor/bin/phpunit", "gradlew", "mvnw", "package.json", "Makefile"),
+)
+"""What runs and configures tests, and may lie where snapshots do not look."""
+
+
+def says_how(path: str) -> bool:
+    """Whether a file may say which tests there are, or how they are run."""
+    name = path.rpartition("/")[2]
+    named = name in _SAYS_HOW or _SAYS_HOW_NAMED.fullmatch(name) is not None
+    return named or path.startswith("_pytest/")
+
+
+def about_tests(path: str, text: str) -> str:
+    """Return what of a file says which tests there are and how they are run."""
+    name = path.rpartition("/")[2]
+    if name == "pyproject.toml":
+        return _pyproject(text)
+    if name in {"setup.cfg", "tox.ini"}:
+        pieces = _INI_SECTION.split(text)
+        sections = zip(pieces[1::2], pieces[2::2], strict=True)
+        return "\n".join(f"[{n}]{body.rstrip()}" for n, body in sections if _OF_TESTS.search(n))
+    if name == "Cargo.toml":
+        return _cargo(text)
+    if name in {"package.json", "composer.json"}:
+        return json.dumps([json_at(text, key) for key in ("scripts", "jest", "mocha", "vitest")])
+    return text
+
+
+def _cargo(text: str) -> str:
+    try:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    named = ("test", "bench", "lib", "bin", "features", "workspace", "profile")
+    return repr([tables.get(each) for each in named])
+
+
+def _pyproject(text: str) -> str:
+    try:
+        tools = tomllib.loads(text).get("tool", {})
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    named = tools.items() if isinstance(tools, dict) else ()
+    return repr(sorted((name, body) for name, body in named if _OF_TESTS.search(name)))

@@ -3,14 +3,14 @@
 import os
 import secrets
 import shlex
+import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from importlib.metadata import entry_points
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +20,8 @@ from pydantic import BaseModel, ConfigDict
 from daruma.state.channels import State
 from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.outcome import named
-from daruma.state.task import Task
 from daruma.state.verification import LOST, Check, Verification, excerpt
-from daruma.tools.beginning import NO_SNAPSHOT, Beginning, beginning_of
+from daruma.tools import reports
 from daruma.tools.calls import Surroundings, Tool, commands_refusal, shipped_tool
 from daruma.tools.calls.policy import place_outside
 from daruma.tools.checks import (
@@ -34,17 +33,14 @@ from daruma.tools.checks import (
     asks_to_move,
     asks_to_pass,
     asks_to_remove,
-    hidden_exit,
+    declared_plugins,
     is_to_be_fixed,
-    plugins_to_load,
     programs_of,
     pytest_line,
     ran_nothing,
-    read_text,
     recognised_commands,
     runs_pytest,
     runs_tests,
-    says_how,
     with_report,
     without_stopping,
 )
@@ -62,25 +58,119 @@ from daruma.tools.commands import (
 )
 from daruma.tools.context import Context
 from daruma.tools.errors import CommandRefused
+from daruma.tools.exit_codes import find_hidden_exit
 from daruma.tools.files import is_lasting
-from daruma.tools.reports import (
-    Case,
-    Key,
-    Report,
-    below,
-    collected,
-    findings,
-    hidden_tests,
-    lost_tests,
-    may_be_hidden,
-    of,
-    read_report,
-    red_before,
-    without_moved,
-)
+from daruma.tools.reports import Case, Key, Report
 from daruma.tools.sandbox import Sandbox, sandbox_hint
-from daruma.tools.snapshots import Change, SnapshotUnavailable, with_snapshots
+from daruma.tools.snapshots import Change, Snapshot, Snapshots, SnapshotUnavailable, with_snapshots
 from daruma.tools.threads import in_thread, to_thread
+
+# --- How the workspace was at the task's beginning, laid out where checks can be run on it.
+
+
+@dataclass
+class Beginning:
+    """The snapshot of the task's beginning; ``changes`` are what differs now.
+
+    ``at`` is when that was, Unix time; ``missing`` says why there is none. Its files are written
+    when they are asked for, and removed when ``stack`` is closed.
+    """
+
+    snapshots: Snapshots | None = None
+    snapshot: str = ""
+    changes: tuple[Change, ...] = ()
+    missing: str = ""
+    at: float = 0.0
+    stack: ExitStack = field(default_factory=ExitStack)
+    _folder: Path | None = None
+
+    def folder(self, beside: Path) -> Path:
+        """Return the folder with its files. Blocks; raises SnapshotUnavailable and OSError."""
+        if self._folder is None and self.snapshots:
+            top = Path(tempfile.mkdtemp(prefix="daruma-beginning-")).resolve()
+            self.stack.callback(shutil.rmtree, top, ignore_errors=True)
+            folder = _surrounded(self.snapshots.workspace, top)
+            self.snapshots.stand_in(self.snapshot, folder, beside)
+            self._folder = folder
+        if self._folder is None:
+            raise SnapshotUnavailable(self.missing)
+        return self._folder
+
+    def changed_tests(self, known: Iterable[str]) -> tuple[str, ...]:
+        """Return the test files that differ, and what says how tests are run (VE-08). Blocks."""
+        files = frozenset(known)
+        told = (
+            each.path
+            for each in self.changes
+            if reports.is_test_file(each.path, files)
+            or (reports.says_how(each.path) and self._says_else(each))
+        )
+        return (*told, *self._unseen())
+
+    def _unseen(self) -> Iterator[str]:
+        """Yield what is newer than the task and in no snapshot: it is told, not judged."""
+        if (snapshots := self.snapshots) is None or not self.at:
+            return
+        known = {each.path for each in self.changes}
+        for path in reports.RUNS_TESTS:
+            with suppress(OSError):
+                newer = (snapshots.workspace / path).lstat().st_ctime > self.at
+                if newer and path not in known and snapshots.text(self.snapshot, path) is None:
+                    yield path
+
+    def _says_else(self, change: Change) -> bool:
+        if self.snapshots is None or change.what != "changed":
+            return True
+        now = reports.read_text(self.snapshots.workspace / change.path)
+        before = self.snapshots.text(self.snapshot, change.path) or ""
+        return reports.about_tests(change.path, before) != reports.about_tests(change.path, now)
+
+
+def _surrounded(workspace: Path, top: Path) -> Path:
+    """Return where a workspace may be laid out below ``top``.
+
+    Where files above it configure tests, it lies as deep as below the highest of them, and around
+    it are links to what lies around it: by those a sandbox opens no more than by their targets.
+    """
+    above = [
+        folder
+        for folder in workspace.parents[:-1]
+        if any((folder / name).is_file() for name in reports.RUNS_TESTS if "/" not in name)
+    ]
+    if not above:
+        return top / workspace.name
+    place = top / above[-1].name
+    for name in workspace.relative_to(source := above[-1]).parts:
+        place.mkdir()
+        with suppress(OSError):
+            for each in source.iterdir():
+                if each.name != name:
+                    (place / each.name).symlink_to(each)
+        place, source = place / name, source / name
+    return place
+
+
+NO_SNAPSHOT: Final = "there is no snapshot of the task's beginning"
+
+
+async def beginning_of(
+    state: State, context: Context, now: Snapshot | None, stack: ExitStack
+) -> Beginning:
+    task = state.task
+    snapshots = context.snapshots(task.workspace if task else None)
+    if task is None or snapshots is None:
+        return Beginning(missing="rollback.snapshots is off")
+    own = (each for each in state.savepoints if each.task_id == task.id)
+    start = next((each for each in own if each.workspace == task.workspace), None)
+    if now is None or start is None or start.snapshot is None:
+        return Beginning(missing="none was taken")
+    try:
+        changes = await in_thread(snapshots.changes, start.snapshot, now.id)
+    except SnapshotUnavailable as error:
+        return Beginning(missing=str(error))
+    told = tuple(each for each in changes if is_lasting(each.path))
+    return Beginning(snapshots, start.snapshot, told, at=task.started_at, stack=stack)
+
 
 # --- Running the checks, and judging what they say.
 
@@ -88,13 +178,13 @@ _NO_TESTS: Final = 5
 """pytest's exit code for "no tests collected": there was nothing to fail."""
 _NOT_FOUND: Final = 127
 """The shell's exit code for a program that is not there."""
-_OUTPUT: Final = 32 * 1024
-"""Bytes of a check's output that are kept."""
 _REPORT_LIMIT: Final = 16 * 1024 * 1024
 """Bytes of pytest's output and of its report that are read."""
 
 NOT_COMPARED: Final = "tests were not compared with the task's beginning"
 ENDED_EARLY: Final = "pytest ended before its summary"
+_NOT_TOLD: Final = "can not be compared with the task's beginning"
+_NO_COMPARISON: Final = (CommandRefused, SnapshotUnavailable, OSError)
 Live = Callable[[str], LiveOutput | None]
 
 
@@ -132,7 +222,7 @@ class Checking:
         result = await self._run(command)
         if result.passed or command in self.declared or result.exit_code is None:
             return _opaque(result)
-        return await (self._ruff(result) if command == RUFF else self._red_before(result))
+        return await self._compared(command, result)
 
     def _missing(self, command: str) -> str:
         path = self._environment()["PATH"]
@@ -155,7 +245,7 @@ class Checking:
         limit: int = OUTPUT_LIMIT,
     ) -> CommandResult:
         """Run a line in the workspace, or on how it was ``before`` the task."""
-        stand_in = await self._at_beginning() if before and self.beginning else None
+        stand_in = await self._at_beginning() if before else None
         live = self.live(shown or line)
         if live and mark:
             live.until = mark.encode()
@@ -175,53 +265,43 @@ class Checking:
             return await self._green(command, result, report)
         if result.exit_code is None or command in self.declared:
             return _check(command, result)
-        if (missing := self._not_comparable) is not None:
-            return _check(command, result, note=missing)
-        return await self._red(command, result)
-
-    @property
-    def _not_comparable(self) -> str | None:
-        if self.beginning is None:
-            return ""
-        return f"{NO_SNAPSHOT}: {why}" if (why := self.beginning.missing) else None
+        return await self._compared(command, result)
 
     async def _reported(
         self, command: str, *, before: bool = False
     ) -> tuple[CommandResult, Report | None]:
         """Run a line of pytest; return how it went without the report, and the report."""
         if self._alone is None:
-            self._alone = await to_thread(_plugins, self.root, self._environment()["PATH"])
+            self._alone = await to_thread(declared_plugins, self.root, self._environment()["PATH"])
         alone, plugins = self._alone
         mark = f"daruma-report-{secrets.token_hex(8)}"
         remove = self.sandbox.level == "none"
         line = with_report(command, mark, alone=alone, plugins=plugins, remove=remove)
         result = await self._run(line, shown=command, before=before, mark=mark, limit=_REPORT_LIMIT)
         stderr, _, text = result.stderr.rpartition(f"\n{mark}\n")
-        report = read_report(text) if text.strip() else None
-        if report is not None:
-            report = await self._from_workspace(report, before=before)
-        return _trimmed(result, stderr), report
+        report = reports.read_report(text) if text.strip() else None
+        report = report and await self._from_workspace(report, before=before)
+        return replace(result, stdout=_cut(result.stdout), stderr=_cut(stderr)), report
 
     async def _from_workspace(self, report: Report, *, before: bool) -> Report:
-        """Return tests with the names that they have from the workspace on."""
-        folder = await self._at_beginning() if before and self.beginning else self.root
-        return await to_thread(_named_from, folder, report)
+        folder = await self._at_beginning() if before else self.root
+        return await to_thread(reports.named_from, folder, report)
 
     async def _at_beginning(self) -> Path:
         if self.beginning is None:
-            return self.root
+            raise SnapshotUnavailable(NO_SNAPSHOT)
         return await in_thread(self.beginning.folder, self.sandbox.beside(self.root))
 
     async def _green(self, command: str, result: CommandResult, report: Report | None) -> Check:
         """Judge a run that ended well: that is not enough (VE-08)."""
         if report is None:
             return _check(command, result, note=ENDED_EARLY)
-        if red := of(report, "failed"):
+        if red := reports.of(report, "failed"):
             return _check(command, result, note=f"its exit code hides failures: {_ids(red)}")
         gone, note = await self._gone(command, report)
         if gone:
             return _check(command, result, note=gone)
-        if of(report, "passed"):
+        if reports.of(report, "passed"):
             return _check(command, result, passed=True, note=note)
         note = "all tests were skipped" if report else "there are no tests"
         return _check(command, result, passed=True, note=note, conclusive=False)
@@ -233,21 +313,23 @@ class Checking:
         if self.beginning.missing:
             return "", f"{NOT_COMPARED}: {NO_SNAPSHOT}: {self.beginning.missing}"
         changed = await in_thread(self.beginning.changed_tests, self.files)
-        python = [each for each in self.beginning.changes if each.path.endswith(".py")]
         paths = [each.path for each in self.beginning.changes]
-        configured = any(says_how(each) or each.endswith("conftest.py") for each in paths)
+        gone = {each.path for each in self.beginning.changes if each.what == "deleted"}
+        deleted = any(each.endswith(".py") for each in gone)
+        configured = any(reports.says_how(each) or each.endswith("conftest.py") for each in paths)
         lost: tuple[Case, ...] = ()
         note = ""
         try:
-            if changed or _deleted(python):
+            if changed or deleted:
                 lost, note = await self._lost(command, report)
-            of_all = configured or _deleted(python)
-            skipped = of(report, "skipped") if of_all else may_be_hidden(report, paths)
+            skipped = reports.of(report, "skipped")
+            if not (configured or deleted):
+                skipped = reports.may_be_hidden(report, paths)
             hidden = await self._hidden(command, report, skipped) if skipped else ()
         except CommandRefused as error:  # nothing that the task has done is the reason
             return "", f"{NOT_COMPARED}: {error}"
         except (SnapshotUnavailable, OSError) as error:
-            return f"tests can not be compared with the task's beginning: {error}", ""
+            return f"tests {_NOT_TOLD}: {error}", ""
         told = ((LOST, lost), ("newly skipped", hidden))
         return "; ".join(f"{what}: {_ids(each)}" for what, each in told if each), note
 
@@ -256,11 +338,11 @@ class Checking:
         line = pytest_line(without_stopping(command), alone=alone, plugins=plugins)
         line = f"{line} --collect-only --verbosity=-1"
         listed = await self._run(line, shown=command, before=True, limit=_REPORT_LIMIT)
-        before = await self._from_workspace(collected(listed.stdout), before=True)
+        before = await self._from_workspace(reports.collected(listed.stdout), before=True)
         self.files.update(each.file for each in before.values())
-        lost = lost_tests(report, before)
+        lost = reports.lost_tests(report, before)
         if asks_to_move(self.words):
-            lost = without_moved(lost, report, before)
+            lost = reports.without_moved(lost, report, before)
         stopped = not before and listed.exit_code not in {0, _NO_TESTS}
         note = f"{NOT_COMPARED}: pytest finds none there (exit {listed.exit_code})"
         left = {each.file for each in report.values()}
@@ -277,7 +359,7 @@ class Checking:
         self, command: str, report: Report, skipped: tuple[Case, ...]
     ) -> tuple[Case, ...]:
         _, before = await self._reported(await self._line(command, skipped), before=True)
-        hidden = hidden_tests(report, before or {})
+        hidden = reports.hidden_tests(report, before or {})
         return tuple(each for each in hidden if not asks_to_hide(self.words, each))
 
     async def _line(self, command: str, cases: tuple[Case, ...]) -> str:
@@ -286,17 +368,15 @@ class Checking:
         All are run where pytest would take another folder for its root with only some.
         """
         line = without_stopping(command)
-        if command != PYTEST or self.beginning is None:
+        if command != PYTEST:
             return line
         folder = await self._at_beginning()
         files = sorted({each.file for each in cases})
-        found = all((folder / each).is_file() for each in files) and not any(
-            (folder / place / name).is_file()
-            for each in files
-            for place in [*Path(each).parents][:-1]
-            for name in _CONFIGURES
-        )
-        return f"{line} {shlex.join(files)}" if found else line
+        within = {place for each in files for place in [*Path(each).parents][:-1]}
+        roots = (folder / place / name for place in within for name in _CONFIGURES)
+        missing = any(not (folder / each).is_file() for each in files)
+        other_root = missing or any(each.is_file() for each in roots)
+        return line if other_root else f"{line} {shlex.join(files)}"
 
     async def _red(self, command: str, first: CommandResult) -> Check:
         """Tell what the task broke from what was red before it (VE-07).
@@ -308,18 +388,20 @@ class Checking:
         if result.passed:
             note = "red at first, and green when it was run again"
             return _check(command, first, note=note, seconds=seconds)
-        failed = of(report or {}, "failed")
-        if report is None or not failed:
-            return await self._red_before(first, command)
+        report = report or {}
+        failed = reports.of(report, "failed")
         self.files.update(each.file for each in report.values())
         try:
-            _, before = await self._reported(await self._line(command, failed), before=True)
+            line = await self._line(command, failed)
+            before = (await self._reported(line, before=True))[1] if failed else None
             if before is None:
-                return await self._red_before(first, command)
-            old = red_before(failed, report, before)
+                return self._as_before(
+                    command, first, (await self._reported(command, before=True))[0]
+                )
+            old = reports.red_before(failed, report, before)
             mended = await self._mended(command, report) if len(old) == len(failed) else None
-        except (CommandRefused, SnapshotUnavailable, OSError) as error:
-            note = f"can not be compared with the task's beginning: {error}"
+        except _NO_COMPARISON as error:
+            note = f"{_NOT_TOLD}: {error}"
             return _check(command, result, note=note, seconds=seconds)
         asked = tuple(
             each
@@ -353,41 +435,39 @@ class Checking:
         if not asks_to_fix(self.words):
             return None
         _, before = await self._reported(without_stopping(command), before=True)
-        green = of(report, "passed")
-        return frozenset(each.function for each in red_before(green, report, before or {}))
+        green = reports.of(report, "passed")
+        return frozenset(each.function for each in reports.red_before(green, report, before or {}))
 
-    # linters and others
-
-    async def _red_before(self, result: CommandResult, command: str = "") -> Check:
-        """Judge a red run as a whole by the same on the task's beginning (VE-07)."""
-        shown = command or result.command
-        if (missing := self._not_comparable) is not None:
-            return _check(shown, result, note=missing)
+    async def _compared(self, command: str, result: CommandResult) -> Check:
+        """Judge a red run by the same on the task's beginning (VE-07)."""
+        if self.beginning is None:
+            return _check(command, result)
+        if why := self.beginning.missing:
+            return _check(command, result, note=f"{NO_SNAPSHOT}: {why}")
+        if runs_pytest(command):
+            return await self._red(command, result)
         try:
-            if command:
-                before, _ = await self._reported(command, before=True)
-            else:
-                before = await self._run(shown, before=True)
-        except (CommandRefused, SnapshotUnavailable, OSError) as error:
-            return _check(shown, result, note=f"can not be compared with before: {error}")
+            if command == RUFF:
+                return await self._ruff(result)
+            return self._as_before(command, result, await self._run(command, before=True))
+        except _NO_COMPARISON as error:
+            return _check(command, result, note=f"{_NOT_TOLD}: {error}")
+
+    def _as_before(self, command: str, result: CommandResult, before: CommandResult) -> Check:
+        """Judge a red run as a whole: of what was red in it nothing is known."""
         if before.passed or before.exit_code in {None, _NO_TESTS}:
-            return _check(shown, result, note="broken by the task")
+            return _check(command, result, note="broken by the task")
         note = f"was red before the task (exit {before.exit_code})"
         asked = asks_to_pass(self.words)
-        return _check(shown, result, passed=not asked, note=note, conclusive=False)
+        return _check(command, result, passed=not asked, note=note, conclusive=False)
 
     async def _ruff(self, result: CommandResult) -> Check:
-        """Tell new findings from those that were there before the task (VE-07)."""
-        if (missing := self._not_comparable) is not None:
-            return _check(RUFF, result, note=missing)
+        """Tell new findings from those that were there before the task."""
         line = f"{RUFF} --output-format=concise"
-        try:
-            now = await self._run(line, shown=RUFF, limit=_REPORT_LIMIT)
-            before = await self._run(line, shown=RUFF, before=True, limit=_REPORT_LIMIT)
-        except (CommandRefused, SnapshotUnavailable, OSError) as error:
-            return _check(RUFF, result, note=f"can not be compared with before: {error}")
-        found = findings(now.stdout)
-        new = found - findings(before.stdout)
+        now = await self._run(line, shown=RUFF, limit=_REPORT_LIMIT)
+        before = await self._run(line, shown=RUFF, before=True, limit=_REPORT_LIMIT)
+        found = reports.findings(now.stdout)
+        new = found - reports.findings(before.stdout)
         if new or not found:
             return _check(RUFF, result, note=f"new findings: {new.total()}" if new else "")
         old = f"findings that were there before the task: {found.total()}"
@@ -402,68 +482,14 @@ _CONFIGURES: Final = (
 """What makes a folder the root of pytest."""
 
 
-def _deleted(changes: Iterable[Change]) -> bool:
-    return any(each.what == "deleted" for each in changes)
-
-
-def _named_from(folder: Path, report: Report) -> Report:
-    """Return tests as they are named from a folder on, if pytest's root lies above it."""
-    files = {each.file for each in report.values()}
-    parts = folder.parts[1:]
-    for depth in range(len(parts) + 1):
-        above = "/".join(parts[len(parts) - depth :])
-        if any((folder / each.removeprefix(f"{above}/")).is_file() for each in files):
-            return below(report, above) if above else report
-    return report
-
-
 def _ids(cases: Iterable[Case]) -> str:
     return named(tuple(each.id for each in cases))
 
 
-def _trimmed(result: CommandResult, stderr: str) -> CommandResult:
-    """Return a result with no more output than that of any command, and without the report."""
-    return replace(
-        result, stdout=_cut(result.stdout, OUTPUT_LIMIT), stderr=_cut(stderr, OUTPUT_LIMIT)
-    )
-
-
-def _cut(text: str, limit: int = _OUTPUT) -> str:
-    kept = BoundedOutput(limit)
+def _cut(text: str) -> str:
+    kept = BoundedOutput(OUTPUT_LIMIT)
     kept.add(text.encode(errors="replace"))
     return kept.text()
-
-
-@lru_cache(maxsize=1)
-def _known_plugins() -> tuple[tuple[str, str], ...]:
-    found = entry_points(group="pytest11")
-    return tuple((each.name, each.dist.name) for each in found if each.dist)
-
-
-_MANIFESTS: Final = (
-    "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini",
-    "pytest.toml", "Pipfile", "requirements*.txt", "requirements/*.txt", "environment.y*ml",
-)  # fmt: skip
-"""Where a Python workspace says what it needs."""
-_MOST_ALIKE: Final = 20
-"""Files that are read of each of these names."""
-
-
-def _plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
-    """Return whether pytest is Daruma's own, and then the plugins that the workspace declares.
-
-    A pytest of the workspace's own environment loads what is installed there (VE-09).
-    """
-    found = find_in(path, "pytest")
-    own = Path(sys.executable).parent
-    if found is None or Path(found).parent != own or own.is_relative_to(root):
-        return False, ()
-    texts = [
-        read_text(each)
-        for pattern in _MANIFESTS
-        for each in sorted(islice(root.glob(pattern), _MOST_ALIKE))
-    ]
-    return True, plugins_to_load(_known_plugins(), "\n".join(texts))
 
 
 def _check(
@@ -502,7 +528,7 @@ def _opaque(result: CommandResult) -> Check:
     pytest_found_none = result.exit_code == _NO_TESTS and result.command.startswith("pytest")
     said = result.stdout + result.stderr
     no_tests = pytest_found_none or (result.passed and ran_nothing(result.command, said))
-    hidden = hidden_exit(result.command) if result.passed else ""
+    hidden = find_hidden_exit(result.command) if result.passed else ""
     note = f"it can not fail: `{hidden}`" if hidden else ""
     if result.exit_code == _NOT_FOUND:
         note = "the program is not there"
@@ -592,21 +618,17 @@ async def _why_unchecked(state: State, context: Context) -> str:
     task = state.task
     if task is None or task.workspace is None:
         return "nothing to verify: the task has no workspace"
-    changed = not task.only_if_changed or await _changed(state, task, context)
-    return "" if changed else "nothing to verify: the task changed no file of its workspace"
-
-
-async def _changed(state: State, task: Task, context: Context) -> bool:
+    if not task.only_if_changed:
+        return ""
     own = (m for m in state.messages if str(m.id).startswith(f"{task.id}:"))
-    if not any(isinstance(message, ToolMessage) for message in own):
-        return False
+    changed = any(isinstance(message, ToolMessage) for message in own)
     began = next((s for s in state.savepoints if s.task_id == task.id and s.snapshot), None)
     snapshots = context.snapshots(task.workspace)
-    if snapshots is None or began is None or began.snapshot is None:
-        return True  # nobody can tell: then it is checked
-    taken = await in_thread(snapshots.take, "verification", by="work")
-    changes = await in_thread(snapshots.changes, began.snapshot, taken.snapshot.id)
-    return any(is_lasting(each.path) for each in changes)
+    if changed and snapshots and began and began.snapshot:  # else nobody can tell: it is checked
+        taken = await in_thread(snapshots.take, "verification", by="work")
+        changes = await in_thread(snapshots.changes, began.snapshot, taken.snapshot.id)
+        changed = any(is_lasting(each.path) for each in changes)
+    return "" if changed else "nothing to verify: the task changed no file of its workspace"
 
 
 def verification_completed(found: Verification) -> VerificationCompleted:

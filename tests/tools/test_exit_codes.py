@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from daruma.tools.checks import hidden_exit
+from daruma.tools.exit_codes import find_hidden_exit
 
 PROGRAMS = 3
 
@@ -123,4 +123,4 @@ def test_a_line_can_fail_where_a_shell_says_so(line: str, programs: Path) -> Non
     """VE-08: for every way in which its programs may end."""
     ends = all_ends(line, programs)
 
-    assert (hidden_exit(line) == "") == (True in ends)
+    assert (find_hidden_exit(line) == "") == (True in ends)

@@ -6,10 +6,13 @@ the host, such as git, through the one module that finds them outside of the wor
 
 from daruma.tools.commands._command import (
     OUTPUT_LIMIT,
+    BoundedOutput,
     CommandResult,
+    LiveOutput,
     command_environment,
     command_run,
     kill_reason,
+    live_output,
     missed_network,
     recorded_output,
     run_in_group,
@@ -29,7 +32,6 @@ from daruma.tools.commands._host_programs import (
     search_path,
     unsearched_places,
 )
-from daruma.tools.commands._output import BoundedOutput, LiveOutput, live_output
 from daruma.tools.commands._process import (
     CommandRequest,
     Confinement,

@@ -1,25 +1,28 @@
 """The one door through which commands are run: bounded, ended as a whole, never in the way."""
 
 import asyncio
+import codecs
 import os
+import re
 import selectors
 import shlex
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from daruma.state.events import CommandRun
+from daruma.state.events import CommandOutput, CommandRun, Event, unheard
 from daruma.state.verification import Check
-from daruma.tools.commands._kernel_memory import NO_GROUP, control_group
-from daruma.tools.commands._output import BoundedOutput, LiveOutput
 from daruma.tools.commands._process import (
+    NO_GROUP,
     THREADS_EACH,
     UNCONFINED,
     CommandRequest,
@@ -27,10 +30,155 @@ from daruma.tools.commands._process import (
     Excess,
     ProcessGroup,
     Watchdog,
+    control_group,
 )
 from daruma.tools.errors import CommandRefused
 from daruma.tools.text import without_keys
 from daruma.tools.threads import ended
+
+# --- What is kept of a command's output, however much there is: its beginning and its end.
+
+
+class BoundedOutput:
+    """The first and the last half of `limit` bytes of a stream; memory stays bounded."""
+
+    def __init__(self, limit: int, heard: Callable[[bytes], None] | None = None) -> None:
+        self._heard = heard
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._head_limit = limit - limit // 2
+        self._tail_limit = limit // 2
+        self._left_out = 0
+
+    def add(self, data: bytes) -> None:
+        """Take the next piece of the stream; whoever hears it too gets it."""
+        if self._heard:
+            self._heard(data)
+        room = self._head_limit - len(self._head)
+        self._head += data[:room]
+        if rest := data[room:]:
+            self._tail.append(rest)
+            self._tail_size += len(rest)
+        while self._tail and self._tail_size - len(self._tail[0]) >= self._tail_limit:
+            first = self._tail.popleft()
+            self._tail_size -= len(first)
+            self._left_out += len(first)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether something is missing from `text`."""
+        return self._left_out + self._tail_size > self._tail_limit
+
+    def text(self) -> str:
+        """The stream as text, what is not UTF-8 or is NUL replaced, and a line where it was cut."""
+        tail = b"".join(self._tail)
+        if not self.truncated:
+            return _cleaned((bytes(self._head) + tail).decode(errors="replace"))
+        end = tail[len(tail) - self._tail_limit :]
+        missing = self._left_out + len(tail) - len(end)
+        # A character that was cut in two is dropped, of either part.
+        begun = codecs.getincrementaldecoder("utf-8")("replace").decode(self._head, final=False)
+        partial = re.match(rb"[\x80-\xbf]{0,3}", end)
+        ended = end[partial.end() if partial else 0 :].decode(errors="replace")
+        return f"{_cleaned(begun)}\n[{missing} bytes left out]\n{_cleaned(ended)}"
+
+
+def _cleaned(text: str) -> str:
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+# --- The last lines of a command's output while it runs, for those who watch.
+
+EVERY: Final = 0.5
+"""Seconds before the first telling, and between two: a command that is quicker is not told of."""
+
+LINES: Final = 5
+LONGEST: Final = 200
+"""Characters of a line that are told."""
+
+_KEPT: Final = 8 * 1024
+"""Bytes; a private key in PEM has half as many, and is masked as a whole."""
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+_LINE_ENDS = re.compile(r"[\r\n]+")
+_UNFINISHED_WORD = re.compile(r"(?<!\S)[^\w\s]*+\w\S*+\Z")
+
+Tell = Callable[[tuple[str, ...]], None]
+
+
+class LiveOutput:
+    """Takes a command's output piece by piece, and tells its last lines every now and then.
+
+    All methods are called by the thread that watches the command, and ``tell`` is called there.
+    """
+
+    def __init__(self, tell: Tell, now: Callable[[], float] = time.monotonic) -> None:
+        self._tell, self._now = tell, now
+        self._end, self._whole = bytearray(), True
+        self._untold = False
+        self._next = now() + EVERY
+        self._over = False
+        self.until: bytes | None = None
+        """What stands between the output and what is not for those who watch, if anything is."""
+
+    def add(self, data: bytes) -> None:
+        """Take the next piece."""
+        if self._over:
+            return
+        if self.until and (at := data.find(self.until)) >= 0:
+            data, self._over = data[:at], True
+        self._end += data
+        if len(self._end) > _KEPT:
+            del self._end[:-_KEPT]
+            self._whole = False
+        self._untold = True
+
+    def wait(self) -> float:
+        """Return the seconds until there is something to tell."""
+        return max(0.0, self._next - self._now()) if self._untold else float("inf")
+
+    def tell(self) -> None:
+        """Tell what is new, if it is time to."""
+        if self.wait() > 0:
+            return
+        self._untold, self._next = False, self._now() + EVERY
+        if lines := last_lines(bytes(self._end), whole=self._whole):
+            self._tell(lines)
+
+
+def last_lines(data: bytes, *, whole: bool) -> tuple[str, ...]:
+    """Return the last lines of an output's end, keys masked; ``whole`` says that it is all of it.
+
+    What may be the part of a key is left out: the last word of a line that is not ended, and what
+    stands before the first line's end where something is missing.
+    """
+    text = data.decode(errors="replace")
+    if not whole:
+        text = _LINE_ENDS.split(text, maxsplit=1)[-1] if _LINE_ENDS.search(text) else ""
+    masked = without_keys(_UNFINISHED_WORD.sub("", _ESCAPES.sub("", text)))
+    lines = [line.rstrip() for line in _LINE_ENDS.split(masked) if line.strip()]
+    return tuple(line[:LONGEST] for line in lines[-LINES:])
+
+
+def live_output(
+    emit: Callable[[Event], None], purpose: str, command: str, call_id: str = ""
+) -> LiveOutput | None:
+    """Return what tells of a command in ``command_output`` events; None where nobody listens.
+
+    It is made on the event loop that the events are emitted on.
+    """
+    if emit is unheard:
+        return None
+    loop = asyncio.get_running_loop()
+    around = copy_context()  # a run's writer finds its place in the graph in there
+
+    def tell(lines: tuple[str, ...]) -> None:
+        event = CommandOutput(purpose=purpose, command=command, lines=lines, call_id=call_id)
+        loop.call_soon_threadsafe(emit, event, context=around)
+
+    return LiveOutput(tell)
+
 
 # --- The environment that commands get: what they need to work, and none of our secrets.
 
@@ -62,29 +210,17 @@ def command_environment(
     `executable_dir` (where Daruma's Python lies), and then on `PATH`.
     """
     kept = {name: value for name, value in base.items() if name in ALLOWED or name[:3] == "LC_"}
-    own = _own_environment(workspace)
-    if own is not None:
-        kept["VIRTUAL_ENV"] = str(own)
-    places = [*_environments(own, base), str(executable_dir), *_absolute(base)]
-    return {**kept, **FIXED, "PATH": os.pathsep.join(dict.fromkeys(places))}
-
-
-def _own_environment(workspace: Path) -> Path | None:
     candidates = (workspace / name for name in (".venv", "venv"))
-    return next((each for each in candidates if (each / "bin").is_dir()), None)
-
-
-def _environments(own: Path | None, base: Mapping[str, str]) -> Iterator[str]:
-    if own is not None:
-        yield str(own / "bin")
+    places = [str(executable_dir)]
     if base.get("VIRTUAL_ENV"):
-        yield str(Path(base["VIRTUAL_ENV"]) / "bin")
-
-
-def _absolute(base: Mapping[str, str]) -> list[str]:
+        places.insert(0, str(Path(base["VIRTUAL_ENV"]) / "bin"))
+    if own := next((each for each in candidates if (each / "bin").is_dir()), None):
+        kept["VIRTUAL_ENV"] = str(own)
+        places.insert(0, str(own / "bin"))
     # An empty or relative entry would run programs from the workspace under any name.
-    path = base.get("PATH") or os.defpath
-    return [place for place in path.split(os.pathsep) if Path(place).is_absolute()]
+    path = (base.get("PATH") or os.defpath).split(os.pathsep)
+    places += [place for place in path if Path(place).is_absolute()]
+    return {**kept, **FIXED, "PATH": os.pathsep.join(dict.fromkeys(places))}
 
 
 # --- Watching a command from its start to its end, its output read all the while.
@@ -215,18 +351,6 @@ class CommandResult:
         return self.exit_code == 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    text: str
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str] | None
-    timeout: float
-    limit: int
-    confinement: Confinement
-    live: LiveOutput | None = None
-
-
 async def run_in_group(
     command: str | Sequence[str],
     *,
@@ -246,12 +370,25 @@ async def run_in_group(
 
     Raises CommandRefused if it can not be started.
     """
-    text, argv = _spelled(command)
-    order = _Order(text, argv, cwd, env, timeout, limit, confinement, live)
+    text = command if isinstance(command, str) else shlex.join(command)
+    if not text.strip():
+        raise CommandRefused("the command is empty")
+    argv = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
+    try:
+        stopped, stop = os.pipe()  # closing `stop` ends the command
+    except OSError as error:
+        raise CommandRefused(f"no command can be started: {error.strerror}") from error
+
+    def run() -> CommandResult:
+        given = env
+        if given is None:
+            given = command_environment(os.environ, cwd, Path(sys.executable).parent)
+        asked = CommandRequest(argv, cwd, given)
+        return _run(text, asked, stopped, timeout, limit, confinement, live)
+
     future: Future[CommandResult] = Future()
-    stopped, stop = _pipe()  # closing `stop` ends the command
     watcher = threading.Thread(
-        target=_fulfil, args=(future, order, stopped), name="daruma-command", daemon=True
+        target=_fulfil, args=(future, run, stopped), name="daruma-command", daemon=True
     )
     result = asyncio.wrap_future(future)
     try:
@@ -260,20 +397,6 @@ async def run_in_group(
     finally:
         os.close(stop)
         await ended(result)
-
-
-def _spelled(command: str | Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    text = command if isinstance(command, str) else shlex.join(command)
-    if not text.strip():
-        raise CommandRefused("the command is empty")
-    return text, ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
-
-
-def _pipe() -> tuple[int, int]:
-    try:
-        return os.pipe()
-    except OSError as error:
-        raise CommandRefused(f"no command can be started: {error.strerror}") from error
 
 
 def start(watcher: threading.Thread, future: "Future[CommandResult]", stopped: int) -> None:
@@ -288,11 +411,13 @@ def start(watcher: threading.Thread, future: "Future[CommandResult]", stopped: i
         future.set_exception(CommandRefused("no command can be started: there are no more threads"))
 
 
-def _fulfil(future: "Future[CommandResult]", order: _Order, stopped: int) -> None:
+def _fulfil(
+    future: "Future[CommandResult]", run: Callable[[], CommandResult], stopped: int
+) -> None:
     future.set_running_or_notify_cancel()
     try:
         try:
-            result = _run(order, stopped)
+            result = run()
         except OSError as error:
             raise CommandRefused(f"the command can not be run: {error.strerror}") from error
         finally:
@@ -303,45 +428,43 @@ def _fulfil(future: "Future[CommandResult]", order: _Order, stopped: int) -> Non
         future.set_result(result)
 
 
-def _run(order: _Order, stopped: int) -> CommandResult:
+def _run(
+    text: str,
+    asked: CommandRequest,
+    stopped: int,
+    timeout: float,
+    limit: int,
+    confinement: Confinement,
+    live: LiveOutput | None,
+) -> CommandResult:
     began = time.monotonic()
-    confinement, env = order.confinement, order.env
-    if env is None:
-        env = command_environment(os.environ, order.cwd, Path(sys.executable).parent)
     with ExitStack() as stack:
         own, limits = NO_GROUP, confinement.limits
         if limits:
             threads = limits.processes * THREADS_EACH
             own = stack.enter_context(control_group(limits.memory, threads))
-        launch = stack.enter_context(confinement.launch(CommandRequest(order.argv, order.cwd, env)))
+        launch = stack.enter_context(confinement.launch(asked))
         argv = own.entered(launch.argv)
-        group = stack.enter_context(ProcessGroup(argv, order.cwd, launch.env, launch))
+        group = stack.enter_context(ProcessGroup(argv, asked.cwd, launch.env, launch))
         watchdog = Watchdog(group.pid, limits, own)
-        seen = watch(group, stopped, began + order.timeout, order.limit, watchdog, order.live)
+        seen = watch(group, stopped, began + timeout, limit, watchdog, live)
         if own.ran_out() and seen.ending != "processes":  # whatever became of the rest
             seen = replace(seen, ending="memory")
         if seen.ending == "ended" and seen.exit_code == 1 and not launch.was_set_up():
             why = seen.stderr.text().strip().rpartition("\n")[2]
             raise CommandRefused(f"the sandbox could not be set up, and nothing was run: {why}")
-    return _result(order, seen, time.monotonic() - began, launch.notes)
-
-
-def _result(
-    order: _Order, seen: Watched, seconds: float, notes: Sequence[str] = ()
-) -> CommandResult:
-    limit_hit = seen.ending if seen.ending in ("memory", "processes") else ""
     return CommandResult(
-        command=order.text,
+        command=text,
         exit_code=seen.exit_code if seen.ending == "ended" else None,
         stdout=seen.stdout.text(),
         stderr=seen.stderr.text(),
         timed_out=seen.ending == "timed_out",
         truncated=seen.stdout.truncated or seen.stderr.truncated,
-        seconds=seconds,
-        sandbox=order.confinement.level,
-        not_covered=order.confinement.not_covered,
-        stopped_by=limit_hit,
-        notes=tuple(notes),
+        seconds=time.monotonic() - began,
+        sandbox=confinement.level,
+        not_covered=confinement.not_covered,
+        stopped_by=seen.ending if seen.ending in ("memory", "processes") else "",
+        notes=tuple(launch.notes),
     )
 
 

@@ -2,86 +2,78 @@
 
 Every path of a model is resolved beneath a root by ``FilesBeneath``. Beside it lie edits and their
 history, the lock on a workspace, digests of trees, and git's repositories read without git. The
-search runs as a process of its own, so little is imported at once.
+search runs as a process of its own, which needs only what the standard library has.
 """
 
 from typing import TYPE_CHECKING
 
 from daruma._doors import open_late
+from daruma.tools.files._beneath import (
+    CACHES,
+    DIRECTORY,
+    Answer,
+    DirectoryEntry,
+    FilesBeneath,
+    Request,
+    WalkingOpener,
+    best_opener,
+    list_entries,
+    put_entry,
+)
+from daruma.tools.files._paths import (
+    Glob,
+    Parts,
+    TextFile,
+    add_own,
+    own_around,
+    own_in,
+    parts_beneath,
+    printable_path,
+)
+from daruma.tools.files._repository import (
+    LARGEST_INDEX,
+    Index,
+    common_folder,
+    content_of,
+    is_repository,
+    own_folder,
+    read_index,
+    repository_above,
+)
+from daruma.tools.files._tree import (
+    MOST_NAMED,
+    SETTLED,
+    Listing,
+    Tree,
+    changes_between,
+    file_status,
+    is_lasting,
+    list_tree,
+    tree_of,
+)
 
 if TYPE_CHECKING:
-    from daruma.tools.files._beneath import (
-        CACHES,
-        DIRECTORY,
-        DirectoryEntry,
-        FilesBeneath,
-        WalkingOpener,
-        best_opener,
-        list_entries,
-        put_entry,
-    )
-    from daruma.tools.files._edits import (
+    from daruma.tools.files._workspace import (
         EditedText,
         EditHistory,
+        Workspace,
+        aworkspace_locked,
         digest,
+        edit_folder,
         insert_after,
         lines_of,
         replace_once,
         unix_newlines,
-    )
-    from daruma.tools.files._own_files import add_own, own_around, own_in
-    from daruma.tools.files._paths import Glob, Parts, TextFile, parts_beneath, printable_path
-    from daruma.tools.files._repository import (
-        LARGEST_INDEX,
-        Index,
-        common_folder,
-        content_of,
-        is_repository,
-        own_folder,
-        read_index,
-        repository_above,
-    )
-    from daruma.tools.files._search import Answer, Request
-    from daruma.tools.files._tree import (
-        MOST_NAMED,
-        SETTLED,
-        Listing,
-        Tree,
-        changes_between,
-        file_status,
-        is_lasting,
-        list_tree,
-        tree_of,
-    )
-    from daruma.tools.files._workspace import (
-        Workspace,
-        aworkspace_locked,
-        edit_folder,
         workspace_locked,
     )
 else:
     __getattr__ = open_late(
         __name__,
         {
-            "_beneath": (
-                "CACHES DIRECTORY DirectoryEntry FilesBeneath WalkingOpener best_opener "
-                "list_entries put_entry"
-            ),
-            "_edits": (
-                "EditHistory EditedText digest insert_after lines_of replace_once unix_newlines"
-            ),
-            "_own_files": "add_own own_around own_in",
-            "_paths": "Glob Parts TextFile parts_beneath printable_path",
-            "_repository": (
-                "Index LARGEST_INDEX common_folder content_of is_repository own_folder "
-                "read_index repository_above"
-            ),
-            "_search": "Answer Request",
-            "_tree": (
-                "Listing MOST_NAMED SETTLED Tree changes_between file_status is_lasting "
-                "list_tree tree_of"
-            ),
-            "_workspace": "Workspace aworkspace_locked edit_folder workspace_locked",
+            "_workspace": (
+                "Workspace aworkspace_locked digest edit_folder EditHistory EditedText "
+                "insert_after lines_of replace_once unix_newlines workspace_locked"
+            )
         },
     )
 

@@ -15,8 +15,8 @@ import landlockpy
 from landlockpy import AccessFS
 
 from daruma.tools.commands import CommandRequest, Launch, wait_readable, with_limits
-from daruma.tools.sandbox._git_sweep import Sweep
 from daruma.tools.sandbox._mounts import Seen, seen
+from daruma.tools.sandbox._repositories import Sweep
 from daruma.tools.sandbox._seccomp import landlock_filter, memory_file
 from daruma.tools.sandbox.supervisor import SUPERVISOR
 

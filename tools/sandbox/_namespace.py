@@ -23,9 +23,8 @@ from daruma.tools.commands import (
     with_limits,
 )
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox._git_control import Repositories, git_control
-from daruma.tools.sandbox._git_sweep import Sweep
 from daruma.tools.sandbox._mounts import Places, seen
+from daruma.tools.sandbox._repositories import Repositories, Sweep, git_control
 from daruma.tools.sandbox._sandbox import NotProved, Undecided
 from daruma.tools.sandbox._seccomp import memory_file, namespace_filter
 

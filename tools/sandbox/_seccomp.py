@@ -3,11 +3,10 @@
 import os
 import platform
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EACCES, EAFNOSUPPORT, ENOMEM, ENOSYS, EPERM
-from itertools import chain
 from typing import Final
 
 # --- The numbers of the system calls that the filters name, by architecture.
@@ -70,78 +69,49 @@ Instruction = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Deny:
-    """A call that always fails with ``errno``."""
+class Rule:
+    """A call that fails with ``errno``, unless its ``test`` jumps over the failure behind it."""
 
     call: str
     errno: int
+    test: tuple[Instruction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DenyFlags:
-    """A call that fails if its argument has any bit of ``mask`` (the low 32 are looked at)."""
-
-    call: str
-    argument: int
-    mask: int
-    errno: int
+def deny_flags(call: str, argument: int, mask: int, errno: int) -> Rule:
+    """Deny a call if its argument has any bit of ``mask`` (the low 32 are looked at)."""
+    return Rule(call, errno, (_half(argument), (ANY_OF, 0, 1, mask)))
 
 
-@dataclass(frozen=True, slots=True)
-class DenyOthers:
-    """A call that fails unless its argument's low 32 bits are one of ``values``."""
-
-    call: str
-    argument: int
-    values: tuple[int, ...]
-    errno: int
-
-
-@dataclass(frozen=True, slots=True)
-class DenyValue:
-    """A call that fails if its argument is ``value`` (the low 32 bits are looked at)."""
-
-    call: str
-    argument: int
-    value: int
-    errno: int
-
-
-@dataclass(frozen=True, slots=True)
-class DenyLarge:
-    """A call that fails if its argument, all 64 bits of it, is ``least`` or more."""
-
-    call: str
-    argument: int
-    least: int
-    errno: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ignore:
-    """A call that does nothing, and succeeds, if its arguments from ``argument`` on are these."""
-
-    call: str
-    argument: int
-    values: tuple[int, ...]
-    errno: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class DenyBoth:
-    """A call that fails if its argument has a bit of ``mask``, and the one at ``with_`` of another.
+def deny_both(call: str, argument: int, mask: int, errno: int, other: int, other_mask: int) -> Rule:
+    """Deny a call if its argument has a bit of ``mask``, and the other one of ``other_mask``.
 
     That is for modes, which say nothing where no file is made.
     """
-
-    call: str
-    argument: int
-    mask: int
-    errno: int
-    with_: tuple[int, int]
+    test = (_half(other), (ANY_OF, 0, 3, other_mask), _half(argument), (ANY_OF, 0, 1, mask))
+    return Rule(call, errno, test)
 
 
-Rule = Deny | DenyFlags | DenyBoth | DenyOthers | DenyValue | DenyLarge | Ignore
+def deny_others(call: str, argument: int, values: Sequence[int], errno: int) -> Rule:
+    """Deny a call unless its argument's low 32 bits are one of ``values``."""
+    skips = ((EQUAL, len(values) - at, 0, value) for at, value in enumerate(values))
+    return Rule(call, errno, (_half(argument), *skips))
+
+
+def deny_value(call: str, argument: int, value: int, errno: int) -> Rule:
+    """Deny a call if its argument is ``value`` (the low 32 bits are looked at)."""
+    return Rule(call, errno, (_half(argument), (EQUAL, 0, 1, value)))
+
+
+def deny_large(call: str, argument: int, least: int, errno: int) -> Rule:
+    """Deny a call if its argument, all 64 bits of it, is ``least`` or more."""
+    high, low = _half(argument, 1), _half(argument)
+    return Rule(call, errno, (high, (EQUAL, 0, 2, 0), low, (AT_LEAST, 0, 1, least)))
+
+
+def ignore(call: str, argument: int, first: int, second: int) -> Rule:
+    """Let a call do nothing, and succeed, if its arguments from ``argument`` on are these two."""
+    low, next_ = _half(argument), _half(argument + 1)
+    return Rule(call, 0, (low, (EQUAL, 0, 3, first), next_, (EQUAL, 0, 1, second)))
 
 
 def assembled(rules: Iterable[Rule], architecture: int, numbers: Mapping[str, int]) -> bytes:
@@ -149,71 +119,26 @@ def assembled(rules: Iterable[Rule], architecture: int, numbers: Mapping[str, in
 
     A rule for a call that the architecture does not have is left out.
     """
-    known = (rule for rule in rules if rule.call in numbers)
-    body = chain.from_iterable(_one(rule, numbers[rule.call]) for rule in known)
-    program = [*_head(architecture), *body, _return(ALLOW)]
+    program: list[Instruction] = [
+        (LOAD, 0, 0, ARCHITECTURE),
+        (EQUAL, 1, 0, architecture),
+        (RETURN, 0, 0, KILL),
+        (LOAD, 0, 0, NUMBER),
+        (AT_LEAST, 0, 1, X32),
+        (RETURN, 0, 0, KILL),
+    ]
+    for rule in rules:
+        if rule.call in numbers:
+            again = ((LOAD, 0, 0, NUMBER),) if rule.test else ()
+            inside = (*rule.test, (RETURN, 0, 0, ERRNO | rule.errno), *again)
+            program += [(EQUAL, 0, len(inside), numbers[rule.call]), *inside]
+    program.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
-def _head(architecture: int) -> list[Instruction]:
-    return [
-        (LOAD, 0, 0, ARCHITECTURE),
-        (EQUAL, 1, 0, architecture),
-        _return(KILL),
-        (LOAD, 0, 0, NUMBER),
-        (AT_LEAST, 0, 1, X32),
-        _return(KILL),
-    ]
-
-
-def _one(rule: Rule, number: int) -> list[Instruction]:
-    if isinstance(rule, Deny):
-        return [(EQUAL, 0, 1, number), _failure(rule)]
-    inside = [*_test(rule), _failure(rule), (LOAD, 0, 0, NUMBER)]
-    return [(EQUAL, 0, len(inside), number), *inside]
-
-
-def _test(
-    rule: DenyFlags | DenyBoth | DenyOthers | DenyValue | DenyLarge | Ignore,
-) -> list[Instruction]:
-    """Jump over the failure that follows when the argument is harmless."""
-    if isinstance(rule, DenyBoth):
-        other, mask = rule.with_
-        own = [_half(rule.argument, 0), (ANY_OF, 0, 1, rule.mask)]
-        return [_half(other, 0), (ANY_OF, 0, 3, mask), *own]
-    if isinstance(rule, Ignore):
-        left = [(2 * (len(rule.values) - at) - 1, at) for at in range(len(rule.values))]
-        return [
-            instruction
-            for skip, at in left
-            for instruction in (
-                _half(rule.argument + at, 0),
-                (EQUAL, 0, skip, rule.values[at]),
-            )
-        ]
-    low = _half(rule.argument, 0)
-    if isinstance(rule, DenyFlags):
-        return [low, (ANY_OF, 0, 1, rule.mask)]
-    if isinstance(rule, DenyValue):
-        return [low, (EQUAL, 0, 1, rule.value)]
-    if isinstance(rule, DenyLarge):
-        high = _half(rule.argument, 1)
-        return [high, (EQUAL, 0, 2, 0), low, (AT_LEAST, 0, 1, rule.least)]
-    last = len(rule.values)
-    return [low, *((EQUAL, last - at, 0, value) for at, value in enumerate(rule.values))]
-
-
-def _half(index: int, upper: int) -> Instruction:
+def _half(index: int, upper: int = 0) -> Instruction:
     # both architectures are little-endian
     return (LOAD, 0, 0, ARGUMENTS + 8 * index + 4 * upper)
-
-
-def _failure(rule: Rule) -> Instruction:
-    return _return(ERRNO | rule.errno)
-
-
-def _return(action: int) -> Instruction:
-    return (RETURN, 0, 0, action)
 
 
 # --- The seccomp filters of the two levels: what no command needs, and what would lead out.
@@ -252,61 +177,54 @@ _NEVER: Final = (
 _MODES: Final = (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2), ("creat", 1),
                  ("mknod", 1), ("mknodat", 2))  # fmt: skip
 _NO_OWNERS_RIGHTS: Final[tuple[Rule, ...]] = (
-    *(DenyFlags(call, at, SET_USER_ID, EPERM) for call, at in _MODES),
-    DenyBoth("open", 2, SET_USER_ID, EPERM, (1, MAKES)),
-    DenyBoth("openat", 3, SET_USER_ID, EPERM, (2, MAKES)),
-    Deny("openat2", ENOSYS),  # its mode lies in memory; programs take openat then
+    *(deny_flags(call, at, SET_USER_ID, EPERM) for call, at in _MODES),
+    deny_both("open", 2, SET_USER_ID, EPERM, 1, MAKES),
+    deny_both("openat", 3, SET_USER_ID, EPERM, 2, MAKES),
+    Rule("openat2", ENOSYS),  # its mode lies in memory; programs take openat then
 )
 
 _COMMON: Final[tuple[Rule, ...]] = (
-    *(Deny(call, EPERM) for call in _NEVER),
+    *(Rule(call, EPERM) for call in _NEVER),
     *_NO_OWNERS_RIGHTS,
-    *(Deny(f"io_uring_{part}", ENOSYS) for part in ("setup", "enter", "register")),
-    Deny("memfd_create", ENOSYS),  # no limit of memory sees it; programs take a temporary file
-    Deny("memfd_secret", ENOSYS),  # likewise
-    Deny("clone3", ENOSYS),  # its flags lie in memory, out of a filter's sight; libc uses clone
-    DenyOthers("prlimit64", 0, (0,), EPERM),  # with another's limits its supervisor is disabled
-    DenyFlags("clone", 0, NAMESPACES, EPERM),
-    DenyFlags("unshare", 0, NAMESPACES | NEW_TIME, EPERM),
-    *(Ignore("setsockopt", 1, (SOCKET_LEVEL, option)) for option in BUFFER_SIZES),
-    DenyValue("ioctl", 1, PUSH_INPUT, EPERM),
-    DenyValue("ioctl", 1, LINUX_CONSOLE, EPERM),
+    *(Rule(f"io_uring_{part}", ENOSYS) for part in ("setup", "enter", "register")),
+    Rule("memfd_create", ENOSYS),  # no limit of memory sees it; programs take a temporary file
+    Rule("memfd_secret", ENOSYS),  # likewise
+    Rule("clone3", ENOSYS),  # its flags lie in memory, out of a filter's sight; libc uses clone
+    deny_others("prlimit64", 0, (0,), EPERM),  # with another's limits its supervisor is disabled
+    deny_flags("clone", 0, NAMESPACES, EPERM),
+    deny_flags("unshare", 0, NAMESPACES | NEW_TIME, EPERM),
+    *(ignore("setsockopt", 1, SOCKET_LEVEL, option) for option in BUFFER_SIZES),
+    deny_value("ioctl", 1, PUSH_INPUT, EPERM),
+    deny_value("ioctl", 1, LINUX_CONSOLE, EPERM),
 )
 
 _NAMESPACE: Final[tuple[Rule, ...]] = (
     *_COMMON,
-    DenyOthers("socket", 0, (UNIX, INET, INET6, NETLINK), EAFNOSUPPORT),
-    DenyLarge("shmget", 1, SHARED_SEGMENT, ENOMEM),
-    DenyLarge("semget", 1, SEMAPHORE_SET, ENOMEM),
-    Deny("msgget", EACCES),  # half a gigabyte of messages, which no limit of memory sees
+    deny_others("socket", 0, (UNIX, INET, INET6, NETLINK), EAFNOSUPPORT),
+    deny_large("shmget", 1, SHARED_SEGMENT, ENOMEM),
+    deny_large("semget", 1, SEMAPHORE_SET, ENOMEM),
+    Rule("msgget", EACCES),  # half a gigabyte of messages, which no limit of memory sees
 )
 
-# A datagram socket can be sent anywhere, so that a pair of them would reach the host's sockets.
-_PAIRS: Final[tuple[Rule, ...]] = (
-    DenyOthers("socketpair", 0, (UNIX,), EAFNOSUPPORT),
-    DenyFlags("socketpair", 1, WITHOUT_CONNECTION, EACCES),
-)
-
-# They belong to the host, where they outlive the command, and hold what other programs share.
-_SHARED_RULES: Final[tuple[Rule, ...]] = tuple(
-    Deny(call, EACCES)
-    for call in (
-        "shmget", "shmat", "shmctl", "semget", "semctl", "semop", "semtimedop",
-        "msgget", "msgctl", "msgsnd", "msgrcv", "mq_open", "mq_unlink",
-    )
+_LANDLOCK_SHARED: Final[tuple[Rule, ...]] = (
+    *_COMMON,
+    # A datagram socket can be sent anywhere, so that a pair of them would reach the host's sockets.
+    deny_others("socketpair", 0, (UNIX,), EAFNOSUPPORT),
+    deny_flags("socketpair", 1, WITHOUT_CONNECTION, EACCES),
+    # They belong to the host, where they outlive the command, and hold what other programs share.
+    *(
+        Rule(call, EACCES)
+        for call in (
+            "shmget", "shmat", "shmctl", "semget", "semctl", "semop", "semtimedop",
+            "msgget", "msgctl", "msgsnd", "msgrcv", "mq_open", "mq_unlink",
+        )
+    ),
 )  # fmt: skip
-_LANDLOCK: Final[tuple[Rule, ...]] = (
-    *_COMMON,
-    *_PAIRS,
-    *_SHARED_RULES,
-    *(Deny(call, EACCES) for call in ("socket", "connect", "bind", "listen")),
-)
-_LANDLOCK_WITH_NETWORK: Final[tuple[Rule, ...]] = (
-    *_COMMON,
-    *_PAIRS,
-    *_SHARED_RULES,
-    DenyOthers("socket", 0, (INET, INET6, NETLINK), EACCES),
-)
+_LANDLOCK: Final = {
+    False: tuple(Rule(call, EACCES) for call in ("socket", "connect", "bind", "listen")),
+    True: (deny_others("socket", 0, (INET, INET6, NETLINK), EACCES),),
+}
+"""What comes to that, by whether commands may use the network."""
 
 
 def supported(machine: str | None = None) -> bool:
@@ -321,7 +239,7 @@ def namespace_filter(machine: str | None = None) -> bytes:
 
 def landlock_filter(machine: str | None = None, *, network: bool) -> bytes:
     """Return the program for commands that share the host's network stack and sockets."""
-    return _assembled(_LANDLOCK_WITH_NETWORK if network else _LANDLOCK, machine)
+    return _assembled((*_LANDLOCK_SHARED, *_LANDLOCK[network]), machine)
 
 
 def _assembled(rules: tuple[Rule, ...], machine: str | None) -> bytes:

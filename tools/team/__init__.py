@@ -4,39 +4,25 @@ A member works on a copy drawn from a snapshot; what it changed is merged into t
 three ways, or reported as a conflict.
 """
 
-from typing import TYPE_CHECKING
-
-from daruma._doors import open_late
-
-if TYPE_CHECKING:
-    from daruma.tools.team._joining import (
-        JoinOutcome,
-        MemberWorktree,
-        check_settled,
-        clear_away,
-        join_work,
-        make_worktree,
-    )
-    from daruma.tools.team._templates import (
-        Expert,
-        Template,
-        TemplateRefused,
-        settings_of,
-        team_of,
-        template_named,
-    )
-    from daruma.tools.team._worktree import WorktreeUnavailable, remove_worktree, worktree_folder
-else:
-    __getattr__ = open_late(
-        __name__,
-        {
-            "_joining": (
-                "JoinOutcome MemberWorktree check_settled clear_away join_work make_worktree"
-            ),
-            "_templates": "Expert Template TemplateRefused settings_of team_of template_named",
-            "_worktree": "WorktreeUnavailable remove_worktree worktree_folder",
-        },
-    )
+from daruma.tools.team._templates import (
+    Expert,
+    Template,
+    TemplateRefused,
+    settings_of,
+    team_of,
+    template_named,
+)
+from daruma.tools.team._worktree import (
+    JoinOutcome,
+    MemberWorktree,
+    WorktreeUnavailable,
+    check_settled,
+    clear_away,
+    join_work,
+    make_worktree,
+    remove_worktree,
+    worktree_folder,
+)
 
 __all__ = [
     "Expert",

@@ -6,14 +6,14 @@ as too long, is brought under it by ``compact_history``: shorter results first, 
 """
 
 from daruma.tools.window._compaction import CompactionResult, compact_history
-from daruma.tools.window._draft import (
+from daruma.tools.window._view import (
     Draft,
     after_provider_refusal,
     check_size,
     sent_history,
+    text_ends,
     too_large_update,
 )
-from daruma.tools.window._view import text_ends
 
 __all__ = [
     "CompactionResult",

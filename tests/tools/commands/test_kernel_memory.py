@@ -12,8 +12,7 @@ from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
 from daruma.tools.commands import CommandRequest, Limits, command_environment
 from daruma.tools.commands._command import watch
-from daruma.tools.commands._kernel_memory import NO_GROUP, control_group, sweep
-from daruma.tools.commands._process import ProcessGroup, Watchdog
+from daruma.tools.commands._process import NO_GROUP, ProcessGroup, Watchdog, control_group, sweep
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.sandbox._sandbox import Level
 

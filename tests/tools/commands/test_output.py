@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from daruma.state.events import CommandOutput, Event, unheard
 from daruma.tools.commands import BoundedOutput, LiveOutput, live_output, run_in_group
-from daruma.tools.commands._output import EVERY, LINES, LONGEST, last_lines
+from daruma.tools.commands._command import EVERY, LINES, LONGEST, last_lines
 
 # --- However much a command writes, its beginning and end are kept, as clean text.
 

@@ -18,7 +18,7 @@ from daruma.tools.files import (
     replace_once,
     unix_newlines,
 )
-from daruma.tools.files._edits import MOST_BYTES, MOST_EDITS
+from daruma.tools.files._workspace import MOST_BYTES, MOST_EDITS
 
 # --- An edit changes what it names and nothing else.
 

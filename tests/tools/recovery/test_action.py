@@ -15,13 +15,11 @@ from daruma.state.recovery import Carried, RecoveryAction, Strategy
 from daruma.tools.recovery import (
     RecoveryCase,
     action_by_rule,
+    advice,
     allowed_action,
+    carried_out,
     close_on_bug,
     give_up_reason,
-)
-from daruma.tools.recovery._action import (
-    advice,
-    carried_out,
     hides,
     recovered,
     tool_of,

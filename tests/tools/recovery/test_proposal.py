@@ -25,8 +25,7 @@ from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.tools.calls import unstorable_part
 from daruma.tools.context import Context, offer_of
 from daruma.tools.evolution._recoveries import learn_recoveries
-from daruma.tools.recovery import action_in, learned_against, render_briefing
-from daruma.tools.recovery._proposal import LONGEST
+from daruma.tools.recovery import LONGEST, action_in, learned_against, render_briefing
 from daruma.tools.tokens import ESTIMATE
 
 # --- What a model is told when it is asked for an action: the six parts of RE-04, bounded.

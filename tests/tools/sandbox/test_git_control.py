@@ -10,7 +10,7 @@ from tests.sandboxes import sandbox_at
 
 from daruma.tools.commands import CommandResult
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox._git_control import Repositories, git_control
+from daruma.tools.sandbox._repositories import Repositories, git_control
 
 IDENTITY = "git -c user.name=me -c user.email=me@example.org"
 

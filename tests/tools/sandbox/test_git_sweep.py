@@ -11,7 +11,7 @@ from tests.git_ground import git, repository
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 
 from daruma.tools.commands import CommandResult
-from daruma.tools.sandbox._git_sweep import harmless_settings
+from daruma.tools.sandbox._repositories import harmless_settings
 from daruma.tools.sandbox._sandbox import Level
 
 IDENTITY = "-c user.name=me -c user.email=me@example.org"

@@ -18,14 +18,14 @@ from daruma.tools.sandbox._seccomp import (
     LOAD,
     NUMBERS,
     RETURN,
-    Deny,
-    DenyBoth,
-    DenyFlags,
-    DenyLarge,
-    DenyOthers,
-    DenyValue,
-    Ignore,
+    Rule,
     assembled,
+    deny_both,
+    deny_flags,
+    deny_large,
+    deny_others,
+    deny_value,
+    ignore,
     landlock_filter,
     namespace_filter,
 )
@@ -37,14 +37,14 @@ SHARED_MEMORY = {
 }  # fmt: skip
 CALLS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6, "g": 7}
 RULES = (
-    Deny("a", 7),
-    DenyFlags("b", 0, 0x30, 8),
-    DenyOthers("c", 1, (5, 6), 9),
-    DenyValue("d", 2, 4, 10),
-    DenyLarge("e", 1, 0x20, 12),
-    Ignore("f", 1, (3, 4)),
-    DenyBoth("g", 2, 0x30, 13, (0, 0x11)),
-    Deny("not there", 11),
+    Rule("a", 7),
+    deny_flags("b", 0, 0x30, 8),
+    deny_others("c", 1, (5, 6), 9),
+    deny_value("d", 2, 4, 10),
+    deny_large("e", 1, 0x20, 12),
+    ignore("f", 1, 3, 4),
+    deny_both("g", 2, 0x30, 13, 0, 0x11),
+    Rule("not there", 11),
 )
 
 

@@ -15,7 +15,7 @@ from daruma.tools.snapshots import (
     store_of,
 )
 from daruma.tools.team import JoinOutcome, join_work
-from daruma.tools.team._joining import lay_out
+from daruma.tools.team._worktree import lay_out
 
 BASE = "".join(f"{n}\n" for n in range(9))
 

@@ -16,7 +16,7 @@ from daruma.tools.context import Context
 from daruma.tools.memory import MEMORY_TOOLS as TOOLS
 from daruma.tools.tokens import ESTIMATE
 from daruma.tools.window import Draft, after_provider_refusal, check_size, too_large_update
-from daruma.tools.window._draft import factor_of
+from daruma.tools.window._view import factor_of
 
 HISTORY = working(20)
 DRAFT = Draft("main", [SystemMessage("Work.")], HISTORY)

@@ -8,7 +8,7 @@ from tests.tools.context_window.asked_models import SAYS, Models, context_of, dr
 from tests.tools.context_window.histories import HISTORIES, rounds, working
 
 from daruma.tools.tokens import ESTIMATE
-from daruma.tools.window._summary import (
+from daruma.tools.window._compaction import (
     MOST_PIECES,
     TEXTS,
     Job,

@@ -17,7 +17,7 @@ from daruma.state.text import REFERENCE
 from daruma.tools.provider_messages import sendable
 from daruma.tools.tokens import ESTIMATE, Tokens
 from daruma.tools.window import text_ends
-from daruma.tools.window._summary import TEXTS
+from daruma.tools.window._compaction import TEXTS
 from daruma.tools.window._view import (
     PRUNED,
     SHRUNK,
