@@ -11,7 +11,6 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.constants import TAG_NOSTREAM
 
-from daruma.graph.fast_path import ask_unheard
 from daruma.graph.models._faults import Fault, ModelUnavailable
 from daruma.graph.models._scripted import AnsweringModel, with_metadata
 from daruma.tools.calls import ClassFunctions, Tool, images_in
@@ -31,6 +30,8 @@ async def ask_model(
     options: Mapping[str, Any],
 ) -> AIMessage:
     """Return the answer of a model, or of what its ``bind_tools`` made. Raises what that raises."""
+    from daruma.graph.fast_path import ask_unheard  # the engine: who only looks needs none (FA-13)
+
     if isinstance(messages, Sendable) and not messages.to_translate:
         if isinstance(model, BaseChatModel):
             own = isinstance(model, AnsweringModel)
