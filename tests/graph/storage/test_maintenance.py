@@ -304,7 +304,8 @@ def speak(_: Theirs) -> dict[str, Any]:
 def test_a_thread_of_another_graph_is_refused(postgres_url: str) -> None:
     """Nobody here knows what its writes add up to: better no space than a lost history."""
     with open_postgres(postgres_url) as postgres:
-        builder: Any = StateGraph(Theirs).add_node(speak).add_edge(START, "speak")
+        builder: Any = StateGraph(Theirs)
+        builder.add_node("speak", speak).add_edge(START, "speak")
         graph: Any = builder.compile(postgres.checkpointer)
         graph.invoke({"words": ["a"]}, {"configurable": {"thread_id": "t"}})
 
