@@ -294,9 +294,8 @@ def on_any_loop(saver: SaverT) -> SaverT:
     One that knows its loop, as LangGraph's asynchronous ones do, is asked there. One that has
     synchronous methods alone is asked on threads. Ours, and the one in memory, are as they are.
     """
-    if type(saver) is InMemorySaver or type(saver).__module__.startswith("daruma."):
-        return saver
-    if isinstance(saver, AnyLoop):
+    ours = any(each.__module__.startswith("daruma.") for each in type(saver).__mro__)
+    if ours or type(saver) is InMemorySaver:
         return saver
     own = copy(saver)
     own.__class__ = _on_any_loop(cast("Any", type(saver)))
@@ -326,8 +325,11 @@ class AnyLoop(BaseCheckpointSaver[Any]):
     async def aput(self, *args: Any, **options: Any) -> Any:
         return await self._made("put", *args, **options)
 
-    async def aput_writes(self, *args: Any, **options: Any) -> None:
-        await self._made("put_writes", *args, **options)
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Any, task_id: str, task_path: str = ""
+    ) -> None:
+        # LangGraph looks for `task_path` in the signature; without it results lose their order.
+        await self._made("put_writes", config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self._made("delete_thread", thread_id)

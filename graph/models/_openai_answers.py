@@ -113,7 +113,7 @@ CONNECT_SECONDS: Final = 5.0
 
 def openai_model(
     name: str, requests: Requests, options: ModelOptions | None = None
-) -> BaseChatModel:
+) -> "BaseChatOpenAI":
     """A chat model of OpenAI, or of a server that speaks its protocol at `OPENAI_BASE_URL`.
 
     `OPENAI_API_KEY` is required by OpenAI itself; another server gets a placeholder without it.

@@ -2,17 +2,20 @@
 
 import asyncio
 import gc
+import re
 import weakref
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 from tests.parts import a_context, a_failure, a_state, memory, settings
 from tests.raising_model import RaisingModel
 from tests.scripted_runs import Run, calls, illegal, say, shout
 
+from daruma.graph import errors
 from daruma.graph.build import build_graph, builder
 from daruma.graph.errors import Failures, run_node
 from daruma.graph.models import ScriptedChatModel
@@ -22,7 +25,7 @@ from daruma.graph.scope import (
 )
 from daruma.graph.sync import run
 from daruma.state.channels import Update
-from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
+from daruma.state.errors import CutOff, DarumaError, HoldLost, StorageUnavailable
 from daruma.state.failure import ModelFailed, TaskFailed
 from daruma.state.settings import Settings, Tools
 from daruma.tools.calls import Registry, Tool
@@ -461,3 +464,28 @@ def test_no_exception_outlives_its_run(given: Settings) -> None:
 
     assert known[0]() is None
     assert graph.get_state(CONFIG).values["task"]
+
+
+# --- The tree of errors, as the module draws it.
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    """Each name stands below a class that it is one of."""
+    above: list[tuple[int, str]] = []
+    drawn: dict[str, str] = {}
+    for line in (errors.__doc__ or "").splitlines():
+        if not (found := re.match(r"( {4}[ │├└─]*)((?:\w+, )*[A-Z]\w+)(?: |$)", line)):
+            continue
+        depth, names = len(found[1]), found[2].split(", ")
+        above = [each for each in above if each[0] < depth]
+        drawn |= dict.fromkeys(names, above[-1][1] if above else "")
+        above.append((depth, names[0]))
+
+    known = {each.__name__: each for each in (*_all_below(DarumaError), *_all_below(GraphBubbleUp))}
+    known |= {"DarumaError": DarumaError, "GraphBubbleUp": GraphBubbleUp}
+    assert len(drawn) > 20
+    assert [n for n, up in drawn.items() if up and not issubclass(known[n], known[up])] == []
+
+
+def _all_below(kind: type[BaseException]) -> list[type[BaseException]]:
+    return [one for each in kind.__subclasses__() for one in (each, *_all_below(each))]

@@ -292,6 +292,17 @@ def test_any_other_checkpointer_works_in_a_synchronous_run() -> None:
     assert len(list(graph.get_state_history(CONFIG))) > 6
 
 
+def test_results_keep_their_order_in_any_other_checkpointer() -> None:
+    """TL-02: LangGraph tells a checkpointer which task comes first if it can take that."""
+    turn = calls(*(call("shout", f"c{n}", text=f"{n}") for n in range(6)))
+    graph = a_graph([turn, say()], shout, saver=waiting())
+
+    graph.invoke(HELLO, CONFIG)
+
+    kept = graph.get_state(CONFIG).values["messages"]
+    assert [m.text for m in kept if m.type == "tool"] == [f"{n}" for n in range(6)]
+
+
 async def test_a_checkpointer_of_another_loop_is_asked_there(postgres_url: str) -> None:
     """LangGraph's own asynchronous ones belong to the loop that they were made on."""
     async with AsyncPostgresSaver.from_conn_string(postgres_url) as saver:
