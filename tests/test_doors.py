@@ -15,7 +15,6 @@ FOLDERS = ("graph", "nodes", "state", "tools")
 ENTRIES = {
     "daruma.graph.studio.entry",
     "daruma.graph.studio.storage",
-    "daruma.graph.timeline.drawing",
     "daruma.tools.sandbox.probe",
     "daruma.tools.sandbox.supervisor",
 }

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from langgraph.types import Command
@@ -15,15 +15,11 @@ from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import resume_command
 from daruma.graph.command_line._progress import Progress
 from daruma.graph.command_line._questions import how_to_answer, question_lines
-from daruma.graph.command_line._session import Go, Replies, Session, Start
+from daruma.graph.command_line._session import Go, Replies, Session, Start, Submitting
 from daruma.graph.command_line._thread_story import print_summary
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.sync import Cancelled, run_interruptible
 from daruma.state.result import TaskResult
-
-if TYPE_CHECKING:
-    from daruma.graph.command_line._submitting import Submitting
-
 
 # --- A command's whole talk with a person: run, ask, run on, and say how it ended.
 
@@ -146,10 +142,10 @@ def _going(replies: Replies) -> Start:
 # --- How a command talks: it runs the work here, or leaves it to a worker.
 
 
-def talk_of(*, submit: bool, yes: bool, json: bool) -> "Conversation | Submitting":
+def talk_of(*, submit: bool, yes: bool, json: bool) -> Conversation | Submitting:
     """Return how to talk. Raises a usage error for ``--submit`` with ``--yes``."""
     if not submit:
         return Conversation(yes=yes, json=json)
-    from daruma.graph.command_line._submitting import submitting  # it takes the extra ``worker``
-
-    return submitting(yes=yes, json=json)
+    if yes:
+        raise typer.BadParameter("a worker agrees to nothing: answer with `daruma answer`")
+    return Submitting(json)

@@ -298,13 +298,13 @@ def _say_lines() -> None:
 
 
 async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
-    from daruma.graph.command_line._submitting import graph_for, learner_for
+    from daruma.graph.command_line._session import graphs_for
     from daruma.graph.storage import aopen_postgres
     from daruma.graph.workers import Pace, Tasks, reader_on, serve
 
     async with aopen_postgres() as postgres:
         database = postgres.checkpointer.database
         reader, pace = reader_on(postgres), Pace(grace=grace)
-        learner = learner_for(postgres)
-        tasks = Tasks(database, graph_for(postgres), reader, COMMANDS, pace, learner)
+        learner = graphs_for(postgres, learning=True)
+        tasks = Tasks(database, graphs_for(postgres), reader, COMMANDS, pace, learner)
         await serve(tasks, concurrency=concurrency, wait=not once)

@@ -1,16 +1,20 @@
-"""One thread of the command line, and what it keeps of the command that started it."""
+"""One thread of the command line: run here, or left to a worker."""
 
+import asyncio
+import json as json_format
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import typer
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line._options import no_such
+from daruma.graph.command_line._options import COMMANDS, no_such
+from daruma.graph.command_line._printable import follow_command
 from daruma.graph.command_line._thread_view import Keepsake, Stop, checks_ahead
 from daruma.graph.models import AUXILIARY, Models
 from daruma.graph.requests import open_questions
@@ -18,7 +22,10 @@ from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.state.channels import refuse_misfits
 from daruma.state.settings import Settings
-from daruma.tools.calls import open_mcp_tools
+from daruma.tools.calls import mcp_tools, open_mcp_tools
+
+if TYPE_CHECKING:
+    from daruma.graph.workers import GraphFactory
 
 _SCRIPTED = "scripted:"
 
@@ -169,3 +176,54 @@ class Session:
     def _config(self) -> RunnableConfig:
         point = {"checkpoint_id": self.start} if self.start else {}
         return RunnableConfig(configurable={"thread_id": self.thread, **point})
+
+
+# --- Leaving a thread to a worker: what would be run here is queued, and its name is printed.
+
+
+@dataclass(frozen=True)
+class Submitting:
+    """How a command talks that leaves the work to others."""
+
+    json: bool
+
+    def hold(self, session: Session, start: Start) -> int:
+        """Queue what is to be run, and say so; return the exit code."""
+        status = "queued" if asyncio.run(_queue(session, start)) else "nothing to run"
+        if self.json:
+            typer.echo(json_format.dumps({"thread": session.thread, "status": status}))
+        else:
+            typer.echo(session.thread)
+            typer.echo(f"{status}: see {follow_command(session.thread)}", err=True)
+        return 0
+
+
+async def _queue(session: Session, start: Start) -> bool:
+    from daruma.graph.workers import asubmit, reader_on  # the extra ``worker``
+
+    async with aopen_postgres() as postgres:
+        kept = await session.keepsake(postgres)
+        kept = replace(kept, model=usable_model(session.model or kept.model, kept.settings()))
+        config = RunnableConfig(configurable={"thread_id": session.thread})
+        going = start(await reader_on(postgres).aget_state(config))
+        if going:
+            how: Any = {"queue": COMMANDS, "metadata": kept.metadata}
+            await asubmit(postgres, going.given, session.thread, **how)
+        return going is not None
+
+
+def graphs_for(postgres: Postgres, *, learning: bool = False) -> "GraphFactory":
+    """Return what makes the graph that a command named, under the settings of its folder.
+
+    One that is ``learning`` only learns of ended tasks: no server of tools is started for it.
+    """
+
+    async def make(metadata: Mapping[str, Any], workspace: str | None) -> Machine:
+        kept = Keepsake.of(metadata)
+        settings = kept.settings()
+        folder = Path(workspace or kept.folder)
+        tools = [] if learning else await mcp_tools(settings.tools.mcp_servers, folder)
+        store = postgres.store_for(settings.llm)
+        return build_graph(kept.model, tools, settings, postgres, store=store)
+
+    return make

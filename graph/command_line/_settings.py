@@ -54,8 +54,9 @@ def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson =
         table = Table(titles, rows)
     else:
         note = "as a variable: DARUMA_ and the key in capitals, with __ for each dot"
-        rows = [(each.path, _in_short(each)) for each in found]
-        table = Table(("key", "what it is"), rows, note=note)
+        table = Table(
+            ("key", "what it is"), [(each.path, _in_short(each)) for each in found], note=note
+        )
     if key and len(table.rows) == 1 and not (json or effective):
         for title, cell in zip(table.columns, table.rows[0], strict=True):
             typer.echo(f"{title + ':':<12}{cell}" if cell else f"{title}:")

@@ -77,8 +77,7 @@ class Table:
         for i in shown[:-1]:
             grid.add_column(width=widths[i] - 2, no_wrap=True, overflow="ellipsis")
         room = max(_NARROWEST, console.width - sum(widths))
-        cut = "ellipsis" if self.cuts else "fold"
-        grid.add_column(width=room, no_wrap=self.cuts, overflow=cut)
+        grid.add_column(width=room, no_wrap=self.cuts, overflow="ellipsis" if self.cuts else "fold")
         for row in rows:
             grid.add_row(*(row[i] for i in shown))
         console.print(grid)
