@@ -91,7 +91,7 @@ def place_of(actor: str) -> Place:
     return "plan" if actor == "plan" else "system"
 
 
-def taken_back(variant: Variant, given: Withdrawal) -> Variant:
+def mark_withdrawn(variant: Variant, given: Withdrawal) -> Variant:
     """Return a variant as it is once it was withdrawn."""
     return replace(variant, status="withdrawn", why=given.why, decided_at=given.at)
 
@@ -272,7 +272,7 @@ class Variants:
             return False
         given = Withdrawal(why=why, at=at)
         await _withdrawals(self._store, self._owner, id_).put(_KEY, given)
-        await self.put(taken_back(variant, given))
+        await self.put(mark_withdrawn(variant, given))
         return True
 
 
