@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import comb
 from typing import Final, Literal
 
@@ -119,7 +118,7 @@ def chance_of_better(wins: int, of: int, other_wins: int, other_of: int) -> floa
     successes, everybody = wins + other_wins, of + other_of
     most = min(of, successes)
     ways = sum(comb(of, k) * comb(other_of, successes - k) for k in range(wins, most + 1))
-    return float(Fraction(ways, comb(everybody, successes)))
+    return ways / comb(everybody, successes)
 
 
 # --- Whether a learned instruction helps: which tasks are given it, and what their outcomes say.

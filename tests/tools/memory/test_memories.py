@@ -147,7 +147,7 @@ async def run(name: str, where: Surroundings, **args: Any) -> str:
 
 
 async def test_what_is_stored_is_found_and_forgotten() -> None:
-    """CX-05: by the id that storing and searching name."""
+    """CX-05: by the id that storing and searching name. DU-06: both may be made twice."""
     where = at_memory_tools(InMemoryStore())
     said = await run("memory_store", where, text="The tests need DB_URL.", section="tests")
     id_ = said.removeprefix("Remembered for everybody as ").rstrip(".")
@@ -160,6 +160,7 @@ async def test_what_is_stored_is_found_and_forgotten() -> None:
     ]
     assert await run("memory_forget", where, id=f" {id_}") == f"Forgotten: {id_}."
     assert await run("memory_search", where, query="tests") == "nothing found"
+    assert [TOOLS[name].repeatable for name in ("memory_store", "memory_forget")] == [True, True]
 
 
 async def test_who_stored_it_is_kept_with_it() -> None:
