@@ -22,7 +22,7 @@ from daruma.tools.calls._json_reader import read_value
 from daruma.tools.calls.repair._json_text import checked_prose
 from daruma.tools.checks import commands_for, plugins_to_load
 from daruma.tools.commands._command import last_lines
-from daruma.tools.continuity._continuation import stripped
+from daruma.tools.continuity._continuation import strip_courtesy
 from daruma.tools.evolution._setbacks import telling_line
 from daruma.tools.reports import about_tests, collected, findings
 from daruma.tools.skills import SkillRefused, described
@@ -174,7 +174,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "ids": without_ids,
     "names": lambda text: without_names(text, {"a"}),
     "last lines": lambda text: last_lines(text[:8_192].encode(), whole=True),
-    "reply": stripped,
+    "reply": strip_courtesy,
     "check's output": telling_line,
     "findings": findings,
     "list of tests": collected,

@@ -232,14 +232,14 @@ def _day(year: int, month: int, day: int) -> Iterator[Token]:
 # --- The day and the minute that the words of a date mean. Pure.
 
 
-def later(words: Sequence[Token], now: datetime) -> str:
+def moment_after(words: Sequence[Token], now: datetime) -> str:
     """Return the moment after some units of time: a day for what is counted in days or more."""
     number = next(word.value for word in words if word.kind in "NE")
     unit = next(word.unit for word in words if word.kind == "U")
     if unit in ("minute", "hour"):
         after = now.replace(second=0, microsecond=0, tzinfo=None)
         after += timedelta(minutes=number * (60 if unit == "hour" else 1))
-        return written(after.replace(tzinfo=now.tzinfo))
+        return format_moment(after.replace(tzinfo=now.tzinfo))
     if unit in ("day", "week"):
         return (now.date() + timedelta(days=number * (7 if unit == "week" else 1))).isoformat()
     months = now.year * 12 + now.month - 1 + number * (12 if unit == "year" else 1)
@@ -313,7 +313,7 @@ def _hour(hour: int, half: int | None, *, exact: bool) -> int | None:
     return hour % 12 + 12 if hour else None
 
 
-def written(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """Return a moment in ISO form, to the minute where it is no more exact."""
     exact = moment.second or moment.microsecond
     return moment.isoformat(timespec="auto" if exact else "minutes")
@@ -377,13 +377,13 @@ def _iso(text: str, now: datetime) -> str | None:
         read = datetime.fromisoformat(f"{moment[1]}T{moment[2]}{offset}")
     except ValueError:
         return None
-    return written(read if read.tzinfo else read.replace(tzinfo=now.tzinfo))
+    return format_moment(read if read.tzinfo else read.replace(tzinfo=now.tzinfo))
 
 
 def _said(parts: Mapping[str, Sequence[Token]], now: datetime) -> str | None:
     try:
         if "later" in parts:
-            return later(parts["later"], now)
+            return moment_after(parts["later"], now)
         day = day_of(parts["date"], now) if "date" in parts else None
         minutes = minutes_of(parts["time"]) if "time" in parts else None
     except (ValueError, OverflowError):  # there is no such day
@@ -393,4 +393,4 @@ def _said(parts: Mapping[str, Sequence[Token]], now: datetime) -> str | None:
     clock = time(*divmod(minutes, 60)) if minutes is not None else None
     if day is None:
         return clock.isoformat("minutes") if clock else None
-    return written(datetime.combine(day, clock, now.tzinfo)) if clock else day.isoformat()
+    return format_moment(datetime.combine(day, clock, now.tzinfo)) if clock else day.isoformat()

@@ -61,34 +61,9 @@ def test_what_was_given_up_is_told_so_once() -> None:
     assert [type(each) for each in told] == [LeftUndone]
 
 
-ALONE = """
-import os, threading
-from daruma.graph.learning_jobs import Job
-from daruma.graph.learning_jobs import Jobs
-{body}
-"""
-
-AT_EXIT = """
-import asyncio
-async def work():
-    await asyncio.sleep(0.05)
-    print("learned", flush=True)
-jobs = Jobs()
-jobs.take(Job(work, lambda error: print("told", error), 1), 2)
-"""
-
-BLOCKED = """
-began = threading.Event()
-async def work():
-    began.set()
-    threading.Event().wait()
-jobs = Jobs()
-jobs.take(Job(work, lambda error: print("told", error), 1), 2)
-began.wait()
-jobs.drain(0.0)
-"""
-
 FORKED = """
+import asyncio, os, threading
+from daruma.graph.learning_jobs import Job, Jobs
 release = threading.Event()
 async def held():
     release.wait()
@@ -104,37 +79,17 @@ if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
 release.set()
-print("parent", jobs.drain(20))
+print("parent", jobs.drain(20), flush=True)
+async def work():
+    await asyncio.sleep(0.05)
+    print("learned", flush=True)
+jobs.take(Job(work, lambda error: print("told", error), 1), 2)
 """
-
-
-@pytest.mark.parametrize(
-    ("body", "lines"),
-    [
-        (AT_EXIT, ["learned", "told None"]),
-        (BLOCKED, ["told it took too long"]),
-        (FORKED, ["child True True", "parent True"]),
-    ],
-)
-def test_a_process_ends_with_its_jobs(body: str, lines: list[str]) -> None:
-    """Waiting for what can be done, past what can not; a fork has jobs of its own."""
-    ran = subprocess.run(
-        [sys.executable, "-c", ALONE.format(body=body)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )
-
-    assert (ran.returncode, ran.stdout.splitlines(), ran.stderr) == (0, lines, "")
-
-
 QUIET = """
 import threading
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from daruma.graph.build import build_graph
+from daruma.graph.learning_jobs import Job, Jobs
 from daruma.graph.models import ScriptedChatModel
 from daruma.state.settings import Settings
 for mode, enabled, store in (
@@ -146,16 +101,39 @@ for mode, enabled, store in (
     graph.invoke({"messages": [("user", "Do it")], "mode": mode})
 names = {t.name.partition("_")[0] for t in threading.enumerate() if t.name.startswith("daruma")}
 print(sorted(names))
+began = threading.Event()
+async def work():
+    began.set()
+    threading.Event().wait()
+jobs = Jobs()
+jobs.take(Job(work, lambda error: print("told", error), 1), 2)
+began.wait()
+jobs.drain(0.0)
 """
 
 
-def test_without_evolution_there_is_not_even_a_thread() -> None:
-    """Switched off, without a store, and for mere chat: only those that runs themselves have."""
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (FORKED, ["child True True", "parent True", "learned", "told None"]),
+        (QUIET, ["['daruma', 'daruma-work']", "told it took too long"]),
+    ],
+)
+def test_a_process_ends_with_its_jobs(body: str, lines: list[str]) -> None:
+    """Waiting for what can be done, past what can not; a fork has jobs of its own.
+
+    Switched off, without a store, and for mere chat there are only the threads that runs have.
+    """
     ran = subprocess.run(
-        [sys.executable, "-c", QUIET], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", body],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
 
-    assert ran.stdout.splitlines()[-1:] == ["['daruma', 'daruma-work']"], ran.stderr
+    assert (ran.returncode, ran.stdout.splitlines()) == (0, lines), ran.stderr
 
 
 def test_a_job_may_come_while_the_list_is_looked_at() -> None:

@@ -18,7 +18,7 @@ from tests.parts import a_state, a_task, settings
 from daruma.nodes.main import prompt
 from daruma.state.lessons import Experience, Lessons, Setback
 from daruma.tools.evolution import Learning, Variant, Variants, learn
-from daruma.tools.evolution._lessons import About, looked_up
+from daruma.tools.evolution._lessons import About, look_up_lessons
 
 TASKS = 30
 OWNER = "noise"
@@ -49,7 +49,7 @@ async def noise(seed: int, tasks: int = TASKS) -> Noise:
     for number in range(2 * tasks):
         task_id, goal = f"{seed}/{number}", goal_of(number % tasks)
         about = About(task_id=task_id, owner=OWNER, goal=goal, mode="react", now=float(number))
-        lessons = await looked_up(about, store, ON)
+        lessons = await look_up_lessons(about, store, ON)
         prompts.append((lessons, shown(goal, lessons), shown(goal, None)))
         ended = replace(experience(number, tasks, chance), task_id=task_id, lessons=lessons)
         await learn(ended, Learning(store, ON))

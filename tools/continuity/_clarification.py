@@ -238,12 +238,12 @@ async def take_up(
     extra = continuity.extra if continuity else {}
     if asked.status != "open" and state.plan:  # its plan is over: nobody waits for an answer
         return _taken_up_stale(asked, extra)
-    from daruma.tools.continuity._continuation import judged  # only where something waits
+    from daruma.tools.continuity._continuation import judge_answer  # only where something waits
 
     steps: list[Step] = []
     resumes = mode in (None, TAKE_UP_MODE)
     if resumes:
-        resumes, steps = await judged(message, asked, state, context, task_id)
+        resumes, steps = await judge_answer(message, asked, state, context, task_id)
     if asked.task_id:  # one that was handed over was asked by nobody here
         how = "resumed" if resumes else "stale"
         context.emit(ClarificationResolved(how=how, target_action=asked.target_action))

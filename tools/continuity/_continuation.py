@@ -167,7 +167,7 @@ _KANA: Final = re.compile(r"[\u3040-\u30ff]")
 _BREAK: Final = re.compile(r"(?<!\s)\s*+(?:[,;.，、。；]|\band\b|\bund\b)\s*")
 
 
-def continues(message: str, clarification: Clarification, now: datetime) -> Verdict:
+def answers_by_form(message: str, clarification: Clarification, now: datetime) -> Verdict:
     """Say whether a message answers a clarification: ``unsure`` where its form does not tell.
 
     Dates are read as of ``now``.
@@ -177,7 +177,7 @@ def continues(message: str, clarification: Clarification, now: datetime) -> Verd
         return "unsure"
     if split_prefix(message)[0] or _COMMAND.match(text) or is_calling_off(text):
         return "stale"
-    bare = stripped(text)
+    bare = strip_courtesy(text)
     if _is_the_field(bare, clarification, now) or _names_an_option(bare, clarification):
         return "resume"
     return _by_its_kind(text, bare, clarification, now)
@@ -188,7 +188,7 @@ def is_calling_off(text: str) -> bool:
     return words_in(text) <= SHORT and CANCEL.search(plain(text)) is not None
 
 
-def stripped(text: str) -> str:
+def strip_courtesy(text: str) -> str:
     """Return a text without the words of assent and courtesy around it."""
     lead = LEADING.match(text)
     return TRAILING.sub("", text[lead.end() if lead else 0 :]).strip()
@@ -286,7 +286,7 @@ class Judged(NamedTuple):
     steps: list[Step]
 
 
-async def judged(
+async def judge_answer(
     message: str, asked: Clarification, state: State, context: Context, task_id: str
 ) -> Judged:
     """Say whether a message answers a clarification: by its form, else by what the model says.
@@ -295,7 +295,7 @@ async def judged(
     anew only asks again. The step is the task's that the message begins, ``task_id``.
     """
     now = local_time(context.now(), context.settings.tools.time_zone)
-    verdict = continues(message, asked, now)
+    verdict = answers_by_form(message, asked, now)
     if verdict != "unsure" or not message.strip():
         return Judged(verdict == "resume", [])
     at = context.now()

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from daruma.state.lessons import Experience, KnownPitfall, Level, Pitfall, Setback, SetbackKind
 from daruma.state.record import record
 from daruma.state.text import digest
-from daruma.tools.evolution._text import kept_line
+from daruma.tools.evolution._text import storable_line
 from daruma.tools.text import SAME_KIND, likeness
 
 # --- How sure a pitfall is: the tasks that it was seen in, those that it was not, time. Pure.
@@ -129,8 +129,8 @@ def evidence_of_setback(setback: Setback, experience: Experience) -> Evidence:
     fact = evidence_of(experience, "repeated" if told else "failed", setback, (*told, "")[0])
     return replace(
         fact,
-        text=kept_line(setback.text),
-        advice=kept_line(setback.advice),
+        text=storable_line(setback.text),
+        advice=storable_line(setback.advice),
         ended=setback.ended,
         skills=experience.skills,
     )
@@ -143,7 +143,7 @@ def told_pitfalls(experience: Experience) -> Sequence[KnownPitfall]:
 
 def goal_of(experience: Experience) -> str:
     """Return a task's goal as it is kept with what is learned from it."""
-    return kept_line(experience.goal, _LONGEST_GOAL)
+    return storable_line(experience.goal, _LONGEST_GOAL)
 
 
 # --- The pitfalls that the facts of a group make: one for each kind of goal. Pure.

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from itertools import starmap
 from typing import Any, Final, TypeVar
 
 from langgraph.store.base import BaseStore
@@ -13,7 +12,6 @@ from langgraph.store.base import BaseStore
 from daruma.state.events import LessonsGiven
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, WouldHave
 from daruma.state.mode import KEEP_WORKING, Mode
-from daruma.state.recovery import RecoveryAction
 from daruma.state.settings import Settings
 from daruma.state.task import Task
 from daruma.state.text import printable_line
@@ -21,7 +19,7 @@ from daruma.tools.context import Context
 from daruma.tools.evolution._pitfalls import Pitfalls
 from daruma.tools.evolution._recoveries import counterfactual_actions
 from daruma.tools.evolution._shelf import experiences, found_in
-from daruma.tools.evolution._text import kept_line, skills_about
+from daruma.tools.evolution._text import skills_about, storable_line
 from daruma.tools.evolution._variants import instructions_of, variant_ops
 from daruma.tools.team import team_of
 from daruma.tools.text import RANKED_ITEMS, without_keys
@@ -84,7 +82,7 @@ class About:
         return ("main", *planner, *self.experts)
 
 
-async def looked_up(about: About, store: BaseStore, settings: Settings) -> Lessons:
+async def look_up_lessons(about: About, store: BaseStore, settings: Settings) -> Lessons:
     """Return the lessons for a task, be they none. Raises what the store raises."""
     given = settings.evolution
     skills = await _beside(about, partial(skills_about, about.goal, settings.skills.folders))
@@ -126,9 +124,9 @@ def _known(pitfall: Pitfall) -> KnownPitfall:
     """Return what is told of it; keys were masked when it was kept, and foreign stores exist."""
     return KnownPitfall(
         id=pitfall.id,
-        text=kept_line(pitfall.text),
-        advice=kept_line(pitfall.advice),
-        actor=kept_line(pitfall.actor),
+        text=storable_line(pitfall.text),
+        advice=storable_line(pitfall.advice),
+        actor=storable_line(pitfall.actor),
         tasks=pitfall.tasks,
         confidence=round(pitfall.confidence, 3),
     )
@@ -150,7 +148,7 @@ async def _found(task: Task, context: Context, store: BaseStore) -> Lessons:
         experts=tuple(team.names) if team else (),
         now=context.now(),
     )
-    return await looked_up(about, store, context.settings)
+    return await look_up_lessons(about, store, context.settings)
 
 
 async def lessons_for(task: Task, context: Context, *, seconds: float = SECONDS) -> Lessons | None:
@@ -211,11 +209,16 @@ async def work_out_counterfactual(
         experts=tuple(sorted({each.actor for each in experience.setbacks})),
         observing=True,
     )
-    lessons = await looked_up(about, store, settings)
+    lessons = await look_up_lessons(about, store, settings)
     actions = await counterfactual_actions(experience, store, settings)
-    found = WouldHave(lessons=lessons, actions=tuple(starmap(_in_words, actions.items())))
-    told = render_counterfactual(found)
-    LOG.info("task %s would have been given %s", experience.task_id, told)
+    told = [
+        f"{each.strategy}{f' {each.tool_name}' if each.tool_name else ''}, "
+        f"sure by {each.confidence:.2f}, against {signature}"
+        for signature, each in actions.items()
+    ]
+    found = WouldHave(lessons=lessons, actions=tuple(map(storable_line, told)))
+    given = render_counterfactual(found)
+    LOG.info("task %s would have been given %s", experience.task_id, given)
     return found if found.anything else None
 
 
@@ -227,12 +230,6 @@ async def counterfactual_lessons(store: BaseStore, owner: str, limit: int) -> li
     read = await experiences(store, owner).all(RANKED_ITEMS)
     found = [each for each in read if each.would_have]
     return sorted(found, key=lambda each: (-each.at, each.task_id))[:limit]
-
-
-def _in_words(signature: str, action: RecoveryAction) -> str:
-    instead = f" {action.tool_name}" if action.tool_name else ""
-    text = f"{action.strategy}{instead}, sure by {action.confidence:.2f}, against {signature}"
-    return kept_line(text)
 
 
 def render_counterfactual(found: WouldHave) -> str:

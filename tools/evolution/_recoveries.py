@@ -15,7 +15,7 @@ from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.settings import Settings
 from daruma.state.text import digest
 from daruma.tools.evolution._shelf import Shelf, shelf
-from daruma.tools.evolution._text import gated
+from daruma.tools.evolution._text import pass_gate
 
 # --- What earlier tasks say of actions against one failure: counts, and how sure they are. Pure.
 
@@ -135,7 +135,7 @@ def confidence(action: KnownAction, now: float) -> float:
     return float(rate * 0.5 ** (days / HALF_LIFE_DAYS))
 
 
-def surest(
+def choose_surest(
     actions: Iterable[KnownAction], now: float, *, min_examples: int
 ) -> RecoveryAction | None:
     """Return the surest action that enough tasks have tried; None if none has ever worked.
@@ -149,7 +149,7 @@ def surest(
     best = max(tried, key=lambda a: (confidence(a, now), a.last_at, a.strategy, a.instead))
     return RecoveryAction(
         strategy=best.strategy,
-        reasoning=gated(best.reasoning),
+        reasoning=pass_gate(best.reasoning),
         tool_name=best.instead or None,
         confidence=confidence(best, now),
         by="learned",
@@ -213,7 +213,7 @@ async def learned_action(
     known = await _patterns(store, met.owner).get(recovery_key(met.actor, met.signature))
     if known is None or (known.actor, known.signature) != (met.actor, met.signature):
         return None
-    found = surest(known.actions, now, min_examples=settings.evolution.min_examples)
+    found = choose_surest(known.actions, now, min_examples=settings.evolution.min_examples)
     sure = settings.fallback_chain.recovery.execute_above
     return found if found and found.confidence >= sure else None
 

@@ -21,18 +21,18 @@ from daruma.tools.evolution._setbacks import (
     NOT_RUN,
     PASSING,
     actor_of,
-    checks_failed,
-    endings,
     in_the_way,
     kind_of,
-    plans_refused,
-    rejected_by_person,
-    signed,
-    skills_loaded,
+    list_endings,
+    list_failed_checks,
+    list_loaded_skills,
+    list_refused_plans,
+    list_rejections,
+    list_tool_errors,
+    make_signature,
     telling_line,
-    tools_failed,
 )
-from daruma.tools.evolution._text import kept_line
+from daruma.tools.evolution._text import storable_line
 from daruma.tools.text import without_keys
 
 # --- Setbacks and recoveries that the record of steps tells of, those of team members too. Pure.
@@ -41,7 +41,7 @@ _UNUSABLE = "the model"
 """How what was wrong with an answer that came begins; else a model was not heard."""
 
 
-def tried_in(state: State) -> Iterator[Tried]:
+def list_tried(state: State) -> Iterator[Tried]:
     """Yield the actions that were done against failures, each with whether it worked (RE-08)."""
     steps = [step for step in of_task(state) if step.recovery]
     for step, told in zip(steps, outcomes(of_task(state), ended_with(state)), strict=True):
@@ -55,13 +55,13 @@ def tried_in(state: State) -> Iterator[Tried]:
                 asked=told.carried == "approved",
                 tool=told.tool or told.hides,
                 instead=told.instead,
-                reasoning=kept_line(told.reasoning),
+                reasoning=storable_line(told.reasoning),
             )
 
 
-def recovered_from(state: State) -> Iterator[Setback]:
+def list_recovered(state: State) -> Iterator[Setback]:
     """Yield the failures that recovery dealt with; what worked against them is the advice."""
-    worked = {each.signature: _advice(each) for each in tried_in(state) if each.worked}
+    worked = {each.signature: _advice(each) for each in list_tried(state) if each.worked}
     steps = of_task(state)
     for number, step in enumerate(steps):
         if step.recovery is None or step.signature.count(":") < 2:
@@ -72,15 +72,15 @@ def recovered_from(state: State) -> Iterator[Setback]:
         yield Setback(
             kind=kind_of(code),
             actor=_actor(state, step),
-            signature=signed(step.signature, *said),
-            text=kept_line(": ".join((f"{code} in {node}", told, *said))),
+            signature=make_signature(step.signature, *said),
+            text=storable_line(": ".join((f"{code} in {node}", told, *said))),
             advice=worked.get(_signature(step), ""),
             tool=step.recovery.tool or step.recovery.hides,
             passing=unheard or code in PASSING or node == "intake",
         )
 
 
-def errors_of_members(state: State) -> Iterator[Setback]:
+def list_member_errors(state: State) -> Iterator[Setback]:
     """Yield the errors that a team member was shown again: its messages are not the task's."""
     seen: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for phase in state.plan.phases if state.plan else ():
@@ -90,10 +90,10 @@ def errors_of_members(state: State) -> Iterator[Setback]:
             for blocker in (each for each in after.blockers if not each.startswith(NOT_RUN)):
                 tool = "+".join(tools_in(before.signature))
                 said = telling_line(blocker)
-                seen[actor, tool, signed("tool", tool, said)].append(said)
+                seen[actor, tool, make_signature("tool", tool, said)].append(said)
     for (actor, tool, signature), errors in seen.items():
         if len(errors) > 1:
-            text = kept_line(f"{tool}: {errors[0]}")
+            text = storable_line(f"{tool}: {errors[0]}")
             yield Setback(kind="tool", actor=actor, signature=signature, text=text, tool=tool)
 
 
@@ -118,7 +118,7 @@ def _advice(tried: Tried) -> str:
         "escalate": "ask a person",
     }
     said = ways.get(tried.strategy, "")
-    return kept_line(f"{said}: {tried.reasoning}" if said and tried.reasoning else said)
+    return storable_line(f"{said}: {tried.reasoning}" if said and tried.reasoning else said)
 
 
 # --- What a task's record says of how it went: pure, by rule (EV-03).
@@ -155,9 +155,9 @@ def experience_of(state: State, status: Status, at: float) -> Experience:
         goal=without_keys(storable_text(task.goal))[:LONGEST_GOAL],
         at=at,
         checked=checked_of(state).outcome == "passed",
-        skills=skills_loaded(state)[:MOST_SKILLS],
+        skills=list_loaded_skills(state)[:MOST_SKILLS],
         setbacks=tuple(about(each, task.goal) for each in setbacks_of(state, status)),
-        tried=tuple(tried_in(state))[:MOST_TRIED],
+        tried=tuple(list_tried(state))[:MOST_TRIED],
         lessons=state.lessons,
     )
 
@@ -178,13 +178,13 @@ def about(setback: Setback, goal: str) -> Setback:
 def setbacks_of(state: State, status: Status) -> tuple[Setback, ...]:
     """Return what went wrong in a task, each thing once, what it ended with first."""
     found = (
-        *endings(state, status),
-        *rejected_by_person(state),
-        *checks_failed(state, status),
-        *recovered_from(state),
-        *tools_failed(state),
-        *errors_of_members(state),
-        *plans_refused(state),
+        *list_endings(state, status),
+        *list_rejections(state),
+        *list_failed_checks(state, status),
+        *list_recovered(state),
+        *list_tool_errors(state),
+        *list_member_errors(state),
+        *list_refused_plans(state),
     )
     kept: dict[tuple[str, str], Setback] = {}  # the first that knows a thing says it
     for each in found:

@@ -16,7 +16,7 @@ from daruma.state.plan import Phase
 from daruma.state.steps import Step
 from daruma.state.task import Status
 from daruma.state.text import without_ids
-from daruma.tools.evolution._text import kept_line
+from daruma.tools.evolution._text import storable_line
 from daruma.tools.text import without_keys
 
 # --- The lines of a failing check, or of a tool's error, that say what is wrong. Pure.
@@ -54,15 +54,15 @@ def checks_in(excerpt: str) -> Iterator[Failing]:
     found = list(_SECTION.finditer(excerpt))
     ends = [*(each.start() for each in found[1:]), len(excerpt)]
     for each, end in zip(found, ends, strict=True):
-        yield check_failed(each[1], each[2], excerpt[each.end() : end])
+        yield read_failed_check(each[1], each[2], excerpt[each.end() : end])
 
 
-def check_failed(command: str, outcome: str, output: str) -> Failing:
+def read_failed_check(command: str, outcome: str, output: str) -> Failing:
     """Return what a check that is red says: by its failing lines, else by its outcome."""
-    name = kept_line(_ROOT.sub("", command[:_LONGEST_LINE]), 80)
+    name = storable_line(_ROOT.sub("", command[:_LONGEST_LINE]), 80)
     said = telling_line(output)
     text = f"{name} failed: {said}" if said else f"{name}: {outcome}"
-    return Failing(signed("check", name, said or outcome), kept_line(text))
+    return Failing(make_signature("check", name, said or outcome), storable_line(text))
 
 
 def telling_line(output: str) -> str:
@@ -81,7 +81,7 @@ def telling_line(output: str) -> str:
     return lines[-1] if lines else ""
 
 
-def signed(*parts: str) -> str:
+def make_signature(*parts: str) -> str:
     """Return parts as a signature: without numbers, times, ids, and where a workspace lies.
 
     A short number that is part of a name stays, as in ``test_7`` and ``E501``.
@@ -92,7 +92,7 @@ def signed(*parts: str) -> str:
         lambda found: found[0] if _NAME.fullmatch(found[0]) else _NUMBER.sub("#", found[0]),
         without_ids(line),
     )
-    return kept_line(bare, _LONGEST_SIGNATURE)
+    return storable_line(bare, _LONGEST_SIGNATURE)
 
 
 def _summarised(line: str) -> str:
@@ -131,7 +131,7 @@ def actor_of(state: State, phase: Phase | None) -> str:
     return (phase.expert if phase and shared else None) or "main"
 
 
-def endings(state: State, status: Status) -> Iterator[Setback]:
+def list_endings(state: State, status: Status) -> Iterator[Setback]:
     """Yield what the phases of a task, or the task itself, failed by."""
     steps = [step for step in state.steps if step.task_id == state.task_id]
     for phase in state.plan.phases if state.plan else ():
@@ -169,8 +169,8 @@ def _of(failure: Failure, actor: str, steps: Sequence[Step]) -> Iterator[Setback
         yield Setback(
             kind=kind_of(failure.code),
             actor="plan" if failure.node in ("plan", "spec_review") else actor,
-            signature=signed(failure.signature, *said),
-            text=kept_line(
+            signature=make_signature(failure.signature, *said),
+            text=storable_line(
                 ": ".join((f"{failure.code} in {failure.node}", failure.message, *said))
             ),
             tool=failure.tool,
@@ -215,7 +215,7 @@ class _Errors:
     worked: str = ""
 
 
-def checks_failed(state: State, status: Status) -> list[Setback]:
+def list_failed_checks(state: State, status: Status) -> list[Setback]:
     """Return the checks that were red; advice is the reflection after which they were so no more.
 
     What a reflection said is kept only if it helped: if the check did not fail again, and the task,
@@ -248,10 +248,10 @@ def _read(message: AnyMessage, reading: _Reading) -> None:
         said = message.text.removeprefix("Reflection: ").removesuffix("Try again.")
         for signature in reading.red:
             found = reading.found[signature]
-            reading.found[signature] = replace(found, advice=kept_line(said))
+            reading.found[signature] = replace(found, advice=storable_line(said))
 
 
-def tools_failed(state: State) -> Iterator[Setback]:
+def list_tool_errors(state: State) -> Iterator[Setback]:
     """Yield the errors that a tool came to again, with the call that worked after them."""
     for (name, signature), errors in _errors(state).items():
         if errors.times > 1:
@@ -259,7 +259,7 @@ def tools_failed(state: State) -> Iterator[Setback]:
                 kind="tool",
                 actor="main",
                 signature=signature,
-                text=kept_line(f"{name}: {errors.said}"),
+                text=storable_line(f"{name}: {errors.said}"),
                 advice=errors.worked,
                 tool=name,
             )
@@ -272,17 +272,17 @@ def _errors(state: State) -> dict[tuple[str, str], _Errors]:
         name = str(result.name)
         if result.status == "success":
             args = json.dumps(made.get(str(result.id), {}), ensure_ascii=False, default=str)
-            told = kept_line(f"{name} worked with {kept_line(args, _LONGEST_ARGS)}")
+            told = storable_line(f"{name} worked with {storable_line(args, _LONGEST_ARGS)}")
             for each in (each for key, each in seen.items() if key[0] == name):
                 each.worked = each.worked or told
         elif not result.text.startswith((_DENIED, NOT_RUN)):
             said = telling_line(result.text)
-            errors = seen.setdefault((name, signed("tool", name, said)), _Errors(said))
+            errors = seen.setdefault((name, make_signature("tool", name, said)), _Errors(said))
             errors.times, errors.worked = errors.times + 1, ""
     return seen
 
 
-def rejected_by_person(state: State) -> Iterator[Setback]:
+def list_rejections(state: State) -> Iterator[Setback]:
     """Yield the plans and the calls that a person refused and gave a reason for."""
     for message in of_task(state):
         text, id_ = message.text, str(message.id)
@@ -296,17 +296,19 @@ def rejected_by_person(state: State) -> Iterator[Setback]:
                 yield _objection("main", name, why, f"a person denied {name}: {why}")
 
 
-def plans_refused(state: State) -> Iterator[Setback]:
+def list_refused_plans(state: State) -> Iterator[Setback]:
     """Yield why plans could not be carried out."""
     for message in of_task(state):
         if str(message.id).endswith(":refused") and ":plan:" in str(message.id):
             why = message.text.removeprefix("This plan can not be carried out: ")
             why = why.removesuffix(". Give a corrected plan.")
-            text = kept_line(f"the plan could not be carried out: {why}")
-            yield Setback(kind="failure", actor="plan", signature=signed("plan", why), text=text)
+            text = storable_line(f"the plan could not be carried out: {why}")
+            yield Setback(
+                kind="failure", actor="plan", signature=make_signature("plan", why), text=text
+            )
 
 
-def skills_loaded(state: State) -> tuple[str, ...]:
+def list_loaded_skills(state: State) -> tuple[str, ...]:
     """Return the skills that the task loaded, each once."""
     made = calls_of(state)
     loaded = (
@@ -316,7 +318,7 @@ def skills_loaded(state: State) -> tuple[str, ...]:
         and message.name == "skills_load"
         and message.status == "success"
     )
-    return tuple(dict.fromkeys(kept_line(name, 64) for name in loaded if isinstance(name, str)))
+    return tuple(dict.fromkeys(storable_line(name, 64) for name in loaded if isinstance(name, str)))
 
 
 def of_task(state: State) -> list[AnyMessage]:
@@ -335,8 +337,8 @@ def _objection(actor: str, tool: str, why: str, text: str) -> Setback:
     return Setback(
         kind="person",
         actor=actor,
-        signature=signed("person", tool or "plan", why),
-        text=kept_line(text),
-        advice=kept_line(why),
+        signature=make_signature("person", tool or "plan", why),
+        text=storable_line(text),
+        advice=storable_line(why),
         tool=tool,
     )

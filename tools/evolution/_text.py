@@ -18,10 +18,10 @@ LONGEST_KEPT: Final = 300
 _LOOKED_AT: Final = 20_000
 
 
-def kept_line(text: str, longest: int = LONGEST_KEPT) -> str:
+def storable_line(text: str, longest: int = LONGEST_KEPT) -> str:
     """Return a text as one line that may be kept: keys masked, nothing that controls or hides.
 
-    >>> kept_line("red\\n  \\x1b[31mblood")
+    >>> storable_line("red\\n  \\x1b[31mblood")
     'red [31mblood'
     """
     return printable_line(without_keys(storable_text(text[:_LOOKED_AT])), longest)
@@ -128,7 +128,7 @@ def _misshapen(text: str) -> str:
     return "it holds a key" if without_keys(text) != text else ""
 
 
-def gated(text: str, said: Iterable[str] = ()) -> str:
+def pass_gate(text: str, said: Iterable[str] = ()) -> str:
     """Return a text that can be an instruction, in one line; empty where it can not."""
     line = " ".join(normalize("NFKC", text).split())
     return "" if refusal(line, said) else line

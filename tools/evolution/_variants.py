@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import comb
 from typing import Final, Literal
 
@@ -91,7 +90,7 @@ def place_of(actor: str) -> Place:
     return "plan" if actor == "plan" else "system"
 
 
-def taken_back(variant: Variant, given: Withdrawal) -> Variant:
+def mark_withdrawn(variant: Variant, given: Withdrawal) -> Variant:
     """Return a variant as it is once it was withdrawn."""
     return replace(variant, status="withdrawn", why=given.why, decided_at=given.at)
 
@@ -119,7 +118,7 @@ def chance_of_better(wins: int, of: int, other_wins: int, other_of: int) -> floa
     successes, everybody = wins + other_wins, of + other_of
     most = min(of, successes)
     ways = sum(comb(of, k) * comb(other_of, successes - k) for k in range(wins, most + 1))
-    return float(Fraction(ways, comb(everybody, successes)))
+    return ways / comb(everybody, successes)
 
 
 # --- Whether a learned instruction helps: which tasks are given it, and what their outcomes say.
@@ -272,7 +271,7 @@ class Variants:
             return False
         given = Withdrawal(why=why, at=at)
         await _withdrawals(self._store, self._owner, id_).put(_KEY, given)
-        await self.put(taken_back(variant, given))
+        await self.put(mark_withdrawn(variant, given))
         return True
 
 

@@ -205,10 +205,10 @@ def documents_of(given: Given | Iterable[Given]) -> Iterator[Document | Skipped]
         elif isinstance(one, Path):
             for file in files_in(one):
                 read = file if isinstance(file, Skipped) else read_file(file)
-                if isinstance(file, Path) and isinstance(read, str):
-                    read = Document(str(file), file.name, read, file.suffix.lower())
-                if not isinstance(read, str):
+                if isinstance(read, Skipped):
                     yield read
+                elif isinstance(file, Path):
+                    yield Document(str(file), file.name, read, file.suffix.lower())
         else:
             raise KnowledgeRefused(
                 f"a document is a path, a text or a LangChain Document, and no {type(one).__name__}"

@@ -367,18 +367,15 @@ async def search_store(
     if not by_meaning:
         return SearchResult(tuple(_by_words(query, items)[:limit]), note)
     by_words = _by_words(query, items, BY_CHANCE) if way == "both" else []
-    return SearchResult(tuple(_together([by_words, by_meaning])[:limit]), note)
+    known = {(item.namespace, item.key): item for item in (*by_words, *by_meaning)}
+    names = [[(item.namespace, item.key) for item in each] for each in (by_words, by_meaning)]
+    fused = [_scored(known[name], score) for name, score in fuse_rankings(names)[:limit]]
+    return SearchResult(tuple(fused), note)
 
 
 def _by_words(query: str, items: Sequence[SearchItem], least: float = 0.0) -> list[SearchItem]:
     texts = ["\n".join(texts_in(item.value)) for item in items]
     return [_scored(items[place], score) for place, score in rank_texts(query, texts, least)]
-
-
-def _together(rankings: Sequence[Sequence[SearchItem]]) -> list[SearchItem]:
-    items = {(item.namespace, item.key): item for ranking in rankings for item in ranking}
-    names = [[(item.namespace, item.key) for item in ranking] for ranking in rankings]
-    return [_scored(items[name], score) for name, score in fuse_rankings(names)]
 
 
 def _scored(item: SearchItem, score: float) -> SearchItem:

@@ -186,15 +186,11 @@ def mask_keys(value: T) -> T:
     live = _last_read[0] if _last_read else read_live_values()
     texts: list[str] = []
     _gather(value, texts)
-    if not _may_hold("\0".join(texts), live):
+    held = "\0".join(texts).__contains__
+    if not any(map(held, live)) and not any(map(held, _HELD)):
         return value
     found: T = _rebuilt(value, live)
     return found
-
-
-def _may_hold(text: str, live: Sequence[str]) -> bool:
-    held = text.__contains__
-    return any(map(held, live)) or any(map(held, _HELD))
 
 
 def _without(text: str, live: Sequence[str]) -> str:

@@ -14,6 +14,9 @@ from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.text import digest
 from daruma.tools.text import query_terms, split_words, texts_in
 
+Ranked = list[tuple[int, float]]
+"""Items by their number, the best first, each with its score."""
+
 # --- Namespaces and keys as Postgres can hold and order them, whatever characters they have. Pure.
 
 _END: Final = "\x1f"

@@ -18,8 +18,7 @@ from psycopg.errors import (
 )
 
 from daruma.graph.storage._pool import Connection
-from daruma.graph.storage.items._values import between
-from daruma.graph.storage.items._words import Ranked
+from daruma.graph.storage.items._values import Ranked, between
 from daruma.state.text import digest
 
 # --- Asking a model for vectors, so that it can neither hold up nor lose what is put or looked for.

@@ -29,10 +29,10 @@ from daruma.state.failure import ModelFailed
 from daruma.tools.context import EXACT
 from daruma.tools.continuity._continuation import (
     MOST_SHOWN,
+    answers_by_form,
     besides_time,
-    continues,
     expects,
-    judged,
+    judge_answer,
     says_yes,
 )
 from daruma.tools.dates import plain
@@ -45,7 +45,7 @@ def judged_continuation(messages: Sequence[Next]) -> dict[str, list[str]]:
     """The messages by what the rule makes of them."""
     found: dict[str, list[str]] = {"right": [], "unsure": [], "wrong": []}
     for each in messages:
-        verdict = continues(each.message, each.after, NOW)
+        verdict = answers_by_form(each.message, each.after, NOW)
         how = "unsure" if verdict == "unsure" else "right" if verdict == each.wanted else "wrong"
         found[how].append(each.message)
     return found
@@ -69,30 +69,30 @@ def test_the_table_of_next_messages() -> None:
 @pytest.mark.parametrize("each", KNOWN, ids=lambda each: each.message)
 def test_what_is_known_is_known(each: Next) -> None:
     """CO-02: also in German and in Chinese."""
-    assert continues(each.message, each.after, NOW) == each.wanted
+    assert answers_by_form(each.message, each.after, NOW) == each.wanted
 
 
 @pytest.mark.parametrize("message", ["", "  ", "\u200b", "tomorrow " * 100])
 def test_what_says_nothing_and_what_says_much_is_left_open(message: str) -> None:
     """The one is no answer, the other more than one."""
-    assert continues(message, DATE, NOW) == "unsure"
+    assert answers_by_form(message, DATE, NOW) == "unsure"
 
 
 @pytest.mark.parametrize("message", ["what do you mean?", "send the report on Friday"])
 def test_what_may_be_both_is_left_open(message: str) -> None:
     """A question about the question; a request with a date in it."""
-    assert continues(message, DATE, NOW) == "unsure"
+    assert answers_by_form(message, DATE, NOW) == "unsure"
 
 
 @pytest.mark.parametrize("message", OTHER_MATTERS)
 def test_a_day_in_a_message_is_not_enough(message: str) -> None:
     """CO-02: one that says more than when may be a new request, or a no: the form does not tell."""
-    assert continues(message, DATE, NOW) != "resume"
+    assert answers_by_form(message, DATE, NOW) != "resume"
 
 
 def test_other_languages_are_left_to_the_model() -> None:
     """CO-02: whatever is said in French, Spanish or Japanese."""
-    assert {continues(message, DATE, NOW) for message in OTHER_LANGUAGES} == {"unsure"}
+    assert {answers_by_form(message, DATE, NOW) for message in OTHER_LANGUAGES} == {"unsure"}
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_words_that_say_nothing_of_time_are_left(text: str, besides: list[str] |
 
 def test_what_the_question_was_about_may_be_named_with_the_day() -> None:
     """It is no other matter."""
-    assert continues("tomorrow for the milk", DATE, NOW) == "resume"
+    assert answers_by_form("tomorrow for the milk", DATE, NOW) == "resume"
 
 
 @given(st.text(max_size=500), st.sampled_from([DATE, TITLE, COUNT, replace(DATE, question="")]))
 def test_any_message_has_a_verdict(message: str, after: Clarification) -> None:
     """Nothing is raised, whatever is said."""
-    assert continues(message, after, NOW) in ("resume", "stale", "unsure")
+    assert answers_by_form(message, after, NOW) in ("resume", "stale", "unsure")
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ FOLDER = Clarification(target_action="tidy", question="Which one?", missing_fiel
 )
 def test_a_path_is_an_answer_and_a_command_is_none(message: str, verdict: str) -> None:
     """Both begin with a slash; a path goes on with one."""
-    assert continues(message, FOLDER, NOW) == verdict
+    assert answers_by_form(message, FOLDER, NOW) == verdict
 
 
 def test_a_long_answer_may_speak_of_calling_something_off() -> None:
     """Only a short message that does so is the end of it."""
-    assert continues("the plumber has to cancel his visit on Friday", TITLE, NOW) == "unsure"
-    assert continues("cancel it", TITLE, NOW) == "stale"
+    assert answers_by_form("the plumber has to cancel his visit on Friday", TITLE, NOW) == "unsure"
+    assert answers_by_form("cancel it", TITLE, NOW) == "stale"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_what_looks_like_an_answer_at_its_edge(
     message: str, after: Clarification, verdict: str
 ) -> None:
     """A request with a number in it, a greeting before an answer, the whole question again."""
-    assert continues(message, after, NOW) == verdict
+    assert answers_by_form(message, after, NOW) == verdict
 
 
 # --- Only a clear yes of the model goes on with a clarification.
@@ -200,7 +200,7 @@ def test_a_yes_is_the_one_object_that_says_so(text: str, yes: bool) -> None:
 async def test_the_auxiliary_model_is_asked_once_and_exactly() -> None:
     """The message stands in the request as data, cut; the step is that of the new task."""
     ask = Says('{"answers": true}')
-    found = await judged("hm " * 5000, DATE, a_state(), a_context(ask=ask), "t/2")
+    found = await judge_answer("hm " * 5000, DATE, a_state(), a_context(ask=ask), "t/2")
 
     (step,) = found.steps
     assert found.resumes
@@ -214,7 +214,7 @@ async def test_the_auxiliary_model_is_asked_once_and_exactly() -> None:
 async def test_a_model_that_does_not_answer_says_nothing() -> None:
     """What starts anew only asks again."""
     context = a_context(ModelFailed("the provider is down"))
-    found = await judged("hm, let me see", DATE, a_state(), context, "t/2")
+    found = await judge_answer("hm, let me see", DATE, a_state(), context, "t/2")
 
     assert not found.resumes
     assert [step.ok for step in found.steps] == [False]
@@ -223,8 +223,8 @@ async def test_a_model_that_does_not_answer_says_nothing() -> None:
 async def test_what_the_rule_knows_is_asked_of_nobody() -> None:
     """It costs nothing."""
     ask = Says("unused")
-    found = await judged("tomorrow", DATE, a_state(), a_context(ask=ask), "t/2")
-    other = await judged("@chat hi", a_clarification(), a_state(), a_context(ask=ask), "t/2")
+    found = await judge_answer("tomorrow", DATE, a_state(), a_context(ask=ask), "t/2")
+    other = await judge_answer("@chat hi", a_clarification(), a_state(), a_context(ask=ask), "t/2")
 
     assert (found.resumes, other.resumes) == (True, False)
     assert (ask.requests, found.steps) == ([], [])

@@ -10,7 +10,7 @@ from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_ex
 from tests.variant_parts import a_variant, an_ended, given_to
 
 from daruma.tools.evolution import Learning, Pitfalls, Variants, learn, put_experience, shelf
-from daruma.tools.evolution._learning import DAY, MOST, advised, let_go
+from daruma.tools.evolution._learning import DAY, MOST, add_advice, let_go
 
 ADVICE = "Read the file before editing it."
 
@@ -81,7 +81,7 @@ async def test_what_ended_a_task_is_worded_where_no_advice_is_known() -> None:
     asked = Asked('```json\n{"1": "sort\\nfirst", "2": "no such number"}\n```')
     given = an_experience(setbacks=(OVERCOME, FALLEN, KNOWN, PASSED))
 
-    found = await advised(given, asked)
+    found = await add_advice(given, asked)
 
     assert [each.advice for each in found.setbacks] == ["", "sort first", "look twice", ""]
     (text,) = asked.texts
@@ -96,13 +96,13 @@ async def test_an_answer_that_is_none_changes_nothing(answer: str) -> None:
     """The rules stand alone."""
     given = an_experience(setbacks=(FALLEN,))
 
-    assert await advised(given, Asked(answer)) == given
+    assert await add_advice(given, Asked(answer)) == given
 
 
 async def test_what_it_says_is_kept_short_and_without_keys() -> None:
     """It is untrusted text like any other."""
     said = "use sk-abcdefghijk " + "x" * 900
-    found = await advised(an_experience(setbacks=(FALLEN,)), Asked(json.dumps({"1": said})))
+    found = await add_advice(an_experience(setbacks=(FALLEN,)), Asked(json.dumps({"1": said})))
 
     assert len(found.setbacks[0].advice) == 300
     assert found.setbacks[0].advice.startswith("use [key] ")
@@ -112,7 +112,7 @@ async def test_nothing_is_asked_where_nothing_is_open() -> None:
     """It costs."""
     asked = Asked("{}")
 
-    await advised(an_experience(setbacks=(OVERCOME, KNOWN, PASSED)), asked)
+    await add_advice(an_experience(setbacks=(OVERCOME, KNOWN, PASSED)), asked)
 
     assert asked.texts == []
 

@@ -14,7 +14,6 @@ from tests.parts import a_context, a_task, settings
 from tests.tools.evolution.ended_tasks import on_record
 from typing_extensions import override
 
-from daruma.graph.storage import aopen_postgres
 from daruma.state.events import Event, LessonsGiven
 from daruma.state.lessons import Experience, Lessons, Setback, Tried
 from daruma.state.mode import Mode
@@ -39,14 +38,6 @@ from daruma.tools.evolution._lessons import SECONDS, GaveUp
 async def after(event: asyncio.Event) -> int:
     await event.wait()
     return 7
-
-
-async def test_what_comes_in_time_is_returned() -> None:
-    """With no more waiting than it takes."""
-    event = asyncio.Event()
-    event.set()
-
-    assert await finish_within(after(event), 5.0) == 7
 
 
 async def test_what_does_not_heed_a_cancellation_is_left_alone() -> None:
@@ -210,14 +201,6 @@ async def test_it_is_off_where_nothing_is_fed_back(off: dict[str, Any]) -> None:
     assert await found(None) is None
 
 
-async def test_where_there_is_nothing_to_give_nothing_is_given() -> None:
-    """And nothing is told."""
-    events: list[Event] = []
-
-    assert report_lessons(await found(InMemoryStore()), a_context(events=events)) is None
-    assert events == []
-
-
 @pytest.mark.parametrize(
     ("error", "why"),
     [
@@ -278,15 +261,6 @@ async def test_a_skill_that_the_goal_is_about_is_searched_with(tmp_path: Path) -
 
     assert texts(await found(store, asked)) == []
     assert texts(await found(store, asked, skills=str(tmp_path))) == ["assert 3 == 4"]
-
-
-async def test_it_is_the_same_on_postgres(postgres_url: str) -> None:
-    """The store that is in use."""
-    async with aopen_postgres(postgres_url) as postgres:
-        await holding(postgres.store, "assert 3 == 4")
-        await holding(postgres.store, "the logo is red", goal="Draw the logo of the company anew")
-
-        assert texts(await found(postgres.store)) == ["assert 3 == 4"]
 
 
 # --- Who only looks on is told afterwards what a task would have been given.

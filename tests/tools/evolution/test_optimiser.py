@@ -18,8 +18,8 @@ from tests.variant_parts import a_variant, an_ended, given_to
 from daruma.state.lessons import Experience, Pitfall, Setback
 from daruma.state.settings import Evolution
 from daruma.tools.evolution import Pitfalls, Variant, Variants, shelf
-from daruma.tools.evolution._optimiser import (
-    PROMPT,
+from daruma.tools.evolution._learning import (
+    WORDING,
     candidate,
     count_outcomes,
     decide,
@@ -223,7 +223,7 @@ async def test_what_a_model_words_passes_the_same_gate(worded: str, text: str) -
     await fallen(store)
     (found,) = await optimised(store, ask=ask)
 
-    assert asked == [(PROMPT, ADVICE)]
+    assert asked == [(WORDING, ADVICE)]
     assert (found.text, found.advice) == (text, ADVICE)
 
 

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution._setbacks import check_failed, checks_in, signed, telling_line
+from daruma.tools.evolution._setbacks import (
+    checks_in,
+    make_signature,
+    read_failed_check,
+    telling_line,
+)
 
 PYTEST = """\
 =========================== FAILURES ===========================
@@ -40,14 +45,14 @@ def test_the_telling_line_is_found(output: str, line: str) -> None:
 
 def test_a_check_is_told_in_one_line() -> None:
     """What a reader has to know to avoid it."""
-    failing = check_failed("python -m pytest -q", "failed (exit 1)", PYTEST)
+    failing = read_failed_check("python -m pytest -q", "failed (exit 1)", PYTEST)
 
     assert failing.text == "python -m pytest -q failed: test_sum: assert 3 == 4"
 
 
 def test_a_check_that_says_nothing_is_told_by_its_outcome() -> None:
     """Its exit code is all there is."""
-    assert check_failed("true", "failed (exit 1)", "\n").text == "true: failed (exit 1)"
+    assert read_failed_check("true", "failed (exit 1)", "\n").text == "true: failed (exit 1)"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_a_check_that_says_nothing_is_told_by_its_outcome() -> None:
 )
 def test_the_same_again_has_the_same_signature(one: str, other: str) -> None:
     """Numbers, times, addresses and where a workspace lies are no difference."""
-    assert signed("check", one) == signed("check", other)
+    assert make_signature("check", one) == make_signature("check", other)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +82,7 @@ def test_the_same_again_has_the_same_signature(one: str, other: str) -> None:
 )
 def test_another_failure_has_another_signature(one: str, other: str) -> None:
     """Words are a difference, and so are names with a short number in them."""
-    assert signed("check", one) != signed("check", other)
+    assert make_signature("check", one) != make_signature("check", other)
 
 
 def test_each_red_check_of_a_verification_is_read() -> None:
@@ -92,7 +97,7 @@ def test_each_red_check_of_a_verification_is_read() -> None:
 @given(st.text(max_size=300))
 def test_any_output_can_be_read(output: str) -> None:
     """Tools print what they like."""
-    failing = check_failed(output, output, output)
+    failing = read_failed_check(output, output, output)
 
     assert failing.text.isprintable()
     assert len(failing.signature) <= 250
@@ -104,6 +109,6 @@ def test_any_output_can_be_read(output: str) -> None:
 )
 def test_no_part_of_a_key_is_in_a_signature(key: str) -> None:
     """A key is masked as it was written: without its numbers it would pass for a word."""
-    found = check_failed("pytest -q", "failed", f"E   AssertionError: refused {key}")
+    found = read_failed_check("pytest -q", "failed", f"E   AssertionError: refused {key}")
 
     assert found.signature == "check:pytest -q:AssertionError: refused [key]"

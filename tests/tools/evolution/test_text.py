@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from daruma.tools.evolution._text import (
     LONGEST_INSTRUCTION,
     LONGEST_KEPT,
-    gated,
-    kept_line,
+    pass_gate,
     refusal,
     skills_about,
+    storable_line,
 )
 
 # --- Text that is kept: one line, bounded, without keys.
@@ -21,11 +21,11 @@ from daruma.tools.evolution._text import (
 @given(st.text())
 def test_any_text_becomes_one_line(text: str) -> None:
     """Nothing in it controls a terminal or hides."""
-    line = kept_line(text)
+    line = storable_line(text)
 
     assert len(line) <= LONGEST_KEPT
     assert line.isprintable()
-    assert kept_line(line) == line
+    assert storable_line(line) == line
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_any_text_becomes_one_line(text: str) -> None:
 )
 def test_what_may_not_be_kept_is_left_out(text: str, line: str) -> None:
     """Keys, control characters, halves of characters, and what is too long."""
-    assert kept_line(text) == line
+    assert storable_line(text) == line
 
 
 # --- Only plain advice becomes an instruction.
@@ -60,7 +60,7 @@ def test_what_may_not_be_kept_is_left_out(text: str, line: str) -> None:
 def test_advice_on_how_to_work_passes(advice: str) -> None:
     """In any language, with names of files and tools."""
     assert refusal(advice) == ""
-    assert gated(advice) == advice
+    assert pass_gate(advice) == advice
 
 
 @pytest.mark.parametrize(
@@ -120,18 +120,18 @@ def test_what_a_tool_said_is_not_taken_for_advice() -> None:
 
 def test_lines_become_one() -> None:
     """An instruction is one line."""
-    assert gated(" Read it\n  first. ") == "Read it first."
+    assert pass_gate(" Read it\n  first. ") == "Read it first."
 
 
 @given(st.text(max_size=500))
 def test_what_passes_is_one_short_line_that_passes_again(text: str) -> None:
     """Whatever comes: no control characters, no markup, and nothing to be cut."""
-    found = gated(text)
+    found = pass_gate(text)
 
     assert len(found) <= LONGEST_INSTRUCTION
     assert found.isprintable()
     assert not set(found) & set("<>{}[]`|\\$;&\n")
-    assert gated(found) == found
+    assert pass_gate(found) == found
 
 
 # --- Which skills a task is about, before it has loaded any.

@@ -120,16 +120,6 @@ async def test_another_owners_are_not_seen() -> None:
     assert (await Variants(store, "o2").all())[0].status == "testing"
 
 
-async def test_what_says_that_it_is_anothers_is_not_listed() -> None:
-    """A foreign value in an owner's namespace is nobody's."""
-    store = await kept(a_variant())
-    (item,) = await items(store)
-    await store.aput(shelf("o", "variants"), "a", item.value | {"owner": "p", "id": "a"})
-
-    assert [each.id for each in await Variants(store, "o").all()] == ["v"]
-    assert await Variants(store, "o").get("a") is None
-
-
 async def test_what_is_foreign_or_damaged_is_passed_over() -> None:
     """What says that it is another's, or fits no variant."""
     store = await kept(a_variant())

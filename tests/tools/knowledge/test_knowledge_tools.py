@@ -192,8 +192,7 @@ class Seeing(ScriptedChatModel):
         return super().answer(messages, metadata=metadata, tools=tools)
 
 
-@pytest.mark.parametrize("with_workspace", [False, True])
-@pytest.mark.parametrize("web", [False, True])
+@pytest.mark.parametrize(("web", "with_workspace"), [(False, True), (True, False)])
 def test_the_librarian_has_exactly_its_tools(
     store: BaseStore, tmp_path: Path, web: bool, with_workspace: bool
 ) -> None:

@@ -40,6 +40,7 @@ def test_spellings_of_one_name_are_the_same() -> None:
         ("See [the store](store.md).", [("Sec", "links to", "the store")]),
         ("See [[Store]] and [site](https://x.org).", [("Sec", "links to", "Store")]),
         ("The Store uses Postgres.", []),
+        ("See [[Sec]].", []),
     ],
 )
 def test_a_text_states_these_relations(text: str, related: list[tuple[str, str, str]]) -> None:

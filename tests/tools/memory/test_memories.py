@@ -89,17 +89,6 @@ async def test_a_store_that_does_not_rank_is_searched_by_words() -> None:
     assert await memories.search("unheard of", 9) == []
 
 
-async def test_the_newest_is_listed_first() -> None:
-    """With the role that it is for."""
-    found = await replace(await filled(InMemoryStore()), role=None).all()
-
-    assert [(m.text, m.role) for m in found] == [
-        ("red light", "tester"),
-        ("red lamp", ""),
-        ("red", "test"),
-    ]
-
-
 async def test_storing_twice_keeps_one() -> None:
     """A call that is made again after a crash leaves what it left before."""
     memories = await filled(InMemoryStore())
@@ -143,14 +132,6 @@ async def test_strangers_in_the_store_are_passed_over() -> None:
     assert len(await replace(memories, role=None).all()) == 3
 
 
-def test_the_scoring_store_takes_more_than_was_asked_for() -> None:
-    """Without that it would prove nothing about `test` and `tester`."""
-    store = Scoring()
-    store.put(("a", "tester"), "k", {"text": "x"})
-
-    assert store._ranked(SearchOp(("a", "test")))
-
-
 # --- The model's own tools for remembering.
 
 TOOLS = {tool.name: tool for tool in MEMORY_TOOLS}
@@ -166,7 +147,7 @@ async def run(name: str, where: Surroundings, **args: Any) -> str:
 
 
 async def test_what_is_stored_is_found_and_forgotten() -> None:
-    """CX-05: by the id that storing and searching name."""
+    """CX-05: by the id that storing and searching name. DU-06: both may be made twice."""
     where = at_memory_tools(InMemoryStore())
     said = await run("memory_store", where, text="The tests need DB_URL.", section="tests")
     id_ = said.removeprefix("Remembered for everybody as ").rstrip(".")
@@ -179,17 +160,20 @@ async def test_what_is_stored_is_found_and_forgotten() -> None:
     ]
     assert await run("memory_forget", where, id=f" {id_}") == f"Forgotten: {id_}."
     assert await run("memory_search", where, query="tests") == "nothing found"
+    assert [TOOLS[name].repeatable for name in ("memory_store", "memory_forget")] == [True, True]
 
 
 async def test_who_stored_it_is_kept_with_it() -> None:
-    """So that people can tell where a memory comes from."""
+    """So that people can tell where a memory comes from; but no key is."""
     store = InMemoryStore()
 
-    await run("memory_store", at_memory_tools(store, expert="tester"), text="red")
+    where, text = at_memory_tools(store, expert="tester"), "the key is sk-proj-a1B2c3D4e5"
+    said = await run("memory_store", where, text=text)
 
     (item,) = store.search(namespace_of("o"))
+    assert said.endswith("; [key] stands for what looked like a key.")
     assert item.value == {
-        "text": "red",
+        "text": "the key is [key]",
         "section": "",
         "role": "",
         "at": 7.0,
@@ -215,31 +199,11 @@ async def test_a_memory_for_a_role_is_for_that_role_only() -> None:
     assert await run("memory_search", at_memory_tools(store), query="lamp") == "nothing found"
 
 
-async def test_storing_and_forgetting_can_be_made_twice() -> None:
-    """DU-06: a call that was cut short is made again, and answered alike."""
-    where = at_memory_tools(InMemoryStore())
-    first = await run("memory_store", where, text="red lamp")
-
-    assert await run("memory_store", where, text="red lamp") == first
-    assert (await run("memory_search", where, query="lamp")).count("red lamp") == 1
-    assert [TOOLS[name].repeatable for name in ("memory_store", "memory_forget")] == [True, True]
-
-
 async def test_forgetting_what_is_not_there_says_so() -> None:
     """It may have been forgotten before."""
     said = await run("memory_forget", at_memory_tools(InMemoryStore()), id="abc")
 
     assert said == "There is no memory 'abc' that you see."
-
-
-async def test_a_key_is_not_kept() -> None:
-    """And the model is told, so that it does not rely on it."""
-    store = InMemoryStore()
-
-    said = await run("memory_store", at_memory_tools(store), text="the key is sk-proj-a1B2c3D4e5")
-
-    assert said.endswith("; [key] stands for what looked like a key.")
-    assert [item.value["text"] for item in store.search(())] == ["the key is [key]"]
 
 
 async def test_the_search_limit_is_the_settings() -> None:
