@@ -1,8 +1,8 @@
-"""Times what checking and sealing cost: ``python -m tests.sealing_timing``.
+"""Times what sealing costs: ``python -m tests.sealing_timing``.
 
 One thread of 60 steps, each a model call without delay and a tool call of 1 KB, on the embedded
-Postgres: with LangGraph's own reading and writing, with digests and manifests, and sealed. Rounds
-take turns, so that what else the machine does hits all three. Beside the time by the clock stands
+Postgres: with digests and manifests, and sealed. Rounds take turns, so that what else the machine
+does hits both. Beside the time by the clock stands
 that of this process alone, which other work hardly changes.
 """
 
@@ -15,16 +15,14 @@ from typing import Any
 
 import psycopg
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.conninfo import make_conninfo
 
 from daruma import ScriptedChatModel, Settings, build_graph, open_postgres
-from daruma.graph.storage import PostgresSaver
 from daruma.graph.storage._embedded import embedded_postgres
 
 STEPS = 60
 ROUNDS = 7
-WAYS: dict[str, bytes | None] = {"stock": None, "checked": None, "sealed": bytes(32)}
+WAYS: dict[str, bytes | None] = {"checked": None, "sealed": bytes(32)}
 THREAD: RunnableConfig = {"configurable": {"thread_id": "t"}}
 UNITS = ("ms a step", "ms of processor a step", "ms of processor to read", "KB")
 SIZE = (
@@ -34,25 +32,6 @@ SIZE = (
 
 
 Seen = tuple[float, float, float, int]
-
-
-class Stock(PostgresSaver):
-    """Our saver, reading and writing as LangGraph does."""
-
-    SELECT_SQL = AsyncPostgresSaver.SELECT_SQL
-    UPSERT_CHECKPOINTS_SQL = AsyncPostgresSaver.UPSERT_CHECKPOINTS_SQL
-    _dump_blobs = AsyncPostgresSaver._dump_blobs
-    _dump_writes = AsyncPostgresSaver._dump_writes
-    _dump_writes_together = AsyncPostgresSaver._dump_writes
-    _load_checkpoint_tuple = AsyncPostgresSaver._load_checkpoint_tuple
-
-    async def _put(self, config: RunnableConfig, *args: Any, **kwargs: Any) -> RunnableConfig:
-        return await AsyncPostgresSaver.aput(self, config, *args, **kwargs)
-
-    async def _history(self, config: RunnableConfig, channels: Any) -> Any:
-        return await AsyncPostgresSaver.aget_delta_channel_history(
-            self, config=config, channels=channels
-        )
 
 
 def note(number: int) -> str:
@@ -67,8 +46,6 @@ def once(url: str, way: str) -> Seen:
     ]
     settings = Settings.model_validate({"budgets": {"think": 999, "max_steps": 999}})
     with open_postgres(url, key=WAYS[way]) as pg:
-        if way == "stock":
-            pg.checkpointer.__class__ = Stock
         model = ScriptedChatModel(script={"main": [*calls, {"say": "Done."}]})
         graph: Any = build_graph(model, [note], settings, persistence=pg)
         started, begun = time.perf_counter(), time.process_time()
@@ -96,7 +73,7 @@ def main() -> None:
                 way = [*WAYS][number % len(WAYS)]
                 administrator.execute(f"CREATE DATABASE d{number}".encode())
                 seen[way].append(once(make_conninfo(server, dbname=f"d{number}"), way))
-    base = [statistics.median(column) for column in zip(*seen["stock"], strict=True)]
+    base = [statistics.median(column) for column in zip(*seen["checked"], strict=True)]
     for way, rounds in seen.items():
         medians = [statistics.median(column) for column in zip(*rounds, strict=True)]
         ratios = [mine / other for mine, other in zip(medians, base, strict=True)]

@@ -1,9 +1,9 @@
 """Restores that are killed at every single step, and what recovery makes of them.
 
-``python -m tests.snapshot_crash {once,twice,edited} FOLDER`` prints a JSON line for every step: a
-child that puts a workspace back is ended there by ``os._exit``; then (``twice``) another one is
-ended at some step of its recovery, or (``edited``) a person edits two files; then this process
-recovers. See tests/tools/snapshots/test_crash_in_restore.py.
+``python -m tests.snapshot_crash FOLDER`` prints a JSON line for every step: a child that puts a
+workspace back is ended there by ``os._exit``; then (``twice``) another one is ended at some step of
+its recovery, or (``edited``) a person edits two files; then this process recovers. At last others
+come next than a recovery. See tests/tools/snapshots/test_crash_in_restore.py.
 """
 
 import json
@@ -171,14 +171,27 @@ def edited(scene: Scene, point: int) -> dict[str, Any]:
     return {"died": died, **told, "edits": kept}
 
 
-def main(way: str, folder: Path) -> None:
-    """Die at every step, and print what came of it."""
+def main(folder: Path) -> None:
+    """Die at every step, in each way, and print what came of it."""
     scene = Scene(folder)
-    for point in range(1, scene.steps() + 1):
+    for way in (once, twice, edited):
+        for point in range(1, scene.steps() + 1):
+            scene.again()
+            told = {"way": way.__name__, "point": point, **way(scene, point)}
+            print(json.dumps(told), flush=True)  # noqa: T201 - for the test
+    for following in ("take", "note", "restore"):
         scene.again()
-        told = {"once": once, "twice": twice, "edited": edited}[way](scene, point)
-        print(json.dumps({"point": point, **told}), flush=True)  # noqa: T201 - for the test
+        died = scene.dies(30)
+        snapshots = scene.open()
+        if following == "take":
+            snapshots.take("next", by="work")
+        elif following == "note":
+            snapshots.note(["changed"], "next")
+        else:
+            snapshots.restore(scene.target)
+        told = {"way": following, "died": died, "state": scene.named(read(scene.work))}
+        print(json.dumps(told | {"open": snapshots.recover() is not None}))  # noqa: T201 - too
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

@@ -180,17 +180,18 @@ class History:
         )
         counted = Counter({place: len(writes) for place, writes in found.items()})
         refuse_gaps(Walk(target, self.chains, self.open, snapshots, counted), self.notes)
-        return {
-            channel: DeltaChannelHistory(
-                writes=[
+        made: dict[str, DeltaChannelHistory] = {}
+        for channel, chain in self.chains.items():
+            made[channel] = {
+                "writes": [
                     (task, channel, serde.loads_typed((each.kind, each.payload)))
                     for checkpoint in reversed(chain)
                     for task, each in found[channel, checkpoint]
-                ],
-                **({"seed": seeds[channel]} if channel in seeds else {}),
-            )
-            for channel, chain in self.chains.items()
-        }
+                ]
+            }
+            if channel in seeds:
+                made[channel]["seed"] = seeds[channel]
+        return made
 
 
 async def read_history(

@@ -191,6 +191,20 @@ def test_a_database_of_another_format_is_refused_in_one_line_and_left_as_it_is(
         assert owner.execute("SELECT v FROM daruma_version").fetchall() == before
 
 
+def test_a_database_of_langgraphs_own_checkpointer_is_refused(empty_postgres_url: str) -> None:
+    """Its tables have the same names, and another form."""
+    with psycopg.connect(empty_postgres_url, autocommit=True) as owner:
+        owner.execute("CREATE TABLE checkpoint_migrations (v integer PRIMARY KEY)")
+
+    with (
+        pytest.raises(OtherFormat, match="LangGraph's own checkpointer") as refused,
+        open_postgres(empty_postgres_url),
+    ):
+        pass
+
+    assert "\n" not in str(refused.value)
+
+
 @contextmanager
 def silent_server() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -13,24 +13,31 @@ from tests.snapshot_fuzz.rounds import in_memory
 
 ROOT = Path(__file__).parents[3]
 
+Deaths = dict[str, list[dict[str, Any]]]
 
-def deaths(way: str) -> list[dict[str, Any]]:
-    """Let a restore die at every step, in processes of its own."""
+
+@pytest.fixture(scope="module")
+def deaths() -> Deaths:
+    """What came of restores that died at every step, in processes of their own, by the way."""
     with in_memory() as folder:
         done = run(
-            [sys.executable, "-m", "tests.snapshot_crash", way, folder],
+            [sys.executable, "-m", "tests.snapshot_crash", folder],
             cwd=ROOT,
             env={**os.environ, "DARUMA_DATA_DIR": str(folder / "data")},
             check=True,
             capture_output=True,
             text=True,
         )
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    found: Deaths = {}
+    for line in done.stdout.splitlines():
+        each = json.loads(line)
+        found.setdefault(each["way"], []).append(each)
+    return found
 
 
-def test_killed_at_any_step_a_restore_is_finished_exactly_and_can_be_undone() -> None:
+def test_killed_at_any_step_a_restore_is_finished_exactly_and_can_be_undone(deaths: Deaths) -> None:
     """Before the intent nothing has changed; from then on recovery comes to the goal."""
-    first, *between, last = deaths("once")
+    first, *between, last = deaths["once"]
 
     assert (first["died"], first["recovered"], first["state"]) == (True, False, "before")
     assert (last["died"], last["recovered"], last["state"]) == (True, False, "goal")
@@ -39,18 +46,20 @@ def test_killed_at_any_step_a_restore_is_finished_exactly_and_can_be_undone() ->
     assert [each for each in between if not (each["died"] and each["redone"])] == []
 
 
-def test_killed_twice_a_restore_is_finished_exactly() -> None:
+def test_killed_twice_a_restore_is_finished_exactly(deaths: Deaths) -> None:
     """A recovery that dies is recovered from like a restore."""
-    _, *found = deaths("twice")
+    _, *found = deaths["twice"]
 
     assert sum(each["again"] for each in found) > 40
     assert [each for each in found if each["state"] != "goal"] == []
     assert [each for each in found if each["recovered"] and not each["exact"]] == []
 
 
-def test_what_a_person_does_between_crash_and_recovery_stays_and_is_reported() -> None:
+def test_what_a_person_does_between_crash_and_recovery_stays_and_is_reported(
+    deaths: Deaths,
+) -> None:
     """Neither as before nor as the goal has it: it is somebody's, and is left."""
-    _, *found, _ = deaths("edited")
+    _, *found, _ = deaths["edited"]
 
     assert [each for each in found if not each["edits"] or each["exact"]] == []
     for each in found:
@@ -58,35 +67,9 @@ def test_what_a_person_does_between_crash_and_recovery_stays_and_is_reported() -
         assert named == {os.fsdecode(name) for name in EDITS}, each
 
 
-@pytest.mark.parametrize("name", ["take", "note", "restore"])
-def test_whoever_comes_next_finishes_it_first(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["take", "note", "restore"])
+def test_whoever_comes_next_finishes_it_first(deaths: Deaths, way: str) -> None:
     """A half-way state is never taken for a state of the workspace."""
-    told = run(
-        [sys.executable, "-c", NEXT, name, tmp_path],
-        cwd=ROOT,
-        env={**os.environ, "DARUMA_DATA_DIR": str(tmp_path / "data")},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    (told,) = deaths[way]
 
-    assert told.stdout.split() == ["died", "goal", "closed"]
-
-
-NEXT = """
-import sys
-from pathlib import Path
-from tests.snapshot_crash import Scene
-from tests.snapshot_fuzz.reading import read
-
-scene = Scene(Path(sys.argv[2]))
-print("died" if scene.dies(30) else "lived")
-snapshots = scene.open()
-{
-    "take": lambda: snapshots.take("next", by="work"),
-    "note": lambda: snapshots.note(["changed"], "next"),
-    "restore": lambda: snapshots.restore(scene.target),
-}[sys.argv[1]]()
-print(scene.named(read(scene.work)))
-print("open" if snapshots.recover() else "closed")
-"""
+    assert (told["died"], told["state"], told["open"]) == (True, "goal", False)
